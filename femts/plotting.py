@@ -127,8 +127,9 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     figure = Picture(max(7.5, 4.6 * across), 0.95 + 1.75 * down)
     panels: Any = figure.subplots(down, across, sharex=one_clock, squeeze=False)
     for (name, column, past, ahead, after), panel in zip(strips, panels.flat, strict=False):
-        end = max(past[column].notna().to_numpy().nonzero()[0], default=len(past) - 1)  # a series may end before others
-        _draw(panel, past[: end + 1].tail(2 * max(len(ahead), season)), ahead, after, column)
+        recent = past.tail(2 * max(len(ahead), season))  # the same of all columns: one that ended moves no time axis
+        end = max(recent[column].notna().to_numpy().nonzero()[0], default=len(recent) - 1)  # it may end before others
+        _draw(panel, recent[: end + 1], ahead, after, column)
         panel.set_title(shown(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     for place in range(across):  # the lowest panel of each column shows the time axis
         panels[(len(strips) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
@@ -151,9 +152,14 @@ def picture_format(path: Path) -> str:
 
 
 def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.DataFrame | None, column: str) -> None:
-    """Draw the channel `column` of a `history`, which ends at a value, and of what is `forecast` after it."""
+    """Draw the channel `column` of a `history`, which ends at a value or has none, and of what is `forecast` after it."""
     last, begin = history[column].iloc[-1], history.index[-1]  # what follows starts there, and leaves no gap
     follows = forecast[forecast[column].notna()]
+    if follows.empty and history[column].isna().all():
+        said = f"no value in the last {len(history)} steps, so no forecast"
+        panel.text(0.02, 0.5, said, transform=panel.transAxes, va="center", fontsize=8, color=LABEL)
+        if actual is None or actual[column].isna().all():
+            panel.yaxis.set_visible(False)  # numbers that nothing is drawn by
     panel.axvspan(begin, max(begin, forecast.index[-1]), color=SHADE, linewidth=0, zorder=0)
     panel.axvline(begin, color=PAST, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     panel.plot(history.index, history[column], color=PAST, linewidth=1.0, label="history")
@@ -181,7 +187,7 @@ def _levels(forecast: pd.DataFrame, column: str) -> list[str]:
 def _level_off(panel: Any, past: pd.Series) -> None:
     """Widen the axis of a constant `past`, so that the last bits of a forecast look like none."""
     panel.ticklabel_format(axis="y", useOffset=False)
-    middle, span = float(past.iloc[-1]), float(past.max() - past.min())
+    middle, span = float(past.iloc[-1]), float(past.max() - past.min())  # NaN, and so left alone, without a value
     if span <= 1e-6 * abs(middle):
         low, high = panel.get_ylim()
         room = 0.1 * abs(middle) or 1.0

@@ -119,3 +119,14 @@ def test_unwritable_pictures(tmp_path: Path) -> None:
     with pytest.raises(RunFailure, match="Could not write"):
         plot_forecast(table.head(48), table.tail(12), tmp_path / "file" / "p.png")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_column_that_ended_long_ago_moves_no_time_axis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small_table(200)
+    past, future = table.head(188).copy(), table.tail(12).assign(heat=np.nan)
+    past.loc[90:, "heat"] = np.nan
+    figure = drawn(tmp_path, monkeypatch, past, future)
+    load, heat = figure.axes
+    assert load.get_xlim() == heat.get_xlim() and load.lines[1].get_xdata()[0] == past["date"][164]
+    assert [text.get_text() for text in heat.texts] == ["no value in the last 24 steps, so no forecast"]
+    assert load.yaxis.get_visible() and not heat.yaxis.get_visible() and not load.texts

@@ -322,9 +322,8 @@ def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
     start, needed = (data.spans[moment.series, 0] + moment.rows)[:, None], forecaster.config.known_steps(steps)
     after, ahead = start + np.arange(steps), steps_ahead(before, needed)
-    read = np.minimum(
-        start + np.arange(needed), data.spans[moment.series, 1:] - 1
-    )  # after the last row, that one stands
+    # After the last row, its known values stand.
+    read = np.minimum(start + np.arange(needed), data.spans[moment.series, 1:] - 1)
     made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
     ahead = made.stamps
     gaps.add(forecaster, before, made)

@@ -57,8 +57,8 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
     for each in sorted(tried, key=lambda each: each.get("error", math.inf)):
         error = each.get("error")
         ratio = error / naive if error is not None and naive else None
-        taken = "taken" if each["model"] in choice["taken"] else "-"
-        rows.append([each["model"], error, ratio, f"{each['seconds']:.1f}", taken])
+        name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
+        rows.append([name, error, ratio, f"{each['seconds']:.1f}", "taken" if each["taken"] else "-"])
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])

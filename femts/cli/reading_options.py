@@ -59,7 +59,10 @@ class ReadingOptions:
         ),
     ] = None
     freq: Annotated[
-        str | None, option("Step between rows, such as h, W-WED or MS.", "STEP", default="as the stamps show")
+        str | None,
+        option(
+            "Step between rows, such as h, W-WED or MS; 1 numbers them by date.", "STEP", default="as the stamps show"
+        ),
     ] = None
     panel: Annotated[
         bool | None,

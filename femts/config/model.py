@@ -47,6 +47,18 @@ class ModelConfig:
         """
         return self
 
+    def has_seen(self, dataset: str) -> bool:
+        """Whether the model comes with weights that were trained on a data set, so that its scores there say nothing
+        about data that it has not seen.
+
+        Args:
+            dataset: name of the data set.
+
+        Returns:
+            False by default.
+        """
+        return False
+
     @classmethod
     def searched(cls) -> dict[str, str]:
         """`SEARCH` of this class and of those above it."""

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.columns import holds_dates
+from femts.data.categories import MOST_CATEGORIES
+from femts.data.column_names import ColumnNames
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
-from femts.data.stamps import are_clocks, as_text, read_stamps
+from femts.data.stamps import are_clocks, as_text, first_of_periods, read_stamps
 from femts.errors import UsageError
 from femts.text import shown
 
@@ -62,7 +63,7 @@ def check_frame(
         frame, notes = _to_wide(frame, where, schema, freq)
     else:
         if columns is None:
-            _check_words(frame, time, where)
+            _check_words(frame, names, where)
         frame = frame.rename(columns={time: "date"})
     values = check_values(frame.drop(columns="date"), columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
@@ -73,6 +74,8 @@ def check_frame(
         values, dates = values.iloc[order].reset_index(drop=True), dates[order]
     if freq is None:
         freq = step_of(dates, where)
+        dates, periods = first_of_periods(dates, freq)
+        more = (*more, *periods)
     else:
         check_step(dates, freq, where, given=schema.freq is not None)
     grid = grid_of(dates, freq)
@@ -91,13 +94,6 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     """A refusal of a table whose column of stamps is not known."""
     names = schema.form
     time = names.time_of(frame)
-    first = str(frame.columns[0]) if names.time is None and len(frame.columns) > 2 else ""
-    if first and words_of(frame) == [first] and frame[first].is_unique and not holds_dates(frame[first]):
-        return UsageError(
-            f"{where} has a series in each row, such as '{shown(frame[first].iloc[0])}', and needs a row for each "
-            f"step; turn rows and columns, and number the steps from 0 in a column '{shown(time)}': with pandas, "
-            f"table.set_index('{shown(first)}').T.reset_index(drop=True).rename_axis('{shown(time)}')."
-        )
     return UsageError(
         f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
         "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
@@ -106,20 +102,24 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     )
 
 
-def _check_words(frame: pd.DataFrame, time: str, where: str) -> None:
+def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     """UsageError for columns of words in a wide table, which may name the series of a long one."""
-    words = words_of(frame.drop(columns=time))
+    time, keys = names.time_of(frame), names.keys if names.series in frame.columns else ()
+    words = words_of(frame.drop(columns=[time, *([names.series] if keys else [])]))
     if not words:
         return
-    numbers = [name for name in frame.columns if name != time and name not in words]
+    numbers = [name for name in frame.columns if name not in (time, names.series, *keys, *words)]
     if frame[time].duplicated().any() and numbers:
-        keys = "+".join(map(shown, words))
         raise UsageError(
             f"{where} has several rows a date, and words in {_few(words)}: where these name the series, say so "
-            f"by --columns 'time={shown(time)},series={keys}' --target '{shown(numbers[0])}'."
+            f"by --columns 'time={shown(time)},series={shown('+'.join(keys or words))}' --target '{shown(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
-    leave = f", or name those to forecast, which leaves others out: --target '{','.join(map(shown, numbers[:6]))}'"
+    listed = ",".join(map(shown, numbers[:6]))
+    covariate = ", take it for a covariate (--past or --future)" * (
+        as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
+    )
+    leave = f"{covariate}, or name what is to be forecast: --target '{listed}'"
     raise UsageError(
         f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "
         f"{row + 1}; leave the column out{leave if numbers else ''}."

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.data.column_names import ROW, USUAL, ColumnNames
+from femts.data.categories import with_indicators
+from femts.data.column_names import USUAL, ColumnNames
+from femts.data.numbering import numbered
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
 from femts.errors import UsageError
 from femts.text import shown
@@ -54,7 +56,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
             an array (rows, C) are `y0`, `y1` and so on.
         where: what the table is, to begin a message with.
         names: names of columns; the index holds the stamps where none of them does, and a year and a month make them
-            together. None for data without stamps.
+            together; `femts.data.numbering.numbered` adds numbers. None for data without stamps.
 
     Raises:
         UsageError: cells that are no numbers, or cannot be exchanged.
@@ -69,16 +71,16 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _with_keys(_joined(_with_index(frame, names), names), names)
-    return with_numbers(frame) if names.time == ROW and ROW not in map(str, frame.columns) else frame
+    frame = with_indicators(_with_keys(_joined(_with_index(frame, names), names), names), names)
+    return numbered(frame, names, where)
 
 
 def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     """The frame with names of series that several of its columns make together."""
-    keys = [name for name in names.keys if name in map(str, frame.columns)]
-    if names.series in map(str, frame.columns) or len(keys) < len(names.keys) or not keys:
+    columns, keys = list(map(str, frame.columns)), list(names.keys)
+    if names.series in columns or not keys or any(columns.count(key) != 1 for key in keys):
         return frame
-    parts = frame.set_axis(list(map(str, frame.columns)), axis=1)[keys]
+    parts = frame.set_axis(columns, axis=1)[keys]
     rows = parts.groupby(keys, sort=False, observed=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
     first = pd.Series(rows).drop_duplicates()
     first = first[first >= 0].sort_values()
@@ -88,15 +90,6 @@ def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     keyed = frame.copy(deep=False)
     keyed.insert(0, names.series, pd.Categorical.from_codes(numbers, series))
     return keyed
-
-
-def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the numbers of its rows as first column: those of its index, where they rise by 1."""
-    index = frame.index
-    counts = pd.api.types.is_integer_dtype(index) and bool((np.diff(index.to_numpy()) == 1).all())
-    numbered = frame.reset_index(drop=True)
-    numbered.insert(0, ROW, index.to_numpy() if counts else np.arange(len(frame)))
-    return numbered
 
 
 def _of_numbers(values: Any, where: str) -> pd.DataFrame:
@@ -257,7 +250,8 @@ def infer_columns(
             )
         names = replace(names, time=time)
         notes = (f"column '{shown(time)}' holds dates, so it is taken for the stamps",)
-    if long and len(columns) == 3 and (found := _series_and_value(table.drop(columns=time), table[time], names)):
+    rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
+    if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
         names = ColumnNames(time, *found)
         series, value = map(shown, found)
         notes = (*notes, f"column '{series}' is taken for the names of series, and '{value}' for their values")

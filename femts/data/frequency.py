@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.values import check_plain
 from femts.data.describe import count
-from femts.data.stamps import MOST_NUMBER, YEARS
+from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
 from femts.errors import UsageError
 from femts.text import shown
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
+MONTH = 365.2425 / 12  # days
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # in steps of one length, by the base of a frequency
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
@@ -44,7 +46,9 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
 
-    Stamps may be missing, as `few_missing` says: the step is then that of the coarsest grid that has every stamp.
+    Stamps may be missing, as `few_missing` says: the step is then that of the coarsest grid that has every stamp. Where
+    there is no such grid it is that of the months, quarters or years that the stamps fall into, one each, as
+    `first_of_periods` gives them.
 
     Raises:
         UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
@@ -80,19 +84,37 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     ]
     if fitting:
         return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
+    periods = _step_of_periods(dates)
+    if periods is not None:
+        return periods
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = "put the rows on an even grid"
+    remedy = "put the rows on an even grid, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
-        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole"
-    elif usual.days >= 28 and len(set(dates.day)) == 1:
-        remedy = "if a row is a month, stamp it with the first day of that month"
+        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole, or"
     raise UsageError(
         f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy}."
+        f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, with --season for the rows "
+        "of a season."
     )
+
+
+def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
+    """The step of the months, quarters or years that ordered `dates` fall into, one each; None where two share one, or
+    one that lacks a stamp is shorter than the time without (of 28 March and 2 May, no April is missing)."""
+    for freq, months in (("MS", 1), ("QS-JAN", 3), ("YS-JAN", 12)):
+        first, notes = first_of_periods(dates, freq)
+        if not notes:
+            continue
+        counts = np.diff(np.asarray(first.year) * 12 + np.asarray(first.month)) // months
+        lengths = np.asarray((dates[1:] - dates[:-1]) / pd.Timedelta(days=MONTH * months))
+        if ((counts > 1) & (np.round(lengths) != counts)).any():
+            continue
+        with suppress(UsageError):
+            return step_of(first)
+    return None
 
 
 def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool = False) -> None:

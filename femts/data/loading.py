@@ -16,14 +16,17 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
-from femts.data.check import check_frame, sentinels
+from femts.data.categories import encode_categories
+from femts.data.check import check_frame, check_unique, sentinels, words_of
 from femts.data.dataset import Dataset
 from femts.data.download import fetch, file_sha256
 from femts.data.frequency import step_of
 from femts.data.long_table import read_long
+from femts.data.numbering import by_order
 from femts.data.read import LoadedTable, open_table
 from femts.data.roles import NO_ROLES, Roles
 from femts.data.schema import Reading, Schema
+from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
@@ -59,7 +62,8 @@ def load_dataset(
             `static`: columns that do not change within a series of a long table.
             `calendar`: let the hour of the week and the season of the year act likewise.
             `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
-            none; `freq`: the step, where the stamps do not show it. `femts.data.schema.Schema` says how they are used.
+            none; `freq`: the step, where the stamps do not show it, and 1 to number the rows in the order of dates that
+            keep no even step. `femts.data.schema.Schema` says how they are used.
             `panel`: true for a series each, in a wide table each column, from which one model learns; false for
             columns that are forecast together. By default a long table has series, and a wide one columns.
 
@@ -85,6 +89,12 @@ def load_dataset(
             return _series_dataset(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
     opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
+    opened = _arranged(opened, schema)
+    check_unique(list(map(str, opened.frame.columns)), opened.where)
+    listed = {*schema.roles.past, *schema.roles.future}
+    text = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
+    frame, roles, form, notes = encode_categories(opened.frame, text, schema.roles, opened.form, opened.where)
+    opened, schema = replace(opened, frame=frame, form=form, notes=opened.notes + notes), replace(schema, roles=roles)
     if schema.panel or (schema.panel is None and opened.is_long(schema.roles.target)):
         return _series_dataset(opened, schema)
     return _table_dataset(opened, schema)
@@ -119,6 +129,13 @@ def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq
         read.schema,
         read.notes,
     )
+
+
+def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
+    """A table with a row for each step of a series and stamps with an even step, as far as it can be made one."""
+    frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
+    frame, form, more = by_order(frame, form, schema.freq, opened.where)
+    return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more))
 
 
 def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
@@ -181,6 +198,11 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     Raises:
         UsageError: data that cannot be used; the text says what and where.
     """
+    if opened.form.dates is not None and opened.form.is_long(opened.frame):
+        raise UsageError(
+            f"{opened.where} has series whose rows are numbered each by itself, so their steps are not the same; leave "
+            "--multivariate out, or give a table with a column for each."
+        )
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
     stamps, values = pd.Index(frame["date"]), frame.drop(columns="date")

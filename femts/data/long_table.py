@@ -16,7 +16,7 @@ from femts.data.columns import infer_columns
 from femts.data.frequency import NANOSECONDS, step_of
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
-from femts.data.stamps import read_stamps
+from femts.data.stamps import first_of_periods, read_stamps
 from femts.data.static import read_static
 from femts.errors import UsageError
 from femts.text import shown
@@ -64,7 +64,11 @@ def read_long(frame: pd.DataFrame, schema: Schema, where: str, freq: str | None 
     freq = freq or schema.freq
     dates, more = read_stamps(frame[form.time or "ds"], where, freq)
     rows = _SortedRows.of(frame, form.series, dates, where)
-    freq = freq or rows.step(where)
+    if freq is None:
+        freq = rows.step(where)
+        dates, periods = first_of_periods(dates, freq)
+        if periods:
+            rows, more = _SortedRows.of(frame, form.series, dates, where), (*more, *periods)
     columns = (*(roles.target or (form.value,)), *roles.past, *roles.future)
     values, spans, stamps = _series(rows, schema, columns, freq, where)
     static = read_static(frame, roles.static, rows.row_codes, rows.names) if roles.static else None

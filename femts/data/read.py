@@ -22,8 +22,9 @@ from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values, words_of
 from femts.data.column_names import ROW, USUAL, ColumnNames
-from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame, with_numbers
+from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
 from femts.data.download import file_sha256
+from femts.data.numbering import with_numbers
 from femts.data.stamps import MOST_NUMBER
 from femts.data.unpack import (
     STDIN,
@@ -83,7 +84,8 @@ class LoadedTable:
     def is_long(self, target: Sequence[str]) -> bool:
         """Tell whether it has one row for each series and stamp, and perhaps further columns; `target` are those to
         forecast, where a user named them."""
-        return {self.form.series, self.form.time or "ds", *(target or [self.form.value])} <= set(self.frame.columns)
+        time = self.form.time or ("ds" if "ds" in self.frame.columns else "date")
+        return {self.form.series, time, *(target or [self.form.value])} <= set(self.frame.columns)
 
 
 def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:
@@ -118,7 +120,7 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
     """A table without stamps whose rows are numbered, by its first column where that counts them; as it is where some
     columns are text, for one of them may have stamps that nobody can read."""
-    if not len(frame) or not frame.columns.is_unique or words_of(frame):
+    if not frame.size or not frame.columns.is_unique or words_of(frame):
         return frame, names, ()
     first = str(frame.columns[0])
     if len(frame.columns) > 1 and _counts(frame.iloc[:, 0]):

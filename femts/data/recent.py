@@ -74,10 +74,15 @@ def read_recent(
             if pd.__version__ < "3":  # a column and its `str` hold each other
                 gc.collect(1)
 
+    if given.dates is not None:  # by which all rows are put in order
+        whole = to_frame(read_table(path, given), where, given)
+        return _with_earlier(last_steps(whole, steps, freq, given), partial(iter, [whole]), names, freq, schema)
     pieces = all_pieces()
     first = next(pieces)
     columns, again = match_columns(first, given), all_pieces
     if columns.time_of(first) not in map(str, first.columns):
+        if columns.series in map(str, first.columns):  # a series in each row
+            return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
     try:
         recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
@@ -148,7 +153,7 @@ def last_stamps(
     if not ended:
         return recent
     last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
-    return pd.concat([recent, last[[*recent.columns]]])
+    return pd.concat([recent, last.reindex(columns=recent.columns)])
 
 
 def last_steps(

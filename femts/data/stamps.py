@@ -25,6 +25,8 @@ _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such 
 # more than any month has days, so that 200131 is no week of 2001.
 _CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
 _ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last part of a year, by the round number at which the next one begins
+_PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose stamps are first days
+_LENGTHS = {"M": (1, "month"), "Q": (3, "quarter"), "Y": (12, "year")}  # in months
 _UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
 _SHEET_DAYS = (32_874, 54_789)  # day numbers of a spreadsheet from 1990 to 2050: counts of steps are seldom there
@@ -65,7 +67,8 @@ def read_stamps(
 ) -> tuple[pd.Index, tuple[str, ...]]:
     """The stamps of a column of text, datetimes, periods or numbers, in the order they come.
 
-    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number.
+    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number. Where it is
+    one of months, quarters or years, stamps on other days are read as `first_of_periods` does.
 
     Returns:
         The stamps, a quarter, week or month by its first day, and notes on what was done to them.
@@ -105,7 +108,27 @@ def read_stamps(
     if beyond.any():
         row = int(np.argmax(beyond))
         raise _beyond(where, stamps[row].year, row)
-    return stamps, notes
+    stamps, more = (stamps, ()) if freq is None else first_of_periods(stamps, freq)
+    return stamps, (*notes, *more)
+
+
+def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
+    """The first days of the months, quarters or years that `dates` fall into, for a step `freq` of such, and a note; as
+    they are where the step is another, or two of them fall into one period."""
+    match = _PERIOD.fullmatch(freq)
+    if match is None:
+        return dates, ()
+    months, kind = _LENGTHS[match[1]]
+    distinct = dates.unique()
+    count = np.asarray(distinct.year, dtype=np.int64) * 12 + np.asarray(distinct.month) - 1
+    count -= (count - (_MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
+    first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]")).tz_localize(dates.tz)
+    if len(first.unique()) < len(first) or first.equals(distinct):
+        return dates, ()
+    odd = int(np.argmax(first != distinct))
+    note = f"every stamp falls in a different {kind}, so stamps are read as {kind}s"
+    example = f"{str(distinct[odd]).removesuffix(' 00:00:00')} as {str(first[odd]).removesuffix(' 00:00:00')}"
+    return first[distinct.get_indexer(dates)], (f"{note} ({example})",)
 
 
 def _beyond(where: str, year: int, row: int) -> UsageError:
@@ -404,7 +427,8 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
         raise refusal from error
     if local.notna().all() and (local == local.dt.normalize()).all():
         return local, ("its stamps are midnights at several offsets from UTC, so they are taken as days",)
-    return utc, ("its stamps have several offsets from UTC, so they are turned into UTC",)
+    note = "its stamps have several offsets from UTC, so they are turned into UTC, and hours of the calendar are those of UTC"
+    return utc, (note,)
 
 
 def _check_years(text: pd.Series, where: str) -> None:

@@ -20,22 +20,23 @@ from femts.evaluation.block_bootstrap import mean_interval
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store
-from femts.models.registry import model_card
+from femts.models.registry import has_seen, model_card
 from femts.text import shown
 
 NAIVE = "seasonal_naive"
 TABLE = {  # columns of a table, and their types
     **{"dataset": "object", "model": "object", "pred_len": "Int64", "seq_len": "Int64", "seeds": "object"},
     **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase"), "float64"),
-    **{"windows": "int64", "missing": "int64", "chosen": "object"},
+    **{"windows": "int64", "missing": "int64", "chosen": "object", "seen": "bool"},
 }
 PAIRS = {
     **{"dataset": "object", "first": "object", "second": "object", "pred_len": "Int64", "seeds": "object"},
     **dict.fromkeys(("first_mse", "second_mse", "difference", "difference_sd", "low", "high"), "float64"),
     **{"why": "object", "seeds_lower": "Int64"},
     **dict.fromkeys(("windows_lower", "first_seconds", "second_seconds"), "float64"),
+    **{"seen": "object"},
 }
-PUBLISHED = ["dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary"]
+PUBLISHED = ["dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary", "seen"]
 LITERATURE = Path(__file__).with_name("literature.csv")
 ALL = "all"  # windows of the test part were scored
 BLOCK = 2  # in horizons; blocks of one held 89 % of simulated errors, and blocks of two 93 %
@@ -127,8 +128,8 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns of `TABLE`, `pred_len` missing for the mean, and `seq_len` where horizons or seeds differ in it;
         `windows` of the test part that every seed scored, of the mean their sum; `seeds` that are finished, for the
-        mean at all horizons. Beside them `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and
-        `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
+        mean at all horizons; whether the weights have `seen` the data set in their pretraining. Beside them
+        `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
     """
     rows = []
     for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):
@@ -165,6 +166,7 @@ def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
         "seeds": tuple(seeds.index.tolist()),
         "asked": tuple(scores["seed"].unique().tolist()),
         "rolled": bool(done["rolled"].any()),
+        "seen": any(map(_seen, done["dataset"], done["record"])),
         **seeds.mean().where(done[seeds.columns].notna().all()).to_dict(),
         "mse_sd": seeds["mse"].std(),
         "season": done["season"].min() if len(done) else 1,
@@ -172,6 +174,10 @@ def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
         "choices": int(lacking["choices"]),
         "missing": int(lacking["missing"]),
     }
+
+
+def _seen(dataset: str, record: Mapping[str, Any]) -> bool:
+    return has_seen(record["config"]["model"], dataset)
 
 
 def _naive(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
@@ -227,7 +233,8 @@ def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.Dat
         The columns of `PAIRS`: means of both over the `seeds`, their `difference`, the first less the second, with its
         deviation over seeds; `low` and `high` of its 95 % interval over the windows, of a panel over its series, for
         these seeds, or `why` there is none; `seeds_lower`, the number of seeds at which the first is lower, and
-        `windows_lower`, the part of the thinned windows or series at which its mean is; mean seconds of a training.
+        `windows_lower`, the part of the thinned windows or series at which its mean is; mean seconds of a training; and
+        which of both have `seen` the data set in their pretraining.
 
     Raises:
         UsageError: the models of a pair did not score the same windows.
@@ -245,7 +252,7 @@ def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.Dat
 def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
     """The comparison of scores `_x` and `_y`, a row a seed."""
     if both.empty:
-        return {"seeds": (), "why": "not measured"}
+        return {"seeds": (), "why": "not measured", "seen": ()}
     for row in both.itertuples():
         _check_windows(what, row)
     pred_len, differences = what["pred_len"], both["mse_x"] - both["mse_y"]
@@ -270,6 +277,11 @@ def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
         "windows_lower": (errors < 0).mean() if len(errors) else None,
         "first_seconds": both["seconds_x"].mean(),
         "second_seconds": both["seconds_y"].mean(),
+        "seen": tuple(
+            what[name]
+            for name, records in (("first", "record_x"), ("second", "record_y"))
+            if any(_seen(what["dataset"], record) for record in both[records])
+        ),
     }
 
 
@@ -357,4 +369,4 @@ def make_published(table: pd.DataFrame) -> pd.DataFrame:
     ours = ours.assign(scored=ALL, look_back=look_backs, source="records of femts", secondary=False, ours=True)
     theirs = publications()
     theirs = pd.concat([theirs[theirs["dataset"] == name] for name in ours["dataset"].unique()])
-    return pd.concat([ours, theirs.assign(seeds=[()] * len(theirs), ours=False)], ignore_index=True)
+    return pd.concat([ours, theirs.assign(seeds=[()] * len(theirs), seen=False, ours=False)], ignore_index=True)

@@ -85,8 +85,8 @@ def table(
         `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
         `mae`, the `published_mse` where there is one, and beside the seasonal naive forecast its
         `naive_mse`, `skill` and `mase`. Then the test `windows` that were scored, of the mean over
-        all its horizons, how many of the cells of which validation chooses are `missing`, and what it
-        has `chosen`, by seed.
+        all its horizons, how many of the cells of which validation chooses are `missing`, what it
+        has `chosen`, by seed, and whether a pretrained model has `seen` the data set before.
 
     Raises:
         UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.

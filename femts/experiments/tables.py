@@ -15,7 +15,7 @@ from femts.experiments.compare import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
 from femts.experiments.results import Store
 from femts.text import part_of, sentence, shown, spreadsheet_safe, table
 
-MISSING, ROLLED = "-", " r"
+MISSING, ROLLED, SEEN = "-", " r", " (seen)"
 LEAST_DIGITS = 3
 SIZE = WIDE, HIGH = 520, 130  # of a picture
 MARGIN = 8
@@ -52,9 +52,9 @@ def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
     """The same for people: numbers in a few digits, and the lowest of a row marked."""
     lines: list[str] = []
     if "first" in frame.columns:
-        tables = pair_tables(frame)
+        tables, lines = pair_tables(frame), _seen_in_pairs(frame)
     elif "ours" in frame.columns:
-        tables = published_tables(frame)
+        tables, lines = published_tables(frame), _seen_before(frame[frame["ours"]])
     else:
         tables, lines = score_tables(frame), _remarks(frame, markdown)
     return "\n\n".join([*(as_markdown(*each) if markdown else _as_text(*each) for each in tables), *lines])
@@ -83,7 +83,8 @@ def score_tables(scores: pd.DataFrame) -> list[Shown]:
     """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
     over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
     it, then skill over the seasonal naive forecast and MASE. That forecast has the last column where it is no model of
-    the table. A cell of fewer windows than others of its row is never the lowest."""
+    the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in its
+    pretraining, is never the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):
         models = list(own["model"].unique())
@@ -108,15 +109,15 @@ def score_tables(scores: pd.DataFrame) -> list[Shown]:
 def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
     most = row["windows"].max()
     whole = row[row["windows"] == most]
-    done, pred_len = whole["mse"].dropna(), row["pred_len"].iloc[0]
+    done, pred_len = whole.loc[~whole["seen"], "mse"].dropna(), row["pred_len"].iloc[0]
     cells = ["mean" if pd.isna(pred_len) else str(pred_len)]
     for each in row.itertuples():
         fewer = f" ({each.windows} windows)" if each.windows < most else ""
         text = _number(each.mse, "{:.3f}")
         if each.seeds:
             deviation = "" if pd.isna(each.mse_sd) else f"+-{each.mse_sd:.3f}"
-            lowest = len(done) > 1 and not fewer and text == f"{done.min():.3f}"
-            text += f"{deviation}{ROLLED * each.rolled}{fewer}{_lacking(each)}"
+            lowest = len(done) > 1 and not fewer and not each.seen and text == f"{done.min():.3f}"
+            text += f"{deviation}{ROLLED * each.rolled}{SEEN * each.seen}{fewer}{_lacking(each)}"
             text = Lowest(text) if lowest else text
         cells.append(text)
     return [*cells, *[_number(whole["naive_mse"].iloc[0], "{:.3f}")] * beside]
@@ -129,14 +130,31 @@ def _lacking(row: Any) -> str:
 
 
 def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
-    """Paragraphs: as text what validation chose, and why cells failed."""
+    """Paragraphs: as text what validation chose, why cells failed, and what was seen before."""
     chosen, failed = list[str](), list[str]()
     for row in scores.itertuples():
         where = f"{row.dataset} {row.model} {row.pred_len}"
         if row.chosen and not markdown:
             chosen.append(sentence(f"chosen: {where} {_by_seed(row.chosen)}"))
         failed += [sentence(f"failed: {where} seed {seed}: {why}") for seed, why in row.failures.items()]
-    return ["\n".join(lines) for lines in (chosen, failed) if lines]
+    return ["\n".join(lines) for lines in (chosen, failed, _seen_before(scores)) if lines]
+
+
+def _seen_before(scores: pd.DataFrame) -> list[str]:
+    """Lines on models whose pretraining has seen a data set, as the marks of their scores say."""
+    marked = scores.loc[scores["seen"].astype(bool), ["dataset", "model"]].drop_duplicates()
+    return [_seen_line(dataset, model) for dataset, model in marked.itertuples(index=False)]
+
+
+def _seen_in_pairs(pairs: pd.DataFrame) -> list[str]:
+    both = dict.fromkeys((row.dataset, model) for row in pairs.itertuples() for model in row.seen)
+    return [_seen_line(dataset, model) for dataset, model in both]
+
+
+def _seen_line(dataset: str, model: str) -> str:
+    return sentence(
+        f"seen: {model} was pretrained on {dataset}, so its scores there do not tell how it does on unseen data"
+    )
 
 
 def _by_seed(chosen: Mapping[int, str]) -> str:
@@ -186,11 +204,11 @@ def _pair_row(row: Any) -> list[str]:
 def published_tables(means: pd.DataFrame) -> list[Shown]:
     """A table of our means and the published ones, the lowest of all windows marked on each data set, and one of how
     ours stand to the lowest: which are below it and which are equal in its digits, and which publications, of other
-    windows or of unknown ones, are lower than all of them."""
+    windows or of unknown ones, are lower than all of them; ours of models that have seen a data set do not count there."""
     datasets = list(means.loc[means["ours"], "dataset"].unique())
     beside, stand, best = list[list[str]](), list[list[str]](), dict[str, str]()
     for dataset in datasets:
-        own = means[(means["dataset"] == dataset) & means["mse"].notna()]
+        own = means[(means["dataset"] == dataset) & means["mse"].notna() & ~means["seen"]]
         theirs, ours = own[~own["ours"]], own[own["ours"]].sort_values(["mse", "model"])
         lowest, least = theirs.loc[theirs["scored"] == ALL, "mse"].min(), own.loc[own["scored"] == ALL, "mse"].min()
         best[dataset] = _mean(least)
@@ -223,8 +241,8 @@ def _published_cell(row: Any, best: str) -> str:
     whole = f"{text} (secondary)" if row.secondary else text
     if row.ours:
         deviation = "" if pd.isna(row.mse_sd) else f"+-{row.mse_sd:.3f}"
-        whole = f"{text}{deviation}{ROLLED * row.rolled}{_few_seeds(row)}"
-    return Lowest(whole) if row.scored == ALL and text == best else whole
+        whole = f"{text}{deviation}{ROLLED * row.rolled}{SEEN * row.seen}{_few_seeds(row)}"
+    return Lowest(whole) if row.scored == ALL and text == best and not row.seen else whole
 
 
 def _few_seeds(row: Any) -> str:

@@ -146,7 +146,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
             )
         values = history[name].to_numpy(dtype=float)[-len(x) :]
         low, high = history[name].iloc[-len(x) :].min(), history[name].iloc[-len(x) :].max()  # of those that there are
-        height = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+        height = (values - low) / (high - low) if high > low else np.where(np.isnan(values), np.nan, 0.5)
         panel.plot(x, row + SERIES[1] - (SERIES[1] - SERIES[0]) * height, color=INK, linewidth=0.8, path_effects=halo)
         segment, token = divmod(int(np.argmax(rows.weights[row])), 2)
         panel.text(
@@ -157,7 +157,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
         )  # fmt: skip
         aside = {"ha": "right", "va": "center", "transform": panel.get_yaxis_transform(), "parse_math": False}
         panel.text(-0.01, row + 0.22, shown(name), size=9, weight="bold", color=INK, **aside)
-        panel.text(-0.01, row + 0.5, f"{low:.3g} to {high:.3g}", size=7, color=FAINT, **aside)
+        panel.text(-0.01, row + 0.5, _range(low, high), size=7, color=FAINT, **aside)
         panel.text(-0.01, row + sum(CONTEXT) / 2, "all channels", size=7, color=FAINT, **aside)
     panel.set_title(
         "the past of each channel, coloured by how much its forecast read of it", size=8.5, color=INK, loc="left"
@@ -165,6 +165,12 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
     panel.set_yticks([])
     panel.set_xlim(edges[0], edges[-1])
     return image, int((x >= starts[-1]).sum()), clipped
+
+
+def _range(low: float, high: float) -> str:
+    if np.isnan(low):
+        return "no value"
+    return f"{low:.3g} to {high:.3g}" if high > low else f"always {low:.3g}"
 
 
 def _percent(weight: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import pandas as pd
 import torch
@@ -301,28 +301,42 @@ class Forecaster:
             self._dataset = scoring.load_again(self, data_root)
         return self._dataset
 
+    @overload
+    def evaluate(self, part: str = ..., pred_len: int | None = ..., dataset: Source | None = ...) -> Scores: ...
+    @overload
+    def evaluate(
+        self, part: str = ..., *, pred_len: Sequence[int], dataset: Source | None = ...
+    ) -> dict[int, Scores]: ...
+    @overload
+    def evaluate(self, part: str, pred_len: Sequence[int], dataset: Source | None = ...) -> dict[int, Scores]: ...
+
     @memory_checked()
-    def evaluate(self, part: str = "test", pred_len: int | None = None, dataset: Source | None = None) -> Scores:
+    def evaluate(
+        self, part: str = "test", pred_len: int | Sequence[int] | None = None, dataset: Source | None = None
+    ) -> Scores | dict[int, Scores]:
         """Scores over every window of `part`, in scaled units, those of each series.
 
         Args:
             part: `test`, `val` or `train`.
-            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out.
+            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out. Several, as `[24, 48]`, are
+                scored from one roll-out of each window of a table.
             dataset: the data, as `load_dataset` takes them; None loads those of the training again.
 
         Returns:
-            `mse`, `mae` and the number of `windows`.
+            `mse`, `mae` and the number of `windows`; of several horizons these by horizon, in the order given.
 
         Raises:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
+        if isinstance(pred_len, Sequence):
+            return scoring.score_beside(self, part, pred_len, dataset)[0]
         return scoring.score(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     @memory_checked()
     def scores(
         self,
         part: str = "test",
-        pred_len: int | None = None,
+        pred_len: int | Sequence[int] | None = None,
         by: str | Sequence[str] | None = None,
         level: Sequence[float] | None = None,
         dataset: Source | None = None,
@@ -335,11 +349,14 @@ class Forecaster:
             level: percent; adds what the intervals cover, and the CRPS.
 
         Returns:
-            One row a group in scaled units, then one in raw ones, as `femts.forecaster.scoring.score_details` says.
+            One row a group in scaled units, then one in raw ones, as `femts.forecaster.scoring.score_details` says; of
+            several horizons the rows of each, which `pred_len`, the first column, names.
 
         Raises:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
+        if isinstance(pred_len, Sequence):
+            return scoring.score_details_beside(self, part, pred_len, by, level, dataset)
         of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_details(of, windows, by, level, data)
 

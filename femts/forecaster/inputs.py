@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
+from femts.data.categories import origins
 from femts.data.check import check_frame, check_unique, check_values
-from femts.data.column_names import ColumnNames
+from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
 from femts.data.frequency import future_dates, past_date, steps_between
@@ -21,6 +22,7 @@ from femts.data.long_table import number_series
 from femts.data.preprocess import Preprocess
 from femts.data.recent import last_steps, numbers, rows_before
 from femts.data.schema import Schema
+from femts.data.series_rows import from_rows
 from femts.data.splits import Split
 from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
@@ -80,7 +82,8 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
             )
         return _table_history(history, forecaster.config, forecaster.columns, forecaster.freq)
     frame = to_frame(history, "The history", schema.form)
-    data = read_series(frame, "history", schema, "The history", forecaster.freq)
+    long, form, _ = from_rows(frame, schema.form, "The history", schema.na)
+    data = read_series(long, "history", replace(schema, form=form), "The history", forecaster.freq)
     if series is not None:
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
@@ -107,10 +110,10 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         raise UsageError(f"The history has no rows, and this model looks back {needed}; give that many.")
     if len(rows) < needed and len(rows) < config.fewest_rows:
         season = schema.season_of(freq)
-        stand = f"its first {season} are repeated" if 1 < season <= len(rows) else "the training mean stands"
+        filling = f"by repeating the first {season}" if 1 < season <= len(rows) else "with the training mean"
         warn(
-            f"The history has {len(rows)} rows, and this model looks back {needed}; {stand} in place of the others, so "
-            "expect larger errors than the scores say.",
+            f"The history has {len(rows)} rows, but this model looks back {needed}; the missing rows are filled {filling}, "
+            "so expect larger errors than the scores suggest.",
             GapWarning,
         )
     needed = min(needed, len(rows))
@@ -139,7 +142,8 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         split=Split.of((0, 0), (0, 0), (0, 0)),
     )
     form = schema.form
-    return History(data, form.time_of(whole), tuple(map(str, whole.columns)) if form.is_long(whole) else ())
+    long = [name for name in map(str, whole.columns) if name not in form.keys] if form.is_long(whole) else []
+    return History(data, form.time_of(whole), tuple(long))
 
 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
@@ -172,6 +176,8 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
+    if schema.form.series in map(str, frame.columns):
+        frame = from_rows(frame, schema.form, where, schema.na)[0]
     form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     return frame, replace(schema, form=form)
@@ -211,7 +217,7 @@ def known_ahead(
     """
     schema, freq = forecaster.config.schema, forecaster.freq
     names, steps = schema.roles.future, len(ahead) // len(data)
-    listed, after = ", ".join(map(shown, names)), "the end of each series"
+    listed, after = ", ".join(map(shown, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
@@ -222,6 +228,11 @@ def known_ahead(
         raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
     if future is None:
         return np.empty((len(data), steps, 0))
+    if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
+        raise UsageError(
+            f"{KNOWN} has no column '{ROW}', and the rows are numbered here; give it their numbers, "
+            f"{ahead[0]} for the first to forecast."
+        )
     if schema.panel:
         index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])
         values = _known_of_series(future, schema, freq, index).reindex(index)
@@ -232,7 +243,8 @@ def known_ahead(
     if len(missing):
         row, column = missing[0]
         series = f" of series '{shown(values.index[row][0])}'" if schema.panel else ""
-        raise UsageError(f"{KNOWN} has no '{shown(names[column])}'{series} at {ahead[row]}; give {needed}.")
+        name = origins(names[column : column + 1], schema.form)[0]
+        raise UsageError(f"{KNOWN} has no '{shown(name)}'{series} at {ahead[row]}; give {needed}.")
     values = values.groupby(np.arange(len(ahead)) // steps).ffill()
     return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
@@ -247,8 +259,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
     else:
         time = schema.form.time_of(future)
         if time in map(str, future.columns):  # else who checks it says so
-            stamps = read_dates(future[time], KNOWN, freq)
-            _check_clock(stamps, when)
+            stamps = _on_clock(read_dates(future[time], KNOWN, freq), when)
             future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
     rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
     if schema.form.is_long(future) and len(future):
@@ -272,8 +283,7 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     if lacking is not None:
         raise UsageError(f"{KNOWN} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
     codes, series = number_series(frame[form.series], KNOWN)
-    dates = read_dates(frame[time], KNOWN, freq)
-    _check_clock(dates, needed.levels[1])
+    dates = _on_clock(read_dates(frame[time], KNOWN, freq), needed.levels[1])
     keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
     stamped = pd.MultiIndex.from_arrays([keys, dates])
     rows = np.asarray(stamped.isin(needed))
@@ -288,15 +298,29 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     return table
 
 
-def _check_clock(stamps: pd.Index, when: pd.Index) -> None:
-    """UsageError where the stamps of a table have a time zone and those to come, `when`, have none, or the other way
-    round."""
+def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
+    """The `stamps` of a table as they compare with those to come, `when`: as instants, or where all of both are
+    midnights on their own clocks, as days, for these are an hour shorter or longer where a clock changes.
+
+    Raises:
+        UsageError: one of them has a time zone, and the other has none.
+    """
     ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
-    if len(stamps) and (ours is None) != (theirs is None):
+    if ours == theirs or not len(stamps):
+        return stamps
+    if all(isinstance(each, pd.DatetimeIndex) and _are_days(each) for each in (stamps, when)):
+        return pd.DatetimeIndex(stamps).tz_localize(None).tz_localize(theirs, ambiguous="NaT", nonexistent="NaT")
+    if (ours is None) != (theirs is None):
         has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(
             f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
         )
+    return stamps
+
+
+def _are_days(stamps: pd.DatetimeIndex) -> bool:
+    """Tell whether all stamps are midnights on the clock of their time zone."""
+    return bool((stamps.tz_localize(None).normalize() == stamps.tz_localize(None)).all())
 
 
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
@@ -332,7 +356,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
 def warn_stopped(data: Dataset, most: int) -> None:
     """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
     ends = ends_of(data)
-    if len(data) == 1 or data.freq is None:
+    if len(data) == 1 or data.freq is None or data.schema.form.time == ROW:  # numbers of rows tell no time
         return
     last = ends.max()
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))

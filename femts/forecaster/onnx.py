@@ -97,8 +97,9 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
 
     The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
-    of the training, NaN where a value is missing (filled as `predict` does; other sentinels are the
-    caller's to replace), and gives `forecast` (B, horizon, T) of the targets, float32, raw units,
+    of the training, NaN where a value is missing (other sentinels are the caller's to replace), and
+    fills those as `predict` does a history of L rows: by the last value before, at the start by the
+    training mean. It gives `forecast` (B, horizon, T) of the targets, float32, raw units,
     NaN for a target whose history has no value; B is free. Intervals and time stamps are not in it.
     Its metadata hold `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty
     without stamps), `seq_len`, `pred_len` and `data_sha256`.

@@ -11,6 +11,7 @@ from femts.config.arguments import check_kind, check_names
 from femts.data.check import check_frame
 from femts.data.columns import match_columns
 from femts.data.dataset import Dataset
+from femts.data.numbering import numbered
 from femts.data.stamps import read_dates
 from femts.errors import UsageError, suggest
 from femts.forecaster.inputs import read_history
@@ -52,6 +53,7 @@ def draw_forecast(
 
 def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
     """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
+    table = numbered(table, forecaster.config.schema.form, "The table to draw")
     form = match_columns(table, forecaster.config.schema.form)
     if form.series not in table.columns:
         wide = table.rename(columns={form.time_of(table): "date"})

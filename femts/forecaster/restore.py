@@ -61,6 +61,7 @@ def restore(folder: str | Path) -> Restored:
         raise changed(folder, str(error).rstrip(".")) from error
     except UNFIT as error:
         raise changed(folder, f"its files do not belong together ({str(error).partition(chr(10))[0]})") from error
+    model.read_weights()  # which are no part of the folder
     scored = restore(folder / SCORED) if run.config.refit else None
     if scored is not None and scored.run.config != replace(run.config, refit=False):
         raise changed(folder, f"{SCORED}/{CONFIG} is of another run")

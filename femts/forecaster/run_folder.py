@@ -14,7 +14,9 @@ import io
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,7 @@ SEAL = "sha256"  # of `metrics.json`, in itself
 INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
 INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash, when made anew
 SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
+EVENTS = "tensorboard"  # folder of the curves of a training, for TensorBoard
 CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
 REQUEST = f"{CANDIDATES}/request.json"  # what such a choice follows from, written before anything else
 SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
@@ -160,7 +163,10 @@ def check_new_folder(folder: Path) -> None:
     check_folder(folder)
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
-        raise UsageError(f"Folder {folder} already holds a finished run; choose another folder or remove it.")
+        raise UsageError(
+            f"Folder {folder} already holds a finished run; choose another folder, or replace it with --overwrite "
+            "(overwrite=True)."
+        )
     begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", REQUEST)
     if any((folder / name).exists() for name in begun):
         raise UsageError(
@@ -168,6 +174,71 @@ def check_new_folder(folder: Path) -> None:
         )
     if names - {CANDIDATES} and CONFIG not in names:
         raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
+
+
+def check_replaceable(folder: Path) -> None:
+    """UsageError unless a new run can take the place of what is in `folder`: nothing, or runs of femts, finished or not,
+    of whatever version."""
+    check_folder(folder)
+    names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
+    if names and not (_is_run(folder) or _runs_within(folder)):
+        raise UsageError(
+            f"Folder {folder} holds files that are no run, which are not overwritten; choose a new or empty folder."
+        )
+
+
+def clear_run(folder: Path) -> None:
+    """Remove the run in `folder`, and those of several horizons within it; files that no training wrote stay.
+
+    What says that it is a run goes last, so that a folder killed in between can be cleared again.
+
+    Raises:
+        RunFailure: the disk refuses.
+    """
+    unfinish(folder)
+    try:
+        for run in _runs_within(folder):
+            _remove_run(run)
+            with suppress(OSError):  # where something else is in it
+                run.rmdir()
+        _remove_run(folder)
+    except OSError as error:
+        raise RunFailure(f"Could not remove {error.filename}: {error.strerror}; choose another folder.") from error
+
+
+def _remove_run(folder: Path) -> None:
+    own = [folder / name for name in RUN_FILES if name != CONFIG]
+    for within in (folder, folder / SCORED):
+        own += [path for path in within.glob("intervals*") if INTERVALS_NAME.fullmatch(path.name)]
+        own += within.glob(f"{EVENTS}/events.out.tfevents.*")
+    for path in (*own, folder / CONFIG):
+        path.unlink(missing_ok=True)
+    if (folder / CANDIDATES).is_dir():
+        shutil.rmtree(folder / CANDIDATES)
+    for within in (folder / SCORED, folder):
+        for emptied in (within / EVENTS, (within / CHECKPOINT).parent):
+            with suppress(OSError):  # where there is none, or something else is in it
+                emptied.rmdir()
+    with suppress(OSError):
+        (folder / SCORED).rmdir()
+
+
+def _is_run(folder: Path) -> bool:
+    """Tell if the files in `folder` are of a training: its configuration, or the request of a choice."""
+    import yaml
+
+    try:
+        record = yaml.safe_load((folder / CONFIG).read_bytes())
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        record = None
+    known = isinstance(record, dict) and {"format", "dataset", "model", "training"} <= record.keys()
+    return known or (folder / REQUEST).is_file()
+
+
+def _runs_within(folder: Path) -> list[Path]:
+    """Folders of the runs of a training over several horizons, which are named by these."""
+    within = sorted(folder.iterdir()) if os.path.isdir(folder) else []
+    return [path for path in within if path.name.isdecimal() and path.is_dir() and _is_run(path)]
 
 
 def has_begun(folder: Path) -> bool:

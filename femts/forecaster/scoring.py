@@ -157,6 +157,13 @@ def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
     return NaiveSums(forecaster.preprocess, data, forecaster.config.seq_len)
 
 
+def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
+    """Distinct `horizons` in the order given; UsageError for one that is no number of steps, or where there is none."""
+    if not horizons:
+        raise UsageError("No horizon was given to score; name some, such as [96, 192].")
+    return tuple(dict.fromkeys(map(check_steps, horizons)))
+
+
 def score_beside(
     forecaster: Forecaster,
     part: str,
@@ -182,9 +189,7 @@ def score_beside(
     Raises:
         UsageError: as in `Forecaster.evaluate`, or no horizon.
     """
-    forecaster = scorer(forecaster)
-    if not horizons:
-        raise UsageError("No horizon was given to score; name some, such as [96, 192].")
+    forecaster, horizons = scorer(forecaster), check_horizons(horizons)
     data = own_data(forecaster, dataset)
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
@@ -251,6 +256,27 @@ def score_details(
     score(forecaster, windows, also if pooled is None else [*also, pooled])
     frame = details_frame(forecaster, sums, data, groups, covered, levels)
     return frame if pooled is None else frame.assign(**pooled.ratios())
+
+
+def score_details_beside(
+    forecaster: Forecaster,
+    part: str,
+    horizons: Sequence[int],
+    by: str | Sequence[str] | None,
+    level: Sequence[float] | None,
+    dataset: object,
+) -> pd.DataFrame:
+    """As `score_details` at several horizons, each of them in turn; `pred_len` says which.
+
+    Raises:
+        UsageError: as in `Forecaster.scores`, or no horizon.
+    """
+    steps, of = check_horizons(horizons), scorer(forecaster)
+    data, frames = own_data(of, dataset), list[pd.DataFrame]()
+    for one in steps:
+        frames.append(score_details(of, score_windows(of, part, one, data), by, level, data))
+        frames[-1].insert(0, "pred_len", one)
+    return pd.concat(frames, ignore_index=True)
 
 
 def detail_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> DetailSums:

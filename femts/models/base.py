@@ -116,7 +116,7 @@ class ForecastModel(nn.Module):
     own_loss: Loss | None = None
     most_rows: ClassVar[int] = 1024
     needs: ClassVar[tuple[str, str] | None] = None
-    levels: ClassVar[tuple[float, ...]] = ()
+    levels: tuple[float, ...] = ()
     most_windows: int | None = None
     combines: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
@@ -140,6 +140,17 @@ class ForecastModel(nn.Module):
     def n_outputs(self) -> int:
         """Numbers that come out for a step and channel: Q, or 1 without quantiles."""
         return max(1, len(self.quantiles))
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return sum(p.numel() for p in self.parameters())
+
+    def read_weights(self) -> None:
+        """Read weights that are no part of a run folder, before the first forecast; by default there are none.
+
+        A model that has some refuses others than those of the training.
+        """
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast the next P steps.
@@ -268,7 +279,7 @@ class ForecastModel(nn.Module):
             return Forecasts(self.point(made), made if self.quantiles else None)
         x, raw = batch.past, batch.raw
         values = x.cpu().double() if raw is None else raw.values
-        made = self.rolled_out(Batch(values), steps)
+        made = self.rolled_out(Batch(values, known=batch.known), steps)
         if raw is not None:
             mean, scale = (each[:, None] if self.quantiles else each for each in (raw.mean, raw.scale))
             made = (made - mean) / scale

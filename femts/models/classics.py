@@ -77,7 +77,7 @@ class Classic(ForecastModel):
     Config: ClassVar[type[ModelConfig]] = ClassicConfig
     supports = Supports(channels=1, raw=True)
     needs = ("statsforecast", "stats")
-    levels: ClassVar[tuple[float, ...]] = LEVELS
+    levels: tuple[float, ...] = LEVELS
     library: ClassVar[str]
 
     def __init__(self, config: Any) -> None:

@@ -36,4 +36,4 @@ def models(name: str | None = None) -> pd.DataFrame:
 def weights(name: str) -> int:
     """Number of weights of a model of the reference shape."""
     model = build_model(name, build_config(name, settings={}, **REFERENCE_SHAPE))
-    return sum(p.numel() for p in model.parameters())
+    return model.n_weights

@@ -85,6 +85,10 @@ class MeanConfig(ModelConfig):
                     "take models of one shape."
                 )
 
+    def has_seen(self, dataset: str) -> bool:
+        """Whether any member has."""
+        return any(member.config.has_seen(dataset) for member in self.members)
+
     @property
     def n_static(self) -> int:
         """Inputs that describe a series; members that take none do not get them."""
@@ -136,6 +140,16 @@ class MeanModel(ForecastModel):
     def fewest_rows(cls, config: ModelConfig) -> int:
         """The most that any member of `config` needs."""
         return max(each.model_class.fewest_rows(each.config) for each in cast(MeanConfig, config).members)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights of all members."""
+        return sum(each.n_weights for each in self.models)
+
+    def read_weights(self) -> None:
+        """Read those of members that keep theirs elsewhere."""
+        for each in self.models:
+            each.read_weights()
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C), where no member reads raw rows."""

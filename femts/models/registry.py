@@ -96,6 +96,15 @@ def read_config(name: str, record: Mapping[str, Any]) -> ModelConfig:
     return make_config(kind, {key: settings.pop(key) for key in SHAPE}, settings, where="model")
 
 
+def has_seen(record: Mapping[str, Any], dataset: str) -> bool:
+    """Whether the model of a `config.yaml`, its `model` given as `record`, was trained on `dataset` before its training;
+    see `ModelConfig.has_seen`."""
+    settings = dict(record)
+    name = settings.pop("name")
+    kind = model_card(name).model_class.Config
+    return kind.has_seen is not ModelConfig.has_seen and read_config(name, settings).has_seen(dataset)
+
+
 def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:
     """The model called `name` with the configuration that `build_config` made, for `quantiles`
     where it is to learn some.

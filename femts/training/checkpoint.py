@@ -154,15 +154,17 @@ class Finished(Exception):
     """The run that was to go on is finished; it is of the same settings and data."""
 
 
-def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
+def find_state(
+    config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, overwrite: bool = False
+) -> TrainState:
     """State to start from: the beginning, or with `resume` where the run in `out` stands, if one has begun there.
-    Nothing is written.
+    Nothing is written; with `overwrite` what is there does not matter.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` one of other settings or data.
         Finished: with `resume`, it holds this one, and there is nothing left to do.
     """
-    if out is None:
+    if out is None or overwrite:
         check_resumable(out, resume)
         return TrainState()
     begun, finished = (out / CHECKPOINT).is_file(), (out / METRICS).is_file()

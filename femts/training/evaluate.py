@@ -125,7 +125,7 @@ def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str,
         "device": accelerator.device,
         "devices": accelerator.devices,
         "precision": accelerator.precision,
-        "parameters": sum(p.numel() for p in forecaster.model.parameters()),
+        "parameters": forecaster.model.n_weights,
         "versions": {"femts": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "data_sha256": forecaster.data["sha256"],
     }

@@ -25,7 +25,7 @@ from femts.evaluation.metrics import BUILT_IN
 from femts.evaluation.metrics import METRICS as NAMED_METRICS
 from femts.files import locked, remove_parts
 from femts.forecaster.forecaster import Forecaster, load
-from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run
+from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run, clear_run
 from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
@@ -44,6 +44,7 @@ from femts.training.resolve import (
     length_notes,
     resolve_run,
     resolve_training,
+    seen_notes,
     thinned_notes,
 )
 from femts.training.resources import check_resources
@@ -71,12 +72,13 @@ class FitRequest:
         lengths: as asked for.
         out: run folder; None keeps nothing.
         resume: go on with what is in it.
+        overwrite: replace the run in it, once the new one is about to be written.
         refit: then train on all rows.
         progress: show a line on a terminal.
         say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
         chosen: sentences on what femts chose in the place of the user.
-        ignores: columns that the model cannot read are left out in silence, and not refused.
+        ignores: past and static columns that the model cannot read are ignored, and not refused.
     """
 
     model: str
@@ -88,6 +90,7 @@ class FitRequest:
     lengths: Lengths = field(default_factory=Lengths)
     out: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     refit: bool = False
     progress: bool = False
     say: Callable[[str], None] = nothing
@@ -118,8 +121,7 @@ class FitRequest:
         # All candidates alike, or they have no mean: not all of them read what is known in advance.
         training = replace(other.training, max_time=limit, covariates="regress")
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
-        same["ignores"] = True
-        return replace(other, training=training, out=out, resume=out is not None, **same)
+        return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 
     @property
     def limit(self) -> float | None:
@@ -192,6 +194,8 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
             except Finished:
                 assert out is not None
                 return finished(request, out, data)
+            if request.overwrite and out is not None:
+                clear_run(out)
             for run in (last, first):
                 write_beginning(run)
             if request.most_windows is not None:
@@ -228,7 +232,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
     lengths = length_notes(data, request.model, request.lengths)
-    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess)
+    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess), *seen_notes(config)
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
@@ -272,7 +276,7 @@ def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Pa
         return Run(forecaster, module, None, *further)
     forecaster = first_forecaster(config, module)
     saved = None if request.out is None else folder
-    state = find_state(config, forecaster.preprocess_record(), saved, request.resume)
+    state = find_state(config, forecaster.preprocess_record(), saved, request.resume, request.overwrite)
     if request.accelerator.device == "cpu" and is_trained(forecaster.model) and not state.complete:
         left = None if request.limit is None else request.limit - (time.monotonic() - request.started)
         check_resources(forecaster.model, module.windows["train"], config.training, left)
@@ -290,6 +294,7 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
         raise
     except ValueError as error:  # settings that each may be right, but not together
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
+    model.read_weights()
     data = module.data
     made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
     made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))

@@ -22,7 +22,7 @@ from femts.errors import RunFailure
 from femts.evaluation.evaluator import Share, evaluate
 from femts.evaluation.metrics import chosen_by, named_metrics
 from femts.files import write_file
-from femts.forecaster.run_folder import CHECKPOINT, ROWS, validations_csv
+from femts.forecaster.run_folder import CHECKPOINT, EVENTS, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
@@ -80,7 +80,7 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
             devices=accelerator.devices,
             strategy=strategy,
             precision="bf16-mixed" if accelerator.precision == "bf16" and accelerator.device != "cpu" else "32-true",
-            loggers=[TensorBoardLogger(str(run.folder), name="tensorboard", version="")] if events else [],
+            loggers=[TensorBoardLogger(str(run.folder), name=EVENTS, version="")] if events else [],
         )
         with StopSignals() if several else nullcontext():  # of the process that waits
             fabric.launch(InProcess(partial(_train, loop)))

@@ -283,6 +283,12 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     return notes
 
 
+def seen_notes(config: RunConfig) -> list[str]:
+    """A sentence where the model comes with weights that were trained on the data set."""
+    said = f"'{config.model}' was pretrained on '{shown(config.dataset)}', so its scores do not tell how it does on unseen data"
+    return [said] if config.model_config.has_seen(config.dataset) else []
+
+
 def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:

@@ -14,12 +14,17 @@ from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
+from femts.data.splits import PARTS
+from femts.data.windows import check_windows
 from femts.errors import ScaleWarning, UsageError, memory_checked, warn
+from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.run_folder import check_replaceable, clear_run
 from femts.training.data_module import split_for
 from femts.training.evaluate import scale_notes
 from femts.training.fit import FitRequest, fit, nothing
-from femts.training.resolve import Lengths
+from femts.training.resolve import Lengths, horizon, resolve_run
+from femts.training.select.candidates import shortlist
 from femts.training.select.look_back import with_look_back
 from femts.training.select.run import choose
 
@@ -43,6 +48,7 @@ def train(
     device: str = "auto",
     precision: str = "auto",
     resume: bool = False,
+    overwrite: bool = False,
     refit: bool | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -74,6 +80,8 @@ def train(
             on validation and test rows. None does so for all data but those of the catalogue.
         resume: continue the run in `out`, if it was interrupted, start it where there is none, and read it where it is
             finished; on a CPU the result is the same to the bit as without a break.
+        overwrite: replace the run in `out`, finished or not, once all that is asked for is checked and the new one is
+            about to be written. A folder that holds anything but a run is refused; other files beside a run stay.
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
@@ -94,8 +102,10 @@ def train(
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
     given |= {"device": device, "precision": precision}
     folder = None if out is None else check_path(out, "The run folder")
-    for name, flag in {"resume": resume, "progress": progress}.items():
+    for name, flag in {"resume": resume, "overwrite": overwrite, "progress": progress}.items():
         check_flag(flag, name)
+    if overwrite:
+        _check_overwrite(folder, resume)
     refit = None if refit is None else check_flag(refit, "refit")
     check_callable(say, "say")
     if model is None:
@@ -110,11 +120,16 @@ def train(
         lengths=Lengths(pred_len, seq_len, protocol),
         out=folder,
         resume=resume,
+        overwrite=overwrite,
         refit=refits(data) if refit is None else refit,
         progress=progress,
         say=say or nothing,
     )
     data = split_for(data, pred_len)
+    if request.model == AUTO and overwrite and folder is not None:
+        _check_choice(request, data)
+        with locked(folder):
+            clear_run(folder)
     made = choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
     for note in scale_notes(made):
         if say is None:
@@ -122,6 +137,33 @@ def train(
         else:
             say(note)
     return made
+
+
+def _check_overwrite(folder: Path | None, resume: bool) -> None:
+    """UsageError where there is nothing that may be replaced."""
+    if folder is None:
+        raise UsageError("To overwrite a run, name its folder with --out (out= in Python).")
+    if resume:
+        raise UsageError("A run is resumed or overwritten, not both; leave --resume or --overwrite out.")
+    check_replaceable(folder)
+
+
+def _check_choice(request: FitRequest, data: Dataset) -> None:
+    """UsageError where none of the candidates of `request` fits `data`."""
+    steps, refused = horizon(data, request.lengths.pred_len).steps, list[UsageError]()
+    lengths = request.lengths._replace(pred_len=steps)
+    for each in shortlist(data, lengths):
+        if each.reason:
+            continue
+        try:
+            config = resolve_run(data, each.model, each.lengths(lengths), {}, request.training, ignores=True)
+            for part in PARTS:
+                check_windows(data, part, config.seq_len, steps, config.reads_raw)
+            return
+        except UsageError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
 
 
 def refits(data: Dataset) -> bool:

@@ -29,6 +29,8 @@ from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
+from femts.models.parts import classic_fit
+from femts.models.parts.classic_fit import Fit
 from femts.training.train import train
 
 L, P = 48, 12
@@ -40,7 +42,9 @@ TINY = {
     "training.batch_size": 400,
     "training.max_epochs": 2,
 }
-SECTIONS = "forecasts,scores,by-step,by-channel,intervals,what-was-read,data,model-and-training,record".split(",")
+SECTIONS = (
+    "forecast,scores,by-step,by-channel,intervals,test-windows,what-was-read,data,model-and-training,record".split(",")
+)
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
@@ -174,6 +178,70 @@ def test_windows_equal_the_data_and_predict(page: str, forecaster: Forecaster, d
         assert first == frame["date"][row - past] and window["stamps"]["step"] == 3_600_000
 
 
+def test_forecast_of_what_follows_comes_first_and_equals_predict(
+    page: str, forecaster: Forecaster, data: Dataset
+) -> None:
+    ahead = numbers(page)["ahead"]
+    (window,), past = ahead["windows"], ahead["past"]
+    forecast, series = forecaster.predict(data.frame(), level=[80]), unpack(window["series"])
+    np.testing.assert_allclose(series[:, :past].T, data.values[-past:], atol=1e-3)
+    assert np.isnan(series[:, past : past + P]).all() and not ahead["happened"]
+    np.testing.assert_allclose(series[:, past + P :].T, forecast[list(data.columns)], atol=1e-3)
+    bounds = pd.concat([forecast["s1-lo-80"], forecast["s1-hi-80"]])
+    np.testing.assert_allclose(unpack(window["bounds"]["80"])[1], bounds, atol=1e-3)
+    first = pd.Timestamp(window["stamps"]["first"], unit="ms")
+    assert first + past * pd.Timedelta(hours=1) == forecast["date"][0]
+    assert page.index(" id=ahead ") < page.index("Test MSE")
+
+
+def test_forecast_is_of_the_model_that_learned_from_all_rows(tmp_path: Path) -> None:
+    table = small_table()
+    made = train(table, "ridge", 12, seq_len=24, device="cpu", refit=True)
+    page = femts.report(made, tmp_path / "page.html", table).read_text()
+    (window,), past = numbers(page)["ahead"]["windows"], numbers(page)["ahead"]["past"]
+    expected = made.predict(table, level=[80])[list(made.targets)]
+    shown, steps = unpack(window["series"])[:, past + 12 :], [row[1] for row in window["series"]]
+    np.testing.assert_allclose(shown, expected.T, atol=max(steps))
+    assert "by the model that learned from all rows" in page
+
+
+def test_forecast_that_needs_known_columns_says_so(tmp_path: Path) -> None:
+    table = synthetic_frame(600).iloc[:, :3]
+    made = train(load_dataset(table, future=["s1"]), "ridge", P, seq_len=L, device="cpu")
+    page = femts.report(made, tmp_path / "page.html").read_text()
+    assert "What follows the last row depends on s1" in page and numbers(page)["ahead"] is None
+
+
+def test_models_that_were_tried_come_before_the_scores(tmp_path: Path) -> None:
+    made = train(small_table(), "ridge", 12, seq_len=24, device="cpu", refit=False)
+    tried = [{"model": "seasonal_naive", "error": 0.5, "seconds": 0.1}, {"model": "mstl", "reason": "", "seconds": 0.0}]
+    made.metrics = {**made.metrics, "auto": {"rule": "the lowest error", "taken": ["ridge"], "tried": tried}}
+    page = femts.report(made, tmp_path / "page.html").read_text()
+    places = [page.index(f"<section id={name} ") for name in ("forecast", "models-tried", "scores")]
+    assert places == sorted(places) and cells(page, "seasonal_naive")[0][2] == "100.0 %"
+
+
+@pytest.mark.skipif(not find_spec("statsforecast"), reason="needs statsforecast")
+@pytest.mark.parametrize("limit", [None, "1s"])
+def test_classic_is_fitted_for_the_forecast_alone_right_after_training(
+    limit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits, forecast = list[int](), Fit.forecast
+    monkeypatch.setattr(classic_fit, "_RECENT", {})
+    monkeypatch.setattr(Fit, "forecast", lambda self, values: fits.append(len(values)) or forecast(self, values))
+    months = pd.date_range("2012-01-01", periods=140, freq="MS")
+    table = pd.DataFrame({"date": months, "y": 50 + 9 * np.sin(np.arange(140) * np.pi / 6)})
+    table["y"] += np.random.default_rng(0).normal(size=140)
+    made = train(table, "auto_theta", 6, out=tmp_path / "run", device="cpu", max_time=limit, refit=True)
+    del fits[:]
+    femts.report(made, tmp_path / "page.html", table)
+    assert len(fits) == 1
+    monkeypatch.setattr(classic_fit, "_RECENT", {})
+    femts.report(tmp_path / "run", tmp_path / "again.html", table)
+    assert len(fits) == 1 + 1 + made.metrics["test"]["windows"]
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "page.html").read_bytes()
+
+
 def test_what_was_read_equals_explain(page: str, forecaster: Forecaster, data: Dataset) -> None:
     window = numbers(page)["samples"]["windows"][3]
     why = forecaster.explain(data.frame().iloc[: window["row"]])
@@ -220,6 +288,12 @@ def test_page_of_many_series_has_scores_and_samples_of_each(ridge: Forecaster, t
         expected = ridge.predict(panel_table().query("unique_id == @window['name']").iloc[:-steps])["y"]
         np.testing.assert_allclose(shown[past + steps :], expected, atol=step)
         assert set(window["bounds"]) == {"80", "95"}
+    ahead = numbers(page)["ahead"]
+    assert [window["name"] for window in ahead["windows"]] == list(scores["series"])
+    predicted = ridge.predict(panel_table()).groupby("unique_id")["y"]
+    for window in ahead["windows"]:
+        shown, step = unpack(window["series"])[0], window["series"][0][1]
+        np.testing.assert_allclose(shown[past + steps :], predicted.get_group(window["name"]), atol=step)
 
 
 def test_no_series_is_compared_with_a_season_that_the_look_back_does_not_hold(
@@ -379,18 +453,18 @@ def check_in_browser(path: Path) -> str:
 
 HAND = """<script>
 const press = (id, key) => document.getElementById(id).dispatchEvent(new KeyboardEvent("keydown", { key }));
-document.getElementById("channel").value = 1;
-document.getElementById("channel").dispatchEvent(new Event("change"));
-document.getElementById("back").click();
-document.getElementById("table").parentElement.open = true;
-press("forecast", "End"); press("steps", "Home"); press("validation", "ArrowRight");
+document.getElementById("tested-channel").value = 1;
+document.getElementById("tested-channel").dispatchEvent(new Event("change"));
+document.getElementById("tested-back").click();
+document.getElementById("tested-table").parentElement.open = true;
+press("tested", "End"); press("steps", "Home"); press("validation", "ArrowRight");
 </script>"""
 
 
 def test_script_draws_and_answers_without_an_error(page: str, forecaster: Forecaster, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(page + HAND)
     drawn = check_in_browser(tmp_path / "report.html")
-    assert drawn.count('class="chart"') == drawn.count("<svg height=") == 4
+    assert drawn.count('class="chart"') == drawn.count("<svg height=") == 5
     assert "NaN" not in "".join(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL))
     assert drawn.count("preserveAspectRatio=") == len(forecaster.columns)  # a strip each
     assert "window 23 of 24" in drawn
@@ -399,6 +473,6 @@ def test_script_draws_and_answers_without_an_error(page: str, forecaster: Foreca
     happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
     read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
-    table = drawn[drawn.index('<div id="table">') :]
+    table = drawn[drawn.index('<div id="tested-table">') :]
     assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P
     assert "<span>step <b>1</b></span>" in drawn and "<span>validation <b>1</b></span>" in drawn

@@ -38,6 +38,9 @@ CASES = {
         "train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"
     ),
     "component T without L": Case("train --dataset synthetic --model fem_sm --set model.components=CT", r"'CT'.* L"),
+    "stacks of different numbers": Case(
+        "train --dataset synthetic --model nhits --set model.pool=2,2", r"'model.pool' \(2,2\).* as many of one"
+    ),
     "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
     "unknown part": Case("evaluate run --part tset", r"'tset'.*test"),
     "unknown device, evaluate": Case("evaluate run --device tpu", r"'tpu'"),
@@ -97,7 +100,6 @@ CASES = {
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
-    "history too short": Case("predict run short.csv", r"has 20 rows.*looks back 24"),
     "history without a value": Case("predict run nan_last.csv", r"has no value at all; at least one is needed"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
@@ -213,6 +215,10 @@ CASES = {
     "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
     "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
     "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
+    "overwritten where other things are": Case(
+        f"{TRAIN} --overwrite --out wrong", r"wrong holds files that are no run"
+    ),
+    "resumed and overwritten": Case(f"{TRAIN} --resume --overwrite --out run", r"resumed or overwritten, not both"),
     "resumed where other things are": Case(f"{TRAIN} --resume --out wrong", r"wrong holds files that are no run"),
     "finished with another recipe": Case(f"{OWN} good.csv --resume --out run --seed 7", r"run was begun with .*seed"),
     "resumed with another recipe": Case(

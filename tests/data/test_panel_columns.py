@@ -192,7 +192,8 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
         load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static="ds2")
     with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
-        femts.load_dataset(frame.query("unique_id == 's0'").rename(columns={"ds": "date"}), target="y", static="region")
+        one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
+        femts.load_dataset(one, target="y", static="region")
     forecaster = trained("fem_sm", frame, SMALL, static="area")
     with pytest.raises(UsageError, match="The history has no column 'area' for --static"):
         forecaster.predict(frame.drop(columns="area"))

@@ -191,7 +191,7 @@ def test_pairs_are_read_from_text_and_what_is_missing_is_said(
     assert main([*options, "--pairs", "dlinear:naive", "--show", "--format", "csv", "--results", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert (
-        out.splitlines()[1] == "synthetic,dlinear,naive,12" + "," * 8 + "not measured,,,," and "failed: no luck" in err
+        out.splitlines()[1] == "synthetic,dlinear,naive,12" + "," * 8 + "not measured,,,,," and "failed: no luck" in err
     )
 
 

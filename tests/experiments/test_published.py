@@ -92,7 +92,7 @@ def test_the_lowest_of_all_windows_is_marked_and_what_is_missing_is_said(tmp_pat
 
 def test_the_csv_has_ours_and_theirs_in_full(tmp_path: Path) -> None:
     made = list(csv.DictReader(io.StringIO(to_csv(means(tmp_path, {("ETTh1", "ridge"): (0.39, 0.38)})))))
-    assert ",".join(made[0]) == "dataset,model,mse,mse_sd,seeds,scored,look_back,source,secondary"
+    assert ",".join(made[0]) == "dataset,model,mse,mse_sd,seeds,scored,look_back,source,secondary,seen"
     assert (made[0]["model"], float(made[0]["mse"]), made[0]["seeds"]) == ("ridge", pytest.approx(0.385), "1 2")
     theirs = [row for row in made if row["source"] != made[0]["source"]]
     assert len(theirs) == publications()["dataset"].isin(["ETTh1", "ETTm2"]).sum()

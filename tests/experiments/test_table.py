@@ -90,11 +90,12 @@ def test_text_marks_the_lowest_and_shows_what_is_missing(partly: Any) -> None:
 def test_csv_has_the_columns_of_the_interface(partly: Any) -> None:
     made = to_csv(table(*partly)).splitlines()
     assert made[0] == (
-        "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen"
+        "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,windows,missing,chosen,"
+        "seen"
     )
     assert made[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
-    assert made[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and made[5].endswith(",0.5,0.419,,,,36,0,")
-    assert made[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0,"
+    assert made[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and made[5].endswith(",0.5,0.419,,,,36,0,,False")
+    assert made[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,0,0,,False"
     assert "\n'=cmd,fem_sm" in to_csv(table(*partly).assign(dataset="=cmd")), "no formula of a spreadsheet"
 
 

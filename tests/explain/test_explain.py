@@ -325,6 +325,13 @@ def test_shares_near_even_are_drawn_as_even(tmp_path: Path) -> None:
     assert len(picture([0.3, 0.05, 0.1, 0.1, 0.15, 0.1, 0.1, 0.1])[1]) > 3
 
 
+def test_a_column_without_change_or_value_has_no_range(tmp_path: Path) -> None:
+    for value, said in ((7.0, "always 7"), (np.nan, "no value")):
+        history = small_table(60).assign(load=value)
+        text = plot_explanation(history, even_explanation([0.125] * 8), tmp_path / "p.svg").read_text()
+        assert f"<!-- {said} -->" in text and "nan" not in text
+
+
 def test_forecasts_of_other_threads_do_not_enter_an_explanation() -> None:
     """Threads share a forecaster, as docs/how-to/serving.md lets them."""
     forecaster, frame = small_run("fem_sm", max_epochs=1), synthetic_frame(200)

@@ -72,7 +72,7 @@ def test_forecast_is_the_mean_of_the_members(made: femts.Forecaster, members: li
     gaps.loc[gaps.index[-9:-6], "load"] = np.nan
     with pytest.warns(femts.GapWarning):
         check_mean(made, members, gaps)
-    with pytest.warns(femts.GapWarning, match="The history has 9 rows, and this model looks back 16"):
+    with pytest.warns(femts.GapWarning, match="The history has 9 rows, but this model looks back 16"):
         check_mean(made, members, TABLE[:9])
     if CLASSICS:  # they read as many rows as there are
         check_mean(made, members, TABLE[-40:])

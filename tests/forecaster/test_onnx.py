@@ -33,6 +33,7 @@ TINY = {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
 SETTINGS: dict[str, dict[str, Any]] = {
     "naive": {},
     "patchtst": {"model.patch_len": 8, "model.stride": 4, "model.n_layers": 1},
+    "nhits": {"model.hidden": 8},
     "fem_aft": TINY,
     "fem_mamba": TINY,
     "fem_sm_ridge": {**TINY, "model.longest": 2 * P, "model.season": 6},

@@ -118,6 +118,22 @@ def test_scores_agree_with_the_evaluator(forecaster: Forecaster, data: Dataset) 
         assert raw["mae"] == pytest.approx(errors_of(forecaster, data, part, steps or P).mean(), rel=1e-5)
 
 
+def test_several_horizons_are_scored_in_one_call(forecaster: Forecaster, data: Dataset) -> None:
+    several = forecaster.evaluate(pred_len=[2 * P, P, P], dataset=data)
+    assert list(several) == [2 * P, P]
+    for steps, scores in several.items():
+        assert scores == pytest.approx(forecaster.evaluate(pred_len=steps, dataset=data), rel=1e-6)
+    frame = forecaster.scores(pred_len=[P, 2 * P], by="channel", dataset=data)
+    one = forecaster.scores(pred_len=2 * P, by="channel", dataset=data)
+    of_it = frame[frame["pred_len"] == 2 * P].drop(columns="pred_len").reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_it, one)
+    for call in (forecaster.evaluate, forecaster.scores):
+        with pytest.raises(UsageError, match="No horizon was given"):
+            call(pred_len=[], dataset=data)
+        with pytest.raises(UsageError, match="horizon of 0"):
+            call(pred_len=[P, 0], dataset=data)
+
+
 def test_calibration_can_be_made_for_more_steps_and_levels(
     forecaster: Forecaster, data: Dataset, history: pd.DataFrame
 ) -> None:

@@ -71,10 +71,15 @@ def test_a_command_leaves_nothing(place: Path, command: str) -> None:
 
 
 def test_a_killed_training_leaves_its_run_alone(place: Path) -> None:
-    process = _start(place, TRAIN)
-    while process.poll() is None and not (place / "work" / "new" / "checkpoints" / "last.ckpt").exists():
+    """A file that it was writing lies in its folder, and is gone once the training is resumed."""
+    process, run = _start(place, TRAIN), place / "work" / "new"
+    while process.poll() is None and not (run / "checkpoints" / "last.ckpt").exists():
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    assert _left(place) == []
+    assert [left for left in _left(place) if not left.startswith("work/new/")] == []
     assert {path.name for path in (place / "work").iterdir()} == {"new", "run", "past.csv"}
+    for folder in (run, run / "checkpoints"):
+        (folder / ".0123456789abcdef.part").write_bytes(b"half a file")
+    assert _start(place, f"{TRAIN} --resume").wait() == 0
+    assert _left(place) == []

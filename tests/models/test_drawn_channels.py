@@ -29,5 +29,5 @@ def test_a_wide_table_is_forecast_a_few_channels_at_a_time(name: str, monkeypatc
 
 
 def test_the_mixers_and_patchtst_draw() -> None:
-    assert {"fem_sm", "fem_gla_ridge", "lintrans", "patchtst"} <= set(DRAWING)
+    assert {"fem_sm", "fem_gla_ridge", "lintrans", "patchtst", "nhits"} <= set(DRAWING)
     assert not {"itransformer", "ridge", "naive"} & set(DRAWING)

@@ -20,8 +20,9 @@ from femts.models.tide import TiDE
 
 B, L, P, C, K, E = 3, 20, 6, 4, 5, 2
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "hidden": 16, "dropout": 0.0}
+SUPPORTS = {name: model_card(name).model_class.supports for name in model_names()}
 # `boost` reads those rows of the look-back alone that lie a season before a step (test_boost.py).
-READING = [name for name in model_names() if model_card(name).model_class.supports.known and name != "boost"]
+READING = [name for name, each in SUPPORTS.items() if each.known and each.static and name != "boost"]
 QUANTILES = (0.1, 0.5, 0.9)
 
 
@@ -52,13 +53,13 @@ def changed(values: Tensor, rows: slice) -> Tensor:
 
 
 def test_tide_and_the_mixers_read_known_columns() -> None:
-    assert {"tide", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
+    assert {"tide", "nhits", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
     assert not {"dlinear", "itransformer", "ridge", "fem_sm_ridge"} & set(READING)
 
 
 @pytest.mark.parametrize("quantiles", [(), QUANTILES], ids=["mean", "quantiles"])
 @pytest.mark.parametrize("inputs", [{}, {"n_known": K}, {"n_static": E}, {"n_known": K, "n_static": E}], ids=str)
-@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+@pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
 def test_forecasts_have_their_shape_and_every_weight_a_gradient(
     name: str, inputs: dict[str, int], quantiles: tuple[float, ...]
 ) -> None:
@@ -86,7 +87,7 @@ def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
     assert not torch.equal(model(replace(batch, static=changed(batch.static, slice(None)))), forecast)
 
 
-@pytest.mark.parametrize("name", ["tide", "fem_sm"])
+@pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
 def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
     model, batch = make(name, n_known=K, n_static=E), draws()
     assert batch.known is not None

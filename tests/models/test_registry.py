@@ -13,7 +13,16 @@ from femts.models.registry import build_config, model_card, model_names, registe
 
 def test_every_name_of_the_interface_is_there() -> None:
     expected = "fem_sm fem_gla fem_mamba fem_aft fem_linear sm gla mamba aft linear lintrans"
-    assert {*expected.split(), "itransformer", "patchtst", "dlinear", "naive", "seasonal_naive"} <= set(model_names())
+    assert {
+        *expected.split(),
+        "itransformer",
+        "patchtst",
+        "dlinear",
+        "tide",
+        "nhits",
+        "naive",
+        "seasonal_naive",
+    } <= set(model_names())
 
 
 @pytest.mark.parametrize("name", model_names())

@@ -17,8 +17,8 @@ from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
+from femts.training.select import plan as planning
 from femts.training.select import run as choice
-from femts.training.select import time as timing
 from femts.training.select import trial
 from femts.training.select.candidates import Candidate
 from femts.training.select.trial import CandidateResult
@@ -42,7 +42,7 @@ def quick() -> Any:
     quick = Candidate("seasonal_naive"), Candidate("ridge"), Candidate("auto_theta", fitted=True)
     few = (*quick, Candidate("auto_arima", fitted=True, reason="slow"), Candidate("dlinear", learns=True))
     patch.setattr(choice, "shortlist", lambda *_: few)
-    patch.setattr(timing, "SMALL", 0)  # no limit: results are those of any machine
+    patch.setattr(planning, "SMALL", 0)  # no limit: results are those of any machine
     yield
     patch.undo()
 
@@ -100,6 +100,19 @@ def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_pa
     loaded = femts.load(tmp_path / "run")
     assert loaded.metrics["auto"]["taken"] == ["ridge"]
     pd.testing.assert_frame_equal(loaded.predict(months()), plain.predict(months()))
+
+
+def test_candidate_of_the_first_origin_is_not_lost_at_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def too_late(candidate: Candidate, *_: Any) -> str:
+        asked.append(candidate.model)
+        return "no time was left" if asked.count(candidate.model) > 1 else ""
+
+    monkeypatch.setattr(choice, "_too_late", too_late)
+    made = train(months(), "auto", 12, max_steps=5)
+    assert made.metrics["auto"]["origins"] == 3
+    assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
 
 
 def test_run_is_saved_and_loaded(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.training.fit import FitRequest
 from femts.training.resolve import Lengths
-from femts.training.select import time as timing
+from femts.training.select import plan as planning
 from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist
+from femts.training.select.plan import MANY_WINDOWS, WINDOWS, Clock, Plan, plan
 from femts.training.select.rule import best_mean, error_of
-from femts.training.select.time import MANY_WINDOWS, WINDOWS, Clock, Plan, plan
 from femts.training.select.trial import Array, CandidateResult
 
 RNG = np.random.default_rng(0)
@@ -120,8 +120,8 @@ def test_several_look_backs_of_ridge_are_tried_where_none_is_given() -> None:
 
 def planned(monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, **seconds: float) -> Plan:
     """The plan for models whose fits take so many `seconds`, where so much time is left."""
-    monkeypatch.setattr(timing, "seconds_of_fit", lambda each, *_: seconds[each.model])
-    monkeypatch.setattr(timing.Clock, "left", left)
+    monkeypatch.setattr(planning, "seconds_of_fit", lambda each, *_: seconds[each.model])
+    monkeypatch.setattr(planning.Clock, "left", left)
     candidates = [Candidate("ridge"), *(Candidate(name, fitted=True) for name in seconds)]
     request = FitRequest.of("auto", {}, {}, 0.0)
     return plan(candidates, request, [table(120)] * origins, Clock(0.0, left))
@@ -135,17 +135,25 @@ def test_all_is_tried_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> No
 def test_windows_become_fewer_before_a_model_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 30.0, quick=0.1, slow=1.0)
     assert made.windows < WINDOWS and not any(each.reason for each in made.candidates)
-    assert made.note == f"candidates are compared on {made.windows} windows after each origin, for which there is time"
+    assert made.note == f"to stay within the time, candidates are compared on {made.windows} windows of each origin"
+
+
+def test_windows_of_a_single_origin_are_sixteen_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "LONG", 0)
+    made = planned(monkeypatch, 20.0, 1, quick=0.01, slow=0.5)
+    assert made.windows == 16 and not any(each.reason for each in made.candidates)
+    made = planned(monkeypatch, 20.0, 1, quick=0.01, slow=0.9)
+    assert made.windows == 32 and [each.model for each in made.candidates if each.reason] == ["slow"]
 
 
 def test_the_dearest_is_left_out_where_few_windows_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
-    assert "slow takes 0.9 s for a fit" in made.candidates[2].reason
+    assert "each fit takes 0.9 s" in made.candidates[2].reason
 
 
 def test_no_fit_is_begun_that_may_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planned(monkeypatch, 10.0, quick=0.3, slow=float("nan"))
+    made = planned(monkeypatch, 10.0, quick=0.3, auto_arima=float("nan"))
     assert "may take 3 s" in made.candidates[2].reason
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from femts.analysis.report.ahead import forecast_ahead
 from femts.analysis.report.measure import measure
 from femts.analysis.report.page import as_html
 from femts.analysis.report.samples import sample_windows
@@ -23,13 +24,15 @@ def report(
     dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
-    """Score a trained forecaster on its test part and write one HTML page on it, which needs no
-    network and no other file.
+    """Forecast what follows the data of a trained forecaster, score it on its test part and write one HTML page on it,
+    which needs no network and no other file.
 
-    The page has the scores beside naive ones, errors by step and channel, what the intervals cover,
-    forecasts of test windows to browse, what the model read (where it can be explained), the
-    training and the record of the run. That of a long table has its best and worst series by MASE in
-    place of channels. The same run and data give the same bytes.
+    The page has the forecast first, then the models that were tried, where femts chose one, the scores beside naive
+    ones, errors by step and channel, what the intervals cover, forecasts of test windows to browse, what the model read
+    (where it can be explained), the training and the record of the run. That of a long table has its best and worst
+    series by MASE in place of channels. The same run and data give the same bytes. A model that is fitted to each
+    look-back is scored on the windows that its training scored, and right after that in the same process fitted for the
+    forecast alone.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
@@ -46,11 +49,13 @@ def report(
         RunFailure: the disk refuses.
     """
     run = forecaster_or_run
-    forecaster = run if isinstance(run, Forecaster) else load(run)
-    forecaster = forecaster.scored or forecaster
+    used = run if isinstance(run, Forecaster) else load(run)
+    forecaster = used.scored or used
     target = check_path(path, "The page")
     data = training_data(forecaster, dataset, data_root, OWN)
     measured = measure(forecaster, data)
-    page = as_html(forecaster, data, measured, sample_windows(forecaster, data, measured.series))
+    ahead = forecast_ahead(used, data, list(measured.series["series"]))
+    samples = sample_windows(forecaster, data, measured.series)
+    page = as_html(forecaster, data, measured, samples, ahead, refitted=used is not forecaster)
     write_file(target, page.encode())
     return target

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from femts.analysis.report.samples import windows_scored
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
@@ -25,7 +26,7 @@ from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of one forecaster over every test window; frames as `Forecaster.scores` gives them.
+    """Scores of one forecaster over the test windows; frames as `Forecaster.scores` gives them.
 
     Attributes:
         overall: a row in scaled and, of one series, one in raw units.
@@ -85,7 +86,8 @@ def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, Fore
 
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
-    """Score `forecaster` and the baselines over every test window of `data`; memory does not grow with the windows."""
+    """Score `forecaster` and the baselines over the test windows of `data` (`windows_scored`); memory does not grow with
+    them."""
     config, targets, intervals = forecaster.config, forecaster.targets, forecaster.intervals
     windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
@@ -97,7 +99,8 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
         covered = CoverageSums(interval_bounds(forecaster, (), windows))
     also: list[Metric] = [naive, own, by_series, *baselines.values(), *([covered] if covered else [])]
-    test = evaluate(forecaster.model, windows, config.training.eval_batch_size, also=also)
+    scored = windows_scored(forecaster, windows)
+    test = evaluate(forecaster.model, windows, config.training.eval_batch_size, some=scored, also=also)
     levels = covered.levels if covered else ()
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:

@@ -34,11 +34,13 @@ Scores = dict[str, dict[str, Any]]  # a row of scores by its units
 SECTIONS = {
     name: name.lower().replace(" ", "-")
     for name in (
-        "Forecasts",
+        "Forecast",
+        "Models tried",
         "Scores",
         "By step",
         "By channel",
         "Intervals",
+        "Test windows",
         "What was read",
         "Data",
         "Model and training",
@@ -46,11 +48,13 @@ SECTIONS = {
     )
 }  # their templates by their titles
 SECTIONS_OF_SERIES = {
-    "Forecasts": "forecasts-of-series",
+    "Forecast": "forecast",
+    "Models tried": "models-tried",
     "Scores": "scores-of-series",
     "By step": "by-step",
     "By series": "by-series",
     "Intervals": "intervals-of-series",
+    "Test windows": "test-windows",
     "Data": "data-of-series",
     "Model and training": "model-and-training",
     "Record": "record",
@@ -58,19 +62,30 @@ SECTIONS_OF_SERIES = {
 MOST_SERIES = 24  # that a table names at either end
 
 
-def as_html(forecaster: Forecaster, data: Dataset, measured: Measured, samples: Mapping[str, Any]) -> str:
-    """The whole page; `samples` is what `sample_windows` gave."""
+def as_html(
+    forecaster: Forecaster,
+    data: Dataset,
+    measured: Measured,
+    samples: Mapping[str, Any],
+    ahead: Mapping[str, Any] | None,
+    refitted: bool,
+) -> str:
+    """The whole page; `samples` is what `sample_windows` gave, and `ahead` what `forecast_ahead` did, by a forecaster
+    that was `refitted` on all rows."""
     count, several = len(forecaster.targets), data.schema.panel
     scored = {forecaster.config.model: measured.model, **measured.baselines}
     contenders = {name: by_units(of.overall)[0] for name, of in scored.items()}
     own = contenders[forecaster.config.model]
+    by_step = {name: of.by_step.query("units == 'scaled'")["mse"] for name, of in scored.items()}
+    sections = dict(SECTIONS_OF_SERIES if several else SECTIONS)
+    if "auto" not in forecaster.metrics:
+        del sections["Models tried"]
     return render(
         "report.html",
-        **_of_run(
-            forecaster, samples, {name: of.by_step.query("units == 'scaled'")["mse"] for name, of in scored.items()}
-        ),
+        **_of_run(forecaster, samples, ahead, by_step),
         contenders=contenders,
-        sections=SECTIONS_OF_SERIES if several else SECTIONS,
+        sections=sections,
+        refitted=refitted,
         of_what=f"each of {len(data)} series" if several else f"{count} channel{'s' * (count > 1)}",
         data=data,
         measured=measured,
@@ -104,13 +119,17 @@ def _of_series(data: Dataset, measured: Measured) -> dict[str, Any]:
 
 
 def _of_run(
-    forecaster: Forecaster, samples: Mapping[str, Any], errors_by_step: Mapping[str, pd.Series]
+    forecaster: Forecaster,
+    samples: Mapping[str, Any],
+    ahead: Mapping[str, Any] | None,
+    errors_by_step: Mapping[str, pd.Series],
 ) -> dict[str, Any]:
     """What the page shows of the run: its settings, its training, and what its script draws.
 
     Args:
         forecaster: whose page it is.
-        samples: forecasts for the page's script.
+        samples: forecasts of test windows for the page's script.
+        ahead: that of what follows the data; None where there is none.
         errors_by_step: mean squared errors in scaled units, by model and step.
     """
     config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
@@ -125,6 +144,7 @@ def _of_run(
         "config": config,
         "metrics": metrics,
         "samples": samples,
+        "ahead": ahead,
         "by_step": by_step,
         "some_steps": dict.fromkeys(np.linspace(1, steps, min(steps, MOST_ROWS)).round().astype(int).tolist()),
         "about": model_card(config.model).summary,
@@ -134,6 +154,7 @@ def _of_run(
         "files": {"config.yaml": config_yaml(config).decode(), "metrics.json": strict_json(dict(metrics), indent=2)},
         "drawn": {
             "samples": samples,
+            "ahead": ahead,
             "columns": forecaster.targets[: samples["channels"]],
             "steps": by_step,
             "learning": curves if forecaster.validations else {},

@@ -31,9 +31,9 @@ MISSING = 65535
 def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) -> dict[str, Any]:
     """A few test windows for the page's script, forecast as the evaluator forecasts them.
 
-    Of one series they lie at even distances over the whole part, the first and the last among them, and where there are
-    too many channels for the size of a page, the first ones are kept. Of several they are the last ones of some
-    series, the worst and the best among them.
+    Of one series they lie at even distances over the windows that are scored, the first and the last among them, and
+    where there are too many channels for the size of a page, the first ones are kept. Of several they are the last ones
+    of some series, the worst and the best among them.
 
     Args:
         forecaster: whose page it is.
@@ -42,8 +42,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
 
     Returns:
         `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`),
-        `levels` (percent, of the bands), `why` (None, or why the model cannot be explained) and
-        `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a
+        `levels` (percent, of the bands), `happened` (whether what followed is known), `why` (None, or why the model
+        cannot be explained) and `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a
         channel, raw units), `bounds` (by level, the lower ones and then the upper ones
         in a packed row a channel, raw units), and `read`, or of several series their `name`.
     """
@@ -58,8 +58,9 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
         channels, numbers, (model, why) = 1, windows.ends.cpu().numpy()[places] - 1, (None, None)
     else:
         channels = max(1, min(len(forecaster.targets), MOST_VALUES // (4 * each)))
-        many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(windows)))
-        numbers = np.unique(np.linspace(0, len(windows) - 1, many).round().astype(int))
+        scorable = windows_scored(forecaster, windows).numpy()
+        many = max(1, min(MOST_WINDOWS, MOST_VALUES // (channels * each), len(scorable)))
+        numbers = scorable[np.unique(np.linspace(0, len(scorable) - 1, many).round().astype(int))]
         model, why = _explained_model(forecaster)
     index = torch.from_numpy(numbers)
     scored, units = (
@@ -96,9 +97,18 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
         "horizon": steps,
         "time": "date" if isinstance(data.stamps, pd.DatetimeIndex) else "number",
         "levels": list(bounds),
+        "happened": True,
         "why": why,
         "windows": samples,
     }
+
+
+def windows_scored(forecaster: Forecaster, windows: Windows) -> torch.Tensor:
+    """Numbers of the test `windows` that a report scores: all, and of a model that is fitted to each look-back those that
+    its training scored, which in the same process are not fitted again."""
+    model, metrics = forecaster.model, forecaster.metrics
+    fewer = model.supports.raw and "thinned" in metrics  # there was no time for all of them
+    return windows.spread(metrics["test"]["windows"] if fewer else model.most_windows)
 
 
 def pack(rows: NDArray[Any]) -> list[list[float | str]]:

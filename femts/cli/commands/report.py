@@ -8,7 +8,8 @@ from typing import Annotated
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import option
-from femts.cli.run_options import PlaceOptions, Run, load_scored
+from femts.cli.output import final_note, say_notes
+from femts.cli.run_options import PlaceOptions, Run, load_run
 from femts.cli.targets import check_targets
 
 
@@ -20,14 +21,15 @@ def report(
     out: Annotated[Path | None, option("Where to write.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
     place: PlaceOptions,
 ) -> None:
-    """Write one HTML page on a run: scores, errors, intervals, forecasts to browse, what was read, the training.
+    """Write one HTML page on a run: its forecast, scores, errors, intervals, test windows, what was read, the training.
 
-    It needs the run's data, and scores every test window. The page opens without a network.
+    It needs the run's data, and scores the test windows. The page opens without a network.
     """
     check_targets({"--out": out}, run=run)
     from femts.analysis.report import report as report_run
 
-    written = report_run(
-        load_scored(run, place.device, place.dataset), out or run / "report.html", data_root=place.data_root
-    )
+    forecaster = load_run(run, place.device, place.dataset)
+    if forecaster.scored is not None:
+        say_notes([final_note(forecaster.metrics)])
+    written = report_run(forecaster, out or run / "report.html", data_root=place.data_root)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

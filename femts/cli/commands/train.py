@@ -28,9 +28,9 @@ from femts.cli.output import (
     scores_table,
 )
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
-from femts.errors import RunFailure
-from femts.files import write_file
-from femts.forecaster.run_folder import METRICS, check_new_folder
+from femts.errors import RunFailure, UsageError
+from femts.files import locked, write_file
+from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run
 from femts.forecaster.saved_run import read_metrics
 from femts.text import printable, strict_json
 
@@ -49,19 +49,25 @@ def train(
     out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
     training: TrainingOptions,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run if it has begun.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in the folder; nothing else is replaced.")
+    ] = False,
 ) -> None:
     """Train a model and print its test scores.
 
     With --resume the same command starts a run, goes on with one that was interrupted, and of one that is finished
-    says so and prints its scores: it can be repeated until it exits with 0.
+    says so and prints its scores: it can be repeated until it exits with 0. With --overwrite the former run is removed
+    when the new one is about to be written, so a mistake in the command costs nothing.
     """
     plan = make_recipe(recipe, training)
+    if resume and overwrite:
+        raise UsageError("A run is resumed or overwritten, not both; leave --resume or --overwrite out.")
     if out is not None and not resume:
-        check_new_folder(out)
+        (check_replaceable if overwrite else check_new_folder)(out)
     started = time.monotonic()
     data = plan.load(data_root)
-    with _folder(out, plan, data, resume) as folder:
-        records = _train_all(plan, data, folder, resume, started)
+    with _folder(out, plan, data, resume, overwrite) as folder:
+        records = _train_all(plan, data, folder, resume, overwrite, started)
     scores = {pred_len: record["test"] for pred_len, record in records.items()}
     naive = {pred_len: record["naive"] for pred_len, record in records.items() if "naive" in record}
     where = {pred_len: f"{pred_len} steps: " if len(records) > 1 else "" for pred_len in records}
@@ -80,14 +86,14 @@ def train(
 
 
 @contextmanager
-def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` the last folder of its name, else, or where there is none, a new one that
-    no other run can have."""
+def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool, overwrite: bool) -> Iterator[Path]:
+    """Folder of the run: `out`, with `resume` or `overwrite` the last folder of its name, else, or where there is none, a
+    new one that no other run can have."""
     if out is not None:
         yield out
         return
     first = _DEFAULT_PLACE / replace(recipe, pred_lens=_horizons(recipe, data)).default_name
-    taken = list(takewhile(Path.exists, _numbered(first))) if resume else []
+    taken = list(takewhile(Path.exists, _numbered(first))) if resume or overwrite else []
     if taken:
         yield taken[-1]
         return
@@ -125,7 +131,9 @@ def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
     return recipe.pred_lens or (horizon(data, None).steps,)
 
 
-def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, started: float) -> dict[int, dict[str, Any]]:
+def _train_all(
+    recipe: Recipe, data: Dataset, folder: Path, resume: bool, overwrite: bool, started: float
+) -> dict[int, dict[str, Any]]:
     """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
     from femts.config.settings import read_setting
     from femts.config.training import TrainingConfig, parse_span
@@ -134,6 +142,10 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
     single = len(recipe.pred_lens) <= 1
     if not single:
         _check_horizons(recipe, data)
+        if overwrite:
+            check_replaceable(folder)
+            with locked(folder):
+                clear_run(folder)
     limit = read_setting(TrainingConfig, "max_time", recipe.settings.get("training.max_time"), "training")
     said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
@@ -148,6 +160,7 @@ def _train_all(recipe: Recipe, data: Dataset, folder: Path, resume: bool, starte
             protocol=recipe.protocol,
             out=run,
             resume=resume,
+            overwrite=overwrite and single,
             refit=recipe.refit,
             settings=settings,
             progress=True,

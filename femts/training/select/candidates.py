@@ -45,8 +45,8 @@ class Candidate:
     reason: str = ""
 
     @property
-    def label(self) -> str:
-        """Name for messages and folders, with the look-back where that is the candidate's own."""
+    def key(self) -> str:
+        """Name of its folder, with the look-back where that is the candidate's own."""
         return self.model if self.seq_len is None else f"{self.model}-{self.seq_len}"
 
     def lengths(self, asked: Lengths) -> Lengths:
@@ -73,7 +73,8 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     # A line from look-back to horizon fits the series of some panels badly; `fem_sm` has none.
     learned = ("fem_sm_ridge", "fem_sm") if len(data) > 1 else ("fem_sm_ridge",)
     return (
-        *map(Candidate, NAIVE_NAMES),
+        Candidate("seasonal_naive"),
+        Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
         *ridges(data, lengths),
         *fitted,
         *(Candidate(name, learns=True, reason=few) for name in learned),

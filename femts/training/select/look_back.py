@@ -10,7 +10,7 @@ from femts.data.dataset import Dataset
 from femts.training.fit import FitRequest
 from femts.training.resolve import horizon
 from femts.training.select.candidates import RIDGE, ridges
-from femts.training.select.time import MANY_WINDOWS
+from femts.training.select.plan import MANY_WINDOWS
 from femts.training.select.trial import CandidateResult, try_candidate
 
 ORIGINS = 3  # ends of the rows that are learned from, where they are few

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.dataset import Dataset
-from femts.data.describe import names
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
+from femts.text import shown
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
@@ -26,12 +26,13 @@ from femts.training.schedule import RESERVED
 from femts.training.select.candidates import LONG, RIDGE, Candidate, shortlist
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of, too_slow
+from femts.training.select.plan import Clock, plan
 from femts.training.select.rule import RULE, best_mean, error_of
-from femts.training.select.time import Clock, plan
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
+SURE = 1.2  # times its training that a refit may take
 LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
 
 
@@ -81,7 +82,10 @@ def _readable(data: Dataset, candidates: Sequence[Candidate], say: Callable[[str
     if not left_out:
         return data
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
-    say(f"without {names(left_out)}: only networks read past and static columns, and {reason}")
+    listed = ", ".join(f"'{shown(name)}'" for name in left_out)
+    say(
+        f"{listed} {'is' if len(left_out) == 1 else 'are'} left out: only networks read past and static columns, and {reason}"
+    )
     return data.targets_alone()
 
 
@@ -101,26 +105,26 @@ def _try_all(
     for number, fold in enumerate(folds):
         left, last = clock.before_scores(request.refit), sum(each.seconds for each in tried.values())
         if number and left is not None and last / number > left:
-            request.say(f"{number} of {len(folds)} origins were tried, for which there was time")
+            request.say(f"to stay within the time, candidates are compared at {number} of {len(folds)} origins")
             for one in (each for each in tried.values() if not each.reason):
                 request.say(_words(one, next(iter(tried.values())).error))
             break
         for each in planned.candidates:
-            left, before = clock.before_scores(request.refit), tried.get(each.label)
+            left, before = clock.before_scores(request.refit), tried.get(each.key)
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
                 left /= len(learners) - learners.index(each)
-            reason = each.reason or _too_late(each, left, tried, clock)
+            reason = "" if number else each.reason or _too_late(each, left, tried, clock)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len)
             else:
-                place = None if folder is None else folder / each.label / str(number)
+                place = None if folder is None else folder / each.key / str(number)
                 seconds = left if each.learns else None
                 made = try_candidate(each, request, fold, planned.windows, seconds, place)
-            tried[each.label] = made if before is None else before.then(made)
+            tried[each.key] = made if before is None else before.then(made)
             if made.reason or number + 1 == len(folds):
-                request.say(_words(tried[each.label], next(iter(tried.values())).error))
+                request.say(_words(tried[each.key], next(iter(tried.values())).error))
     return tuple(tried.values())
 
 
@@ -130,7 +134,7 @@ def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, Cand
     if candidate.model == RIDGE and first is not None and first.look_back != candidate.seq_len:
         return too_slow(first, clock.limit)
     late = left is not None and left < LEAST and (candidate.learns or candidate.fitted)
-    return "no time was left for it" if late else ""
+    return "no time was left" if late else ""
 
 
 def _words(tried: CandidateResult, naive: float) -> str:
@@ -155,8 +159,11 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         steps = sum(each.metrics["steps"] for each in members)
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = DataModule.of(data, made.config).windows
-    share = RESERVED if request.refit else 1.0  # the rest is for the training on all rows
-    deadline = None if clock.left is None else time.monotonic() + share * clock.left
+    deadline = None
+    if clock.left is not None:  # the rest is for the training on all rows, which takes as long as the one before did
+        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
+        left = max(RESERVED * clock.left, clock.left - again) if request.refit else clock.left
+        deadline = time.monotonic() + left
     scores = scores_within(deadline, made, windows, data, request.accelerator.device)
     made.metrics = {
         **circumstances(made, request.accelerator),
@@ -168,7 +175,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
             "error": error_of(taken),
             "origins": len(taken[0].targets),
             "windows": sum(map(len, taken[0].targets)),
-            "tried": [_record(each) for each in tried],
+            "tried": [_record(each, each in taken) for each in tried],
         },
         "seconds": round(time.monotonic() - request.started, 3),
     }
@@ -177,10 +184,10 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
     return made
 
 
-def _record(tried: CandidateResult) -> dict[str, Any]:
+def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
     error = {"reason": tried.reason} if tried.reason else {"error": tried.error}
     seen = {} if tried.look_back is None else {"seq_len": tried.look_back}
-    return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3)}
+    return {"model": tried.model, **seen, **error, "seconds": round(tried.seconds, 3), "taken": taken}
 
 
 def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Forecaster:

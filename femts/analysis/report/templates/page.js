@@ -1,6 +1,6 @@
 // The parts of a report that change: the window and channel chosen, what was read, and the charts.
 const numbers = JSON.parse($("numbers").textContent);
-const { samples, columns } = numbers;
+const { samples, ahead, columns } = numbers;
 const unpack = ([low, step, text]) => {
   const bytes = atob(text), values = [];
   for (let i = 0; i < bytes.length; i += 2) {
@@ -18,46 +18,6 @@ const say = (t, short) => {
   if (!dated) return `${t}`;
   return `${day(t)} ${new Date(t).getUTCFullYear()}${short ? "" : ` ${clock(t)}${seconds(t)}`}`;
 };
-const { past, horizon, windows } = samples;
-const levels = [...samples.levels].sort((a, b) => b - a);
-const chosen = () => {
-  const window = windows[$("window").value - 1], c = $("channel") ? Number($("channel").value) : 0, all = unpack(window.series[c]);
-  const forecast = all.slice(past + horizon);
-  const bands = levels.map((level) => {
-    const both = unpack(window.bounds[level][c]);
-    return { level, low: both.slice(0, horizon), high: both.slice(horizon) };
-  });
-  return {
-    stamps: spread(window.stamps, past + horizon), before: all.slice(0, past), truth: all.slice(past, past + horizon),
-    forecast, bands, window, c,
-  };
-};
-const happened = ({ before, truth }, i) => (i < past ? before[i] : truth[i - past]);
-function forecastSpec() {
-  const now = chosen(), whole = daily(now.stamps), last = now.before[past - 1];
-  const join = (list) => [last, ...list]; // lines start at the last value seen, so that no gap suggests missing data
-  return {
-    stamps: now.stamps, dated, label: "at", ahead: past - 1 || null, unit: "raw units",
-    lines: [
-      { kind: "past", from: 0, values: now.before },
-      { kind: "truth", from: past - 1, values: join(now.truth) },
-      { kind: "predicted", from: past - 1, values: join(now.forecast) },
-    ],
-    bands: now.bands.map(({ low, high }, k) => ({ kind: k ? "inner" : "outer", from: past, low, high })),
-    legend: [
-      ["past", "past"], ["truth", "what happened"], ["predicted", "forecast"],
-      ...levels.map((level, k) => [`band ${k ? "inner" : "outer"}`, `${level} % interval`]),
-    ],
-    read: (i) => [
-      [dated ? "" : "at", say(now.stamps[i], whole)], [i < past ? "past" : "happened", number(happened(now, i))],
-      ...(i < past ? [] : [
-        ["forecast", number(now.forecast[i - past])],
-        ...now.bands.map(({ level, low, high }) => [`${level} %`, `${number(low[i - past])} to ${number(high[i - past])}`]),
-      ]),
-    ],
-  };
-}
-
 const cell = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
 function tableOf(header, rows, kind) {
   const table = document.createElement("table"), box = Object.assign(document.createElement("div"), { className: "scroll", tabIndex: 0 });
@@ -74,25 +34,99 @@ function tableOf(header, rows, kind) {
   return box;
 }
 
-function valuesTable() {
-  if (!$("table").parentElement.open) return;
-  const now = chosen(), whole = daily(now.stamps);
-  const header = [dated ? "Date" : "Row", "Happened", "Forecast", ...levels.map((l) => `${l} % interval`)];
-  $("table").replaceChildren(tableOf(header, now.forecast.map((v, i) => [
-    say(now.stamps[past + i], whole), number(now.truth[i]), number(v),
-    ...now.bands.map(({ low, high }) => `${number(low[i])} to ${number(high[i])}`),
-  ]), "long"));
+// Forecasts to browse: the controls, the chart and the table of `of`, whose elements begin with `name`; `then` follows a choice
+// of a window. Where what happened is not known, neither is an error.
+function browser(name, of, then) {
+  const { past, horizon, windows, happened } = of, at = (part) => $(`${name}-${part}`);
+  const levels = [...of.levels].sort((a, b) => b - a), slider = at("window");
+  const place = () => (slider ? slider.value - 1 : 0);
+  const chosen = () => {
+    const window = windows[place()], c = at("channel") ? Number(at("channel").value) : 0, all = unpack(window.series[c]);
+    const bands = levels.map((level) => {
+      const both = unpack(window.bounds[level][c]);
+      return { level, low: both.slice(0, horizon), high: both.slice(horizon) };
+    });
+    return {
+      stamps: spread(window.stamps, past + horizon), before: all.slice(0, past), truth: all.slice(past, past + horizon),
+      forecast: all.slice(past + horizon), bands, window,
+    };
+  };
+  const between = ({ low, high }, i) => `${number(low[i])} to ${number(high[i])}`;
+  function spec() {
+    const now = chosen(), whole = daily(now.stamps), last = now.before[past - 1];
+    const join = (list) => [last, ...list]; // lines start at the last value seen, so that no gap suggests missing data
+    const truth = { kind: "truth", from: past - 1, values: join(now.truth) };
+    const after = (i) => [
+      ...(happened ? [["happened", number(now.truth[i])]] : []), ["forecast", number(now.forecast[i])],
+      ...now.bands.map((band) => [`${band.level} %`, between(band, i)]),
+    ];
+    return {
+      stamps: now.stamps, dated, label: "at", ahead: past - 1 || null, unit: "raw units",
+      lines: [
+        { kind: "past", from: 0, values: now.before }, ...(happened ? [truth] : []),
+        { kind: "predicted", from: past - 1, values: join(now.forecast) },
+      ],
+      bands: now.bands.map(({ low, high }, k) => ({ kind: k ? "inner" : "outer", from: past, low, high })),
+      legend: [
+        ["past", "past"], ...(happened ? [["truth", "what happened"]] : []), ["predicted", "forecast"],
+        ...levels.map((level, k) => [`band ${k ? "inner" : "outer"}`, `${level} % interval`]),
+      ],
+      read: (i) => [
+        [dated ? "" : "at", say(now.stamps[i], whole)], ...(i < past ? [["past", number(now.before[i])]] : after(i - past)),
+      ],
+    };
+  }
+  function table() {
+    if (!at("table").parentElement.open) return;
+    const now = chosen(), whole = daily(now.stamps), known = happened ? ["Happened"] : [];
+    const header = [dated ? "Date" : "Row", ...known, "Forecast", ...levels.map((l) => `${l} % interval`)];
+    at("table").replaceChildren(tableOf(header, now.forecast.map((v, i) => [
+      say(now.stamps[past + i], whole), ...known.map(() => number(now.truth[i])), number(v),
+      ...now.bands.map((band) => between(band, i)),
+    ]), "long"));
+  }
+  const redraw = chart(name, spec, 340);
+  function choose() {
+    const now = chosen(), k = place() + 1, whole = daily(now.stamps), which = [];
+    if (now.window.name !== undefined) which.push(`${now.window.name}, ${k} of ${windows.length}`);
+    else if (happened) which.push(`window ${k} of ${windows.length}`);
+    if (happened) {
+      const errors = now.forecast.map((v, i) => Math.abs(v - now.truth[i])).filter(Number.isFinite);
+      which.push(`mean absolute error ${number(errors.reduce((a, b) => a + b, 0) / errors.length)}`);
+    }
+    at("where").textContent = `${say(now.stamps[past], whole)} to ${say(now.stamps[past + horizon - 1], whole)} `;
+    at("where").append(cell("span", which.join(", ")));
+    if (at("series")) at("series").value = k - 1; // a panel has a window of each series
+    if (slider) {
+      slider.setAttribute("aria-valuetext", at("where").textContent);
+      at("back").disabled = k <= 1;
+      at("next").disabled = k >= windows.length;
+    }
+    redraw();
+    table();
+    then(place());
+  }
+  const move = (to) => ((slider.value = to), choose());
+  if (slider) {
+    at("back").addEventListener("click", () => move(Number(slider.value) - 1));
+    at("next").addEventListener("click", () => move(Number(slider.value) + 1));
+    slider.addEventListener("input", choose);
+  }
+  if (at("channel")) at("channel").addEventListener("change", choose);
+  if (at("series")) at("series").addEventListener("change", () => slider && move(Number(at("series").value) + 1));
+  at("table").parentElement.addEventListener("toggle", table);
+  choose();
 }
 
-const reads = windows.map((w) => w.read && w.read.weights.map(unpack));
+const reads = samples.windows.map((w) => w.read && w.read.weights.map(unpack));
 // Weights as multiples of an even share, in powers of two. One scale of colours for all windows: of what is read more than
 // evenly, but for the last percent, so that what is not read at all does not make the rest pale.
 const shares = (weights) => weights.map((w) => Math.log2(Math.max(w * weights.length, 1e-9)));
 const far = reads.flatMap((rows) => (rows || []).flatMap(shares)).filter((power) => power > 0).sort((a, b) => a - b);
 const farthest = Math.max(Math.log2(1.5), far[Math.floor(0.99 * (far.length - 1))] || 0);
-function readTable() {
+function readTable(k) {
   if (!$("read")) return;
-  const k = $("window").value - 1, { read } = windows[k], segments = reads[k][0].length / 2;
+  const { read } = samples.windows[k], segments = reads[k][0].length / 2;
   const at = spread(read.stamps, 2 * segments), whole = daily(at);
   const short = whole || (dated && at[2] - at[0] >= DAY);
   const from = (s) => {
@@ -124,31 +158,8 @@ function readTable() {
     ["Channel", head, "Read most", "Weight", `Effective of ${segments}`, "Sharpness \u03b2*"], rows, "read long"));
 }
 
-const redraw = chart("forecast", forecastSpec, 340);
-function choose() {
-  const now = chosen(), k = Number($("window").value), whole = daily(now.stamps);
-  const errors = now.forecast.map((v, i) => Math.abs(v - now.truth[i])).filter(Number.isFinite);
-  const mean = errors.reduce((a, b) => a + b, 0) / errors.length;
-  $("where").textContent = `${say(now.stamps[past], whole)} to ${say(now.stamps[past + horizon - 1], whole)} `;
-  if ($("series")) $("series").value = k - 1; // a panel has a window of each series
-  const which = now.window.name === undefined ? `window ${k} of ${windows.length}` : `${now.window.name}, ${k} of ${windows.length}`;
-  $("where").append(cell("span", `${which}, mean absolute error ${number(mean)}`));
-  $("window").setAttribute("aria-valuetext", $("where").textContent);
-  $("back").disabled = k <= 1;
-  $("next").disabled = k >= windows.length;
-  redraw();
-  valuesTable();
-  readTable();
-}
-const step = (by) => (($("window").value = Number($("window").value) + by), choose());
-$("back").addEventListener("click", () => step(-1));
-$("next").addEventListener("click", () => step(1));
-$("window").addEventListener("input", choose);
-if ($("channel")) $("channel").addEventListener("change", choose);
-if ($("series")) $("series").addEventListener("change", () => (($("window").value = Number($("series").value) + 1), choose()));
-$("table").parentElement.addEventListener("toggle", valuesTable);
-$("window").disabled = windows.length < 2;
-choose();
+if (ahead) browser("ahead", ahead, () => {});
+browser("tested", samples, readTable);
 
 const plain = (lines, unit, first, label, mark) => () => {
   const names = Object.keys(lines);

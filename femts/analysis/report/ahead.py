@@ -1,0 +1,84 @@
+"""The forecast of what follows the data, small enough to be carried in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.analysis.report.samples import MOST_VALUES, MOST_WINDOWS, pack, packed_stamps, shown_levels
+from femts.data.dataset import Dataset
+from femts.data.frequency import last_dates
+from femts.forecaster.bounds import QuantileSpec, raw_bounds
+from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.forecasting import forecast_series
+from femts.forecaster.inputs import steps_ahead
+
+
+def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str]) -> dict[str, Any] | None:
+    """The forecast of the steps after the last row of `data`, for the page's script, as `Forecaster.predict` makes it.
+
+    Args:
+        forecaster: the one that is put to use: where there are two, that which learned from all rows.
+        data: its own.
+        ranked: names of the series to forecast; of more than a page holds, some at even distances.
+
+    Returns:
+        As `sample_windows`: a window for each series, whose truth is missing; None where columns are known in advance,
+        as nothing says what they will be.
+    """
+    config, schema = forecaster.config, forecaster.config.schema
+    if schema.roles.future:
+        return None
+    past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
+    levels = shown_levels(forecaster)
+    each = past + (2 + 2 * len(levels)) * steps
+    if schema.panel:
+        most = max(1, min(MOST_WINDOWS, MOST_VALUES // each, len(ranked)))
+        chosen = np.unique(np.linspace(0, len(ranked) - 1, most).round().astype(int))
+        data = data.take(np.array([data.series.index(ranked[place]) for place in chosen]))
+    if data.stamps is None:
+        data = replace(data, stamps=pd.RangeIndex(len(data.values)))
+    channels = min(len(forecaster.targets), max(1, MOST_VALUES // (each * len(data))))
+    ahead = steps_ahead(data, config.known_steps(steps))
+    made = forecast_series(forecaster, data, ahead, np.empty((len(data), config.known_steps(steps), 0))).first(steps)
+    points = made.raw()
+    bounds = raw_bounds(forecaster, made, points, QuantileSpec(tuple(levels))) if levels else {}
+    windows = []
+    for series, forecast in enumerate(points):
+        begin, stop = data.spans[series].tolist()
+        first = max(begin, stop - past)
+        before = np.full((past, len(forecaster.targets)), np.nan)
+        before[past - (stop - first) :] = data.values[first:stop, : len(forecaster.targets)]
+        values = np.concatenate([before, np.full_like(forecast, np.nan), forecast])
+        ends = {f"{level:g}": [bounds[f"{side}-{level:g}"][series] for side in ("lo", "hi")] for level in levels}
+        windows.append(
+            {
+                "stamps": packed_stamps(
+                    _before(data, first, stop, past).append(made.stamps[series * steps : (series + 1) * steps])
+                ),
+                "series": pack(values.T[:channels]),
+                "bounds": {level: pack(np.concatenate(both).T[:channels]) for level, both in ends.items()},
+                **({"name": data.series[series]} if schema.panel else {}),
+            }
+        )
+    return {
+        "channels": channels,
+        "past": past,
+        "horizon": steps,
+        "time": "date" if isinstance(data.stamps, pd.DatetimeIndex) else "number",
+        "levels": [f"{level:g}" for level in levels],
+        "happened": False,
+        "windows": windows,
+    }
+
+
+def _before(data: Dataset, first: int, stop: int, past: int) -> pd.Index:
+    """Stamps of the `past` rows up to `stop`; those before the rows from `first` on are what would come before them."""
+    assert data.stamps is not None
+    if data.freq is None:
+        return pd.Index(np.arange(stop - past, stop))
+    return last_dates(data.stamps[first:stop], data.freq, past)

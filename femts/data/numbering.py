@@ -1,0 +1,81 @@
+"""Numbers of rows in place of stamps: of tables without dates, and of those whose dates keep no even step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from femts.data.column_names import ROW, ColumnNames
+from femts.data.frequency import order_of
+from femts.data.stamps import as_text, read_dates, read_stamps
+from femts.errors import UsageError
+from femts.text import shown
+
+
+def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the numbers of its rows as first column: those of its index, where they rise by 1."""
+    index = frame.index
+    counts = pd.api.types.is_integer_dtype(index) and bool((np.diff(index.to_numpy()) == 1).all())
+    numbered = frame.reset_index(drop=True)
+    numbered.insert(0, ROW, index.to_numpy() if counts else np.arange(len(frame)))
+    return numbered
+
+
+def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
+    """The frame with the column `row` where `names` has numbers for stamps and it lacks them: in the order of its
+    dates, those of each series from 0, or as its rows come.
+
+    Raises:
+        UsageError: a cell is no date, or a series has a date twice.
+    """
+    columns = list(map(str, frame.columns))
+    if names.time != ROW or ROW in columns or len(set(columns)) < len(columns):  # two of a name are refused later
+        return frame
+    if names.dates is not None and names.dates in columns:
+        return _by_dates(frame.set_axis(columns, axis=1), names.dates, names.series, where)
+    return frame if names.series in columns else with_numbers(frame)
+
+
+def by_order(
+    frame: pd.DataFrame, names: ColumnNames, freq: str | None, where: str
+) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+    """A table whose rows are numbered in the order of their dates, where the step `freq` that a user gave is 1; as it
+    is where its stamps are numbers.
+
+    Raises:
+        UsageError: as `numbered`.
+    """
+    columns = list(map(str, frame.columns))
+    time = names.time or ("ds" if {names.series, "ds"} <= set(columns) else "date")
+    if freq != "1" or time not in columns or len(set(columns)) < len(columns):
+        return frame, names, ()
+    if not isinstance(read_stamps(frame.iloc[:, columns.index(time)], where, freq)[0], pd.DatetimeIndex):
+        return frame, names, ()
+    names = replace(names, time=ROW, dates=time)
+    note = f"its rows are numbered in the order of the dates in '{shown(time)}'"
+    return numbered(frame, names, where), names, (f"{note}; --season N says how many make a season",)
+
+
+def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.DataFrame:
+    dates, codes = read_dates(frame[time], where), np.zeros(len(frame), dtype=np.int64)
+    if series in frame.columns:
+        codes = pd.factorize(as_text(frame[series]))[0]
+        again = pd.MultiIndex.from_arrays([codes, dates]).duplicated()
+        if again.any():
+            row = int(np.argmax(again))
+            raise UsageError(
+                f"{where} gives series '{shown(frame[series].iloc[row])}' twice at {dates[row]} (data row {row + 1}); "
+                "keep one."
+            )
+    else:
+        order_of(dates, where)  # refuses repeats
+    order = np.lexsort((dates.asi8, codes))
+    begins = np.append(True, codes[order][1:] != codes[order][:-1]) if len(order) else order.astype(bool)
+    numbers = np.empty(len(frame), dtype=np.int64)
+    numbers[order] = np.arange(len(frame)) - np.flatnonzero(begins)[begins.cumsum() - 1]
+    made = frame.drop(columns=time).reset_index(drop=True)
+    made.insert(0, ROW, numbers)
+    made.attrs = frame.attrs
+    return made

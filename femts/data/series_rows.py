@@ -1,0 +1,63 @@
+"""Tables with a series in each row, as competitions give them, made long: one row for each series and step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from femts.data.check import check_values, words_of
+from femts.data.column_names import ROW, ColumnNames
+from femts.data.columns import holds_dates
+from femts.data.stamps import as_text
+from femts.text import shown
+
+
+def from_rows(
+    frame: pd.DataFrame, names: ColumnNames, where: str, na: Sequence[float] = ()
+) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+    """A table with a series in each row as a long one, with the names of its columns and a note; another as it is.
+
+    The first column names the series. The names of the others are stamps, where they hold dates; else their places,
+    from 0, number the steps. A series begins and ends with a value: empty cells before and after are no steps of it.
+
+    Raises:
+        UsageError: a cell is no number; the text says which.
+    """
+    series = _series_of(frame, names)
+    if series is None:
+        return frame, names, ()
+    table = check_values(frame.iloc[:, 1:], None, where, na)
+    values, headers = table.to_numpy(), pd.Series(table.columns, name="date")
+    dated = names.time is None and holds_dates(headers)
+    here = ~np.isnan(values)
+    begins, ends = here.argmax(1), here.shape[1] - here[:, ::-1].argmax(1)
+    ends = np.where(here.any(1), ends, 1)  # a series without a value has one step, so that it is heard of
+    steps = np.arange(here.shape[1])
+    codes, places = np.nonzero((steps >= begins[:, None]) & (steps < ends[:, None]))
+    names = replace(names, time=None if dated else ROW, series=series)
+    long = pd.DataFrame(
+        {
+            series: pd.Categorical.from_codes(codes, as_text(frame.iloc[:, 0])),
+            names.time or "ds": pd.Categorical.from_codes(places, headers) if dated else places,
+            names.value: values[codes, places],
+        }
+    )
+    others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
+    return long, names, (f"each row is read as a series, named by column '{shown(series)}'; {others}",)
+
+
+def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
+    """The first column, where it names a series in each row: all others are of numbers, and none holds stamps."""
+    columns = list(map(str, frame.columns))
+    if len(set(columns)) < max(3, len(columns)) or names.time not in (None, ROW):
+        return None
+    if {ROW, "date", "ds", names.value} & set(columns):
+        return None
+    first = frame.iloc[:, 0]
+    if first.isna().any() or not as_text(first).is_unique or holds_dates(first):
+        return None
+    words = words_of(frame.set_axis(columns, axis=1))
+    return columns[0] if words in ([columns[0]], [] if columns[0] == names.series else None) else None

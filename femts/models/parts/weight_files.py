@@ -1,0 +1,101 @@
+"""Files of pretrained weights: where they are, what their `config.json` says, and their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from femts.errors import UsageError
+from femts.text import shown
+
+CONFIG = "config.json"
+WEIGHT_FILES = "*.safetensors"  # never a pickle
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+class WeightsConfig(NamedTuple):
+    """What `config.json` says of the weights beside it.
+
+    Attributes:
+        architecture: class of the network.
+        quantiles: levels that it forecasts.
+    """
+
+    architecture: str
+    quantiles: tuple[float, ...]
+
+
+def find_weights(weights: str | None, revision: str | None = None, download: bool = False) -> Path:
+    """Folder of the `weights`, a folder or a hub name.
+
+    Raises:
+        UsageError: they are not named, not there, or could not be fetched.
+    """
+    if not weights:
+        raise UsageError(
+            "A pretrained model needs weights, which femts never fetches unasked; name their folder, or their name on the "
+            "Hugging Face hub, by --set model.weights=FOLDER."
+        )
+    if os.path.isdir(weights):
+        if revision is not None:
+            raise UsageError(
+                "Setting 'model.revision' is of a name on the hub, and model.weights is a folder; leave it out."
+            )
+        return Path(weights)
+    if not HUB_NAME.fullmatch(weights):
+        raise UsageError(
+            f"There is no folder '{shown(weights)}' of weights; put it back, or give another by --set model.weights=FOLDER."
+        )
+    from huggingface_hub import snapshot_download
+
+    at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{shown(revision)}'"
+    wanted = [CONFIG, WEIGHT_FILES]
+    try:
+        return Path(snapshot_download(weights, revision=revision, allow_patterns=wanted, local_files_only=not download))
+    except (OSError, ValueError) as error:
+        if download:
+            raise UsageError(
+                f"Weights {at} could not be fetched from the Hugging Face hub ({type(error).__name__}); look for the network "
+                "and the name, or give a folder."
+            ) from error
+        raise UsageError(
+            f"Weights {at} are no folder and not in the local cache of the Hugging Face hub; give a folder, or have them "
+            "fetched by --set model.download=true."
+        ) from error
+
+
+def read_weights_config(folder: Path) -> WeightsConfig:
+    """What `config.json` in `folder` says; UsageError where it is none of Chronos-2 or Chronos-Bolt."""
+    try:
+        config = json.loads((folder / CONFIG).read_bytes())
+        return WeightsConfig(config["architectures"][0], tuple(map(float, config["chronos_config"]["quantiles"])))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UsageError(
+            f"Folder {folder} holds no weights of Chronos-2 or Chronos-Bolt: its {CONFIG} is missing, or of another model; "
+            "give the folder of such a one."
+        ) from error
+
+
+def check_hash(folder: Path, expected: str | None = None) -> str:
+    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as `expected`."""
+    files = [folder / CONFIG, *sorted(folder.glob(WEIGHT_FILES))]
+    lines = list[str]()
+    try:
+        for path in files:
+            with path.open("rb") as file:
+                lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
+    except OSError as error:
+        raise UsageError(f"Folder {folder} lacks a readable {path.name}; give the folder of the weights.") from error
+    if len(files) < 2:
+        raise UsageError(f"Folder {folder} has no {WEIGHT_FILES}; give one of weights that are saved as such.")
+    found = hashlib.sha256("".join(lines).encode()).hexdigest()
+    if expected not in (None, found):
+        raise UsageError(
+            f"Weights in {folder} have the hash {found[:12]}, not {shown(expected)[:12]} as asked for or as in the training; "
+            "put those of then back, or train again."
+        )
+    return found

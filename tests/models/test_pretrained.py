@@ -1,0 +1,398 @@
+"""Pretrained models give the library's own numbers, on tiny random weights: columns beside, panels, files, refusals, marks."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from small_grid import record
+from small_panels import P as WEEK
+from small_panels import panel_table
+from small_tables import small_table
+from tiny_chronos import NINE, SAVE, TWENTY_ONE
+
+import femts
+from femts.data.batch import Batch
+from femts.errors import UsageError
+from femts.experiments.cell import Cell
+from femts.experiments.compare import make_pairs, make_scores, make_table
+from femts.experiments.results import Store
+from femts.experiments.tables import to_csv, to_text
+from femts.models.parts.weight_files import check_hash, find_weights
+from femts.models.pretrained import Chronos2Config, PretrainedConfig
+from femts.models.registry import build_config, build_model, has_seen, model_card
+
+NAMES = ("chronos2", "chronos_bolt")
+QUANTILES = {"chronos2": TWENTY_ONE, "chronos_bolt": NINE}
+TABLE = small_table()
+needs_library = pytest.mark.skipif(
+    importlib.util.find_spec("chronos") is None, reason="needs chronos-forecasting: pip install '.[pretrained]'"
+)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: save(tmp_path_factory.mktemp(name)) for name, save in SAVE.items()}
+
+
+def train(data: Any, name: str, folder: Path, steps: int = 12, **more: Any) -> femts.Forecaster:
+    settings = {"model.weights": str(folder), **more.pop("settings", {})}
+    return femts.train(data, name, steps, settings=settings, device="cpu", **more)
+
+
+def library(name: str, folder: Path, values: np.ndarray, steps: int) -> np.ndarray:
+    """What the library says by itself after `values` (C, L): (C, Q, steps)."""
+    from chronos import BaseChronosPipeline
+
+    pipeline: Any = BaseChronosPipeline.from_pretrained(folder, dtype=torch.float32)
+    inputs = torch.from_numpy(values).float()
+    made = pipeline.predict(inputs[None] if name == "chronos2" else inputs, steps)
+    return np.asarray(made[0] if name == "chronos2" else made)
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_the_librarys_own(name: str, weights: dict[str, Path], tmp_path: Path) -> None:
+    table, out = TABLE.assign(heat=1e9 + 100 * TABLE["heat"]), tmp_path / "run"  # whose digits float32 would lose
+    made = train(femts.load_dataset(table, min="none"), name, weights[name], out=out)
+    forecast = made.predict(table, level=[80])
+    values = np.stack([table["load"], 100 * TABLE["heat"]])
+    own = library(name, weights[name], values, 12) + np.array([0, 1e9])[:, None, None]
+    for column, quantiles in zip(("load", "heat"), np.sort(own, axis=1), strict=True):
+        for said, quantile in ((column, 0.5), (f"{column}-lo-80", 0.1), (f"{column}-hi-80", 0.9)):
+            expected = quantiles[QUANTILES[name].index(quantile)]
+            np.testing.assert_allclose(forecast[said], expected, rtol=1e-4 if column == "load" else 1e-10, atol=1e-3)
+    assert made.metrics["steps"] == 0 and made.metrics["parameters"] > 1000
+    read = femts.load(out)
+    pd.testing.assert_frame_equal(read.predict(table, level=[80]), forecast)
+    assert read.evaluate(dataset=table) == made.evaluate()
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_quantiles_rise_by_windows_steps_and_columns(name: str, weights: dict[str, Path]) -> None:
+    made = train(TABLE, name, weights[name])
+    model, levels = made.model, made.model.levels
+    assert model.quantiles == QUANTILES[name] and made.intervals is not None and made.intervals.own
+    assert levels == ((20, 40, 60, 80) if name == "chronos_bolt" else (10, 20, 30, 40, 50, 60, 70, 80, 90, 98))
+    past = torch.randn(5, 40, 2, dtype=torch.float64)
+    past[0, :30], past[1, :, 1], past[2, 10:20] = torch.nan, torch.nan, torch.nan
+    count = len(model.quantiles)
+    with torch.no_grad():
+        assert model(Batch(past)).shape == (5, 12 * count, 2)
+        forecasts = model.forecasts(Batch(past), 30)
+    assert forecasts.points.shape == (5, 30, 2) and forecasts.quantiles is not None
+    assert forecasts.points.isfinite().all() and (forecasts.points[1, :, 1] == 0).all()
+    assert (forecasts.quantiles.diff(dim=2) >= 0).all()
+    assert torch.equal(forecasts.points, forecasts.quantiles[:, :, count // 2])
+    for window in range(5):
+        alone = model.forecasts(Batch(past[window : window + 1]), 12).points
+        torch.testing.assert_close(alone, forecasts.points[window : window + 1, :12], rtol=1e-4, atol=1e-4)
+    with pytest.raises(UsageError, match=f"intervals of its own for levels up to {levels[-1]:g}, not for 99"):
+        made.predict(TABLE, level=[99])
+
+
+@needs_library
+def test_chronos2_reads_past_and_future_columns_and_the_calendar(weights: dict[str, Path]) -> None:
+    table = small_table(columns=("load", "heat", "open"))
+    data = femts.load_dataset(table, target="load", past="heat", future="open", calendar=True)
+    made = train(data, "chronos2", weights["chronos2"])
+    assert made.config.model_config.n_known == 1 + 8 and made.preprocess.effects is None  # type: ignore[attr-defined]
+    dates = pd.date_range(table["date"].iloc[-1], periods=13, freq="h")[1:]
+    plan = pd.DataFrame({"date": dates, "open": np.linspace(0, 1, 12)})
+
+    def load(history: pd.DataFrame, future: pd.DataFrame) -> np.ndarray:
+        return made.predict(history, future=future)["load"].to_numpy()
+
+    usual = load(table, plan)
+    assert not np.allclose(usual, load(table.assign(heat=table["heat"][::-1].to_numpy()), plan))
+    assert not np.allclose(usual, load(table, plan.assign(open=plan["open"][::-1].to_numpy())))
+    later = [each + pd.Timedelta(hours=5) for each in (table["date"], plan["date"])]
+    assert not np.allclose(usual, load(table.assign(date=later[0]), plan.assign(date=later[1])))
+    assert np.array_equal(usual, load(table, plan))
+
+
+@needs_library
+def test_known_columns_are_those_of_the_librarys_own_call(weights: dict[str, Path]) -> None:
+    from chronos import Chronos2Pipeline
+
+    made = train(femts.load_dataset(TABLE, target="load", future="heat"), "chronos2", weights["chronos2"])
+    dates = pd.date_range(TABLE["date"].iloc[-1], periods=13, freq="h")[1:]
+    forecast = made.predict(TABLE, future=pd.DataFrame({"date": dates, "heat": np.arange(12.0)}))
+    inputs = {
+        "target": TABLE["load"].to_numpy(),
+        "past_covariates": {"heat": TABLE["heat"].to_numpy()},
+        "future_covariates": {"heat": np.arange(12.0)},
+    }
+    pipeline: Any = Chronos2Pipeline.from_pretrained(weights["chronos2"], dtype=torch.float32)
+    own = np.sort(np.asarray(pipeline.predict([inputs], 12)[0][0]), axis=0)[10]
+    np.testing.assert_allclose(forecast["load"], own, rtol=1e-3, atol=1e-3)
+
+
+@needs_library
+def test_columns_that_a_model_cannot_read_are_regressed_on_or_refused(weights: dict[str, Path], tmp_path: Path) -> None:
+    made = train(femts.load_dataset(TABLE, target="load", future="heat"), "chronos_bolt", weights["chronos_bolt"])
+    assert made.preprocess.effects is not None
+    past = femts.load_dataset(TABLE, target="load", past="heat")
+    with pytest.raises(UsageError, match="forecasts each column from itself alone, so --past heat"):
+        train(past, "chronos_bolt", weights["chronos_bolt"], out=tmp_path / "run")
+    panel = panel_table().assign(size=1.0)
+    panel.loc[panel["unique_id"] == "long", "size"] = 2.0
+    for name in NAMES:
+        with pytest.raises(UsageError, match=rf"^Model '{name}' takes no static columns"):
+            train(femts.load_dataset(panel, panel=True, static="size"), name, weights[name], WEEK, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@needs_library
+def test_a_constant_column_says_nothing_to_chronos2(weights: dict[str, Path]) -> None:
+    """Which is why static columns, constants of a window, are refused."""
+    from chronos import Chronos2Pipeline
+
+    pipeline: Any = Chronos2Pipeline.from_pretrained(weights["chronos2"], dtype=torch.float32)
+    made = []
+    for value in (1.0, 7.0):
+        beside = {"past_covariates": {"size": np.full(300, value)}, "future_covariates": {"size": np.full(12, value)}}
+        made.append(pipeline.predict([{"target": TABLE["load"].to_numpy(), **beside}], 12)[0])
+    assert torch.equal(*made)
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_panels_are_forecast_in_batches_series_by_series(name: str, weights: dict[str, Path]) -> None:
+    table = panel_table()
+    made = train(femts.load_dataset(table, panel=True), name, weights[name], WEEK, refit=True)
+    forecast = made.predict(table, level=[80])
+    assert forecast.groupby("unique_id").size().to_dict() == dict.fromkeys(table["unique_id"].unique(), WEEK)
+    for series in ("long", "young"):
+        values = table.loc[table["unique_id"] == series, "y"].to_numpy()
+        own = np.sort(library(name, weights[name], values[None], WEEK)[0], axis=0)
+        said = forecast.loc[forecast["unique_id"] == series, "y"]
+        expected = np.maximum(own[QUANTILES[name].index(0.5)], 0)  # where the training values bound it
+        np.testing.assert_allclose(said, expected, rtol=1e-3, atol=1e-3 * np.abs(values).max())
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_a_longer_horizon_is_the_librarys_and_says_so(name: str, weights: dict[str, Path]) -> None:
+    steps = 40
+    with pytest.warns(UserWarning, match=rf"^{name} forecasts (16|32) steps at once and continues"):
+        made = train(femts.load_dataset(TABLE, min="none"), name, weights[name], steps)
+    with pytest.warns(UserWarning, match="at once"):
+        forecast = made.predict(TABLE)["load"]
+    own = np.sort(library(name, weights[name], TABLE[["load", "heat"]].to_numpy().T, steps)[0], axis=0)
+    np.testing.assert_allclose(forecast, own[QUANTILES[name].index(0.5)], rtol=1e-3, atol=1e-3)
+
+
+@needs_library
+def test_a_run_knows_its_weights_and_holds_none(weights: dict[str, Path], tmp_path: Path) -> None:
+    source = weights["chronos2"]
+    made = train(TABLE, "chronos2", source, out=tmp_path / "run", refit=True)
+    said = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]
+    files = ["config.json", "model.safetensors"]
+    lines = "".join(f"{hashlib.sha256((source / each).read_bytes()).hexdigest()}  {each}\n" for each in files)
+    assert said["sha256"] == hashlib.sha256(lines.encode()).hexdigest() and said["weights"] == str(source)
+    assert "Electricity" in said["trained_on"] and said["quantiles"] == list(TWENTY_ONE)
+    assert (tmp_path / "run" / "model.safetensors").stat().st_size < 200 and made.scored is not None
+    assert femts.load(tmp_path / "run").evaluate(dataset=TABLE) == made.evaluate()
+
+
+@needs_library
+def test_weights_that_changed_or_went_are_refused_in_a_sentence(weights: dict[str, Path], tmp_path: Path) -> None:
+    folder, run = tmp_path / "weights", tmp_path / "run"
+    shutil.copytree(weights["chronos2"], folder)
+    pinned = {"model.sha256": check_hash(folder)}
+    train(TABLE, "chronos2", folder, out=run, settings=pinned)
+    SAVE["chronos2"](folder, seed=1)
+    for attempt in (lambda: femts.load(run), lambda: train(TABLE, "chronos2", folder, settings=pinned)):
+        with pytest.raises(UsageError, match=r"^Weights in .* have the hash \w{12}, not \w{12} as asked for") as error:
+            attempt()
+        assert "\n" not in str(error.value)
+    shutil.rmtree(folder)
+    with pytest.raises(UsageError, match=r"^There is no folder .* of weights; put it back"):
+        femts.load(run)
+
+
+@needs_library
+def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_path: Path) -> None:
+    def refused(match: str, folder: Path | None, **settings: Any) -> None:
+        given = {f"model.{key}": value for key, value in settings.items()}
+        if folder is not None:
+            given["model.weights"] = str(folder)
+        with pytest.raises(UsageError, match=match) as error:
+            femts.train(TABLE, "chronos2", 12, settings=given, device="cpu", out=tmp_path / "run")
+        assert "\n" not in str(error.value) and not (tmp_path / "run" / "config.yaml").exists()
+
+    refused(r"needs weights, which femts never fetches unasked; .*--set model\.weights=FOLDER", None)
+    refused("There is no folder 'nowhere' of weights", Path("nowhere"))
+    refused("are of ChronosBoltModelForForecasting, and 'chronos2' reads Chronos2Model", weights["chronos_bolt"])
+    refused("holds no weights of Chronos-2 or Chronos-Bolt", tmp_path)
+    refused("'model.revision' is of a name on the hub", weights["chronos2"], revision="main")
+    refused("'model.quantiles' follows from the weights", weights["chronos2"], quantiles=[0.1, 0.5, 0.9])
+    for name, content, match in (
+        ("other", None, r"has no \*\.safetensors"),
+        ("broken", b"nothing", "cannot be read"),
+    ):
+        shutil.copytree(weights["chronos2"], tmp_path / name)
+        file = tmp_path / name / "model.safetensors"
+        file.unlink() if content is None else file.write_bytes(content)
+        refused(match, tmp_path / name)
+    shutil.copytree(weights["chronos2"], tmp_path / "wider")
+    config = tmp_path / "wider" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "num_layers": 2}))
+    refused("do not fit their config.json", tmp_path / "wider")
+
+
+@needs_library
+def test_a_hub_name_is_read_from_the_cache_and_fetched_only_when_asked(
+    weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # as without a network
+    with pytest.raises(
+        UsageError, match=r"^Weights 'some/tiny' are no folder and not in the local cache .*download=true"
+    ):
+        train(TABLE, "chronos2", Path("some/tiny"))
+    with pytest.raises(UsageError, match=r"^Weights 'some/tiny' could not be fetched from the Hugging Face hub"):
+        train(TABLE, "chronos2", Path("some/tiny"), settings={"model.download": True})
+    cached, commit = tmp_path / "models--some--tiny", "0123456789" * 4
+    shutil.copytree(weights["chronos2"], cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(commit)
+    made = train(TABLE, "chronos2", Path("some/tiny"), out=tmp_path / "run")
+    config: Any = made.config.model_config
+    assert (config.weights, config.revision) == ("some/tiny", commit)
+    (cached / "refs" / "main").write_text("9" * 40)  # the run keeps its commit
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(TABLE), made.predict(TABLE))
+
+
+@needs_library
+def test_no_call_goes_to_the_network_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def snapshot_download(name: str, **how: Any) -> str:
+        asked.append(how["local_files_only"])
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    for download in (False, True):
+        with pytest.raises(UsageError, match="some/tiny"):
+            find_weights("some/tiny", download=download)
+    assert asked == [True, False]
+
+
+@needs_library
+def test_a_mean_has_a_pretrained_member(weights: dict[str, Path], tmp_path: Path) -> None:
+    data = femts.load_dataset(TABLE)
+    members = [train(data, "chronos_bolt", weights["chronos_bolt"]), femts.train(data, "ridge", 12, device="cpu")]
+    made = femts.mean_of(members)
+    made.save(tmp_path / "run")
+    parts = [each.predict(TABLE)["load"] for each in members]
+    np.testing.assert_allclose(made.predict(TABLE)["load"], np.mean(parts, axis=0), rtol=1e-4, atol=1e-6)
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(TABLE), made.predict(TABLE))
+    assert made.config.model_config.has_seen("Solar") and not made.config.model_config.has_seen("ETTh1")
+
+
+def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "chronos" else find(name, *rest)
+    )
+    for name in NAMES:
+        with pytest.raises(
+            UsageError, match=r"needs chronos, which is not installed; run pip install 'femts\[pretrained\]'"
+        ):
+            femts.train(TABLE, name, 12)
+        model = build_model(name, build_config(name, seq_len=8, pred_len=4, n_channels=1, settings={}))
+        with pytest.raises(UsageError, match="needs chronos, which is not installed"):  # as a run is loaded
+            model.read_weights()
+
+
+def test_the_library_is_not_imported_before_it_is_needed() -> None:
+    lines = "import sys, femts; femts.models(); assert not {'chronos', 'transformers'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", lines], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "seen"),
+    [
+        ("chronos_bolt", "Solar", True),
+        ("chronos_bolt", "electricity", True),
+        ("chronos_bolt", "m4_hourly", True),
+        ("chronos_bolt", "ETTh1", False),
+        ("chronos_bolt", "Weather", False),
+        ("chronos_bolt", "pems_bay", False),
+        ("chronos2", "pems_bay", True),
+        ("chronos2", "ETTm2", False),
+        ("ridge", "Solar", False),
+    ],
+)
+def test_data_of_the_pretraining_are_known_by_name(name: str, dataset: str, seen: bool) -> None:
+    settings = {} if name == "ridge" else {"weights": "any"}
+    assert build_config(name, seq_len=8, pred_len=4, n_channels=1, settings=settings).has_seen(dataset) == seen
+    assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
+
+
+def test_what_weights_of_ones_own_have_seen_is_a_setting() -> None:
+    shape = {"seq_len": 8, "pred_len": 4, "n_channels": 1}
+    own = build_config("chronos2", **shape, settings={"trained_on": "shops, ETTh1"})
+    assert own.has_seen("ETTh1") and own.has_seen("shops") and not own.has_seen("Solar")
+    for nothing in ("()", ()):
+        assert not build_config("chronos2", **shape, settings={"trained_on": nothing}).has_seen("Solar")
+    assert model_card("chronos2").model_class.Config is Chronos2Config
+    assert issubclass(Chronos2Config, PretrainedConfig)
+
+
+@needs_library
+def test_tables_mark_what_a_model_has_seen(tmp_path: Path) -> None:
+    store, cells = Store(tmp_path), []
+    for dataset in ("Solar", "ETTh1"):
+        for model, mse in (("chronos2", 0.1), ("naive", 0.3), ("dlinear", 0.2)):
+            cells.append(Cell(dataset, model, 96, seed=1))
+            store.finish(cells[-1], record(cells[-1], mse))
+    scores = make_scores(cells, store)
+    table = make_table(scores)
+    text = to_text(table)
+    assert "0.100 (seen)" in text and "0.100*" in text, "the lowest of ETTh1, and none of Solar"
+    assert "0.200*" in text, "the lowest of those that have not seen Solar"
+    assert "seen: chronos2 was pretrained on Solar, so its scores there do not tell how it does on unseen data" in text
+    assert "pretrained on ETTh1" not in text
+    seen = [line.rsplit(",", 1)[1] for line in to_csv(table).splitlines()]
+    assert seen == ["seen", "True", "False", "False", "False", "False", "False"]
+    pairs = make_pairs([("chronos2", "dlinear")], scores)
+    assert pairs["seen"].tolist() == [("chronos2",), ()]
+    assert to_text(pairs).count("seen: chronos2 was pretrained on Solar") == 1
+
+
+@needs_library
+def test_a_training_on_data_that_were_seen_says_so(
+    weights: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from femts.cli import main
+
+    for name, seen in (("electricity.csv", True), ("mine.csv", False)):
+        TABLE.to_csv(tmp_path / name, index=False)
+        command = ["train", "--dataset", str(tmp_path / name), "--model", "chronos_bolt", "--pred-len", "12"]
+        out = str(tmp_path / f"run-{name}")
+        assert (
+            main([*command, "--device", "cpu", "--set", f"model.weights={weights['chronos_bolt']}", "--out", out]) == 0
+        )
+        said = "".join(capsys.readouterr())
+        assert ("'chronos_bolt' was pretrained on 'electricity'" in " ".join(said.split())) == seen
+        made = femts.report(femts.load(out), tmp_path / f"{name}.html")
+        assert ("Pretrained on" in made.read_text()) == seen

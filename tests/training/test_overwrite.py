@@ -1,0 +1,127 @@
+"""A run takes the place of another one where that is wished, and loses nothing where it cannot."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import RunFailure, UsageError
+from femts.training import fit as fitting
+from femts.training import train as training
+
+P, L = 12, 24
+
+
+def trained(out: Path, model: str = "ridge", **options: Any) -> None:
+    femts.train(small_table(), model, **{"pred_len": P, "seq_len": L, "device": "cpu", "out": out, **options})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def former(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("former") / "run"
+    trained(folder)
+    return folder
+
+
+@pytest.fixture
+def run(former: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(former, tmp_path / "run"))
+
+
+def test_new_run_is_as_in_a_new_folder_and_other_files_stay(run: Path, tmp_path: Path) -> None:
+    (run / "notes.txt").write_text("mine")
+    (run / "intervals.safetensors").rename(run / "intervals-0123456789ab.safetensors")  # as `femts calibrate` does
+    for out in (run, tmp_path / "new"):
+        trained(out, "dlinear", overwrite=True, max_steps=4, refit=False)
+    made, fresh = contents(run), contents(tmp_path / "new")
+    assert made.pop("notes.txt") == b"mine"
+    assert (
+        len(made) == len(fresh) and not (run / "scored").exists()
+    )  # the curves for TensorBoard have names of their own
+    assert made["model.safetensors"] == fresh["model.safetensors"]
+    assert femts.load(run).config.model == "dlinear"
+
+
+WRONG = [{"pred_len": 5000}, {"settings": {"training.seed": "x"}}, {"protocol": "none"}]
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [("ridge", {"seq_len": 5000}), *((model, each) for model in ("ridge", "auto") for each in WRONG)],
+)
+def test_a_mistake_costs_nothing(run: Path, model: str, wrong: dict[str, Any]) -> None:
+    before = contents(run)
+    with pytest.raises(UsageError):
+        trained(run, model, overwrite=True, **wrong)
+    assert contents(run) == before
+
+
+def test_too_little_memory_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise RunFailure("There is too little memory.")
+
+    before = contents(run)
+    monkeypatch.setattr(fitting, "check_resources", refused)
+    with pytest.raises(RunFailure, match="too little memory"):
+        trained(run, "dlinear", overwrite=True, max_steps=4)
+    assert contents(run) == before
+
+
+def test_a_choice_begins_in_a_folder_without_the_former_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "choose", lambda request, data: pytest.fail(str(list(request.out.iterdir()))))
+    with pytest.raises(pytest.fail.Exception, match=r"^\[\]$"):
+        trained(run, "auto", overwrite=True)
+
+
+def test_an_unfinished_run_is_replaced(run: Path) -> None:
+    (run / "metrics.json").unlink()
+    trained(run, "naive", overwrite=True)
+    assert femts.load(run).config.model == "naive"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.json", "24/data.csv"])
+def test_what_is_no_run_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("model: mine\n")
+    with pytest.raises(UsageError, match="files that are no run, which are not overwritten"):
+        trained(tmp_path, overwrite=True)
+    assert contents(tmp_path) == {name: b"model: mine\n"}
+
+
+def test_a_folder_is_needed_and_nothing_is_resumed(run: Path) -> None:
+    with pytest.raises(UsageError, match="name its folder with --out"):
+        femts.train(small_table(), "naive", P, overwrite=True)
+    with pytest.raises(UsageError, match="resumed or overwritten, not both"):
+        trained(run, overwrite=True, resume=True)
+
+
+def test_several_horizons_are_replaced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small_table().to_csv("mine.csv", index=False)
+    command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}"]
+    assert main([*command, "--pred-len", "6,12", "--out", "runs/x"]) == 0
+    assert main([*command, "--pred-len", "6,8", "--out", "runs/x"]) == 2
+    assert main([*command, "--pred-len", "6,5000", "--out", "runs/x", "--overwrite"]) == 2
+    assert femts.load("runs/x/12").config.pred_len == 12
+    assert main([*command, "--pred-len", "6,8", "--out", "runs/x", "--overwrite"]) == 0
+    assert sorted(path.name for path in Path("runs/x").iterdir()) == ["6", "8", "metrics.json"]
+    assert main([*command, "--pred-len", "8", "--out", "runs/x", "--overwrite"]) == 0
+    assert femts.load("runs/x").config.pred_len == 8 and not Path("runs/x/6").exists()
+
+
+def test_without_a_name_the_last_run_of_its_name_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small_table().to_csv("mine.csv", index=False)
+    command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}", "--pred-len", "6"]
+    assert [main(each) for each in (command, [*command, "--overwrite"])] == [0, 0]
+    assert [path.name for path in Path("runs").iterdir()] == ["mine-naive-6"]
