@@ -22,7 +22,7 @@ from femts.config.model import ModelConfig
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel, Supports
+from femts.models.base import ForecastModel, Supports, mean_error
 from femts.models.naive import check_season
 from femts.models.parts.trees import Trees
 from femts.models.registry import register
@@ -40,8 +40,11 @@ PATIENCE = 20  # rounds without a lower validation error that end the growing
 VALIDATED = 4  # times as many rows are learned from as validate
 TRIED = 4  # times as many rows are learned from in the end, and rounds at most, as in a trial of a form
 # Forms of a target: what differs from the last value, or from the mean of its phase of the season in the look-back, as it
-# is or in deviations of the look-back. Which is best depends on the table, so validation chooses.
-FORMS, SEASONAL, IN_DEVIATIONS = frozenset(range(4)), frozenset({2, 3}), frozenset({1, 3})
+# is or in deviations of the look-back; and what differs from the last value one step ahead, from which the forecast goes
+# on. Which is best depends on the table, so validation chooses.
+FORMS, SEASONAL, IN_DEVIATIONS, RECURSIVE = frozenset(range(5)), frozenset({2, 3}), frozenset({1, 3}), 4
+MOST_RECURSIVE = 48  # steps of a forecast, up to which a recursion is tried: all statistics are made anew for each
+COMPARED = 1024  # channels of validation windows at most by whose forecasts forms are compared
 NARROWEST = 0.05  # deviation of a look-back in scaled units
 LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names of scikit-learn's
 ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
@@ -94,13 +97,11 @@ class Rows(NamedTuple):
 
     Attributes:
         x: (n, columns), NaN where a value is missing.
-        y: (n,), what followed, as it differs from the base, in the `unit`.
-        unit: (n,), of each row.
+        y: (n,), what followed, as it differs from the base, in units of the window.
     """
 
     x: NDArray[np.float32]
     y: NDArray[np.float32]
-    unit: NDArray[np.float32]
 
 
 class Past:
@@ -167,7 +168,7 @@ class Boost(ForecastModel):
 
     def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
-        self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets, one of FORMS
+        self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets
         self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
 
     @property
@@ -177,12 +178,21 @@ class Boost(ForecastModel):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
-        (windows, _, channels), ahead = batch.past.shape, self.config.pred_len
-        steps = torch.arange(ahead, device=batch.past.device).expand(windows, -1)
+        steps = torch.arange(self.config.pred_len, device=batch.past.device).expand(len(batch.past), -1)
+        if int(self.form) != RECURSIVE:
+            return self._of(batch, steps)
+        pieces = list[Tensor]()
+        for _ in range(self.config.pred_len):
+            pieces.append(self._of(batch, steps[:, :1]))
+            batch = batch.after(pieces[-1])
+        return torch.cat(pieces, dim=1)
+
+    def _of(self, batch: Batch, steps: Tensor) -> Tensor:
+        """Forecasts (B, S Q, C) of the `steps` (B, S)."""
         table, base, unit = self.table(batch, steps)
         rows = table.cpu().numpy()
-        made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B P C, Q)
-        of_steps = torch.from_numpy(made).to(base.device).view(windows, ahead, channels, -1).transpose(2, 3)
+        made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B S C, Q)
+        of_steps = torch.from_numpy(made).to(base.device).view(*base.shape, -1).transpose(2, 3)
         return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
     def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -261,24 +271,37 @@ class Boost(ForecastModel):
             self.form.copy_(chosen.form)
             self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
             return
+        assert val is not None
         errors, few = dict[int, float](), max(1, config.rounds // TRIED)
         tried = [few if each == 0.5 else 0 for each in self.quantiles or (0.5,)]
-        for form in FORMS if config.seasons else FORMS - SEASONAL:
+        forms = FORMS if config.seasons else FORMS - SEASONAL
+        if self.quantiles or config.pred_len > MOST_RECURSIVE:  # quantiles of one step ahead say nothing of later ones
+            forms -= {RECURSIVE}
+        for form in forms:
             self.form.fill_(form)
-            errors[form] = self._grow(train, val, most // TRIED, training, tried)
+            self._grow(train, val, most // TRIED, training, tried)
+            errors[form] = self._error(val, training.seed)
         self.form.fill_(min(errors, key=errors.__getitem__))
         self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
 
+    def _error(self, val: Windows, seed: int) -> float:
+        """Mean absolute error of forecasts, or of their medians, of windows of `val` that are drawn."""
+        count, draws = max(1, COMPARED // val.rows.shape[1]), torch.Generator().manual_seed(seed)
+        index = torch.randperm(len(val), generator=draws)[:count]
+        batch, middle = val.batch(index), self.quantiles.index(0.5) if self.quantiles else 0
+        made = self(batch).unflatten(1, (-1, self.n_outputs))[:, :, middle]
+        return float(mean_error(made, batch.target, _learned(val, index, batch), absolute=True))
+
     def _grow(
         self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]
-    ) -> float:
-        """Grow so many `rounds` of each ensemble, or as many of them as are best for `val`; returns the mean absolute
-        error there, of the median where there are quantiles."""
+    ) -> None:
+        """Grow so many `rounds` of each ensemble, or as many of them as are best for `val`."""
         from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
 
         draws, loss = torch.Generator().manual_seed(training.seed), LOSSES[training.loss]
         learned = self.drawn(train, most, draws)
         held = None if val is None else self.drawn(val, max(1, most // VALIDATED), draws)
+        learned.x[:, np.isnan(learned.x).all(0)] = 0.0  # the library cannot bin a column without a value
         for number, (trees, count) in enumerate(zip(self.trees, rounds, strict=True)):
             grown = HistGradientBoostingRegressor(
                 loss=loss,
@@ -301,10 +324,6 @@ class Boost(ForecastModel):
             trees.take(
                 float(np.ravel(grown._baseline_prediction)[0]), [each[0].nodes for each in grown._predictors[:count]]
             )
-        if held is None:
-            return float("nan")
-        middle = self.trees[self.quantiles.index(0.5) if self.quantiles else 0]
-        return float(np.mean(np.abs(middle(held.x) - held.y) * held.unit))
 
     def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
         """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at random.
@@ -312,21 +331,22 @@ class Boost(ForecastModel):
         Raises:
             UsageError: none of them has a value to forecast.
         """
-        channels, ahead, count = windows.rows.shape[1], windows.pred_len, len(windows)
+        channels, count = windows.rows.shape[1], len(windows)
+        ahead = 1 if int(self.form) == RECURSIVE else windows.pred_len
         some = max(1, min(count, most // (channels * min(STEPS, ahead))))
         each = max(1, min(ahead, most // (channels * some)))
-        parts = list[tuple[Tensor, Tensor, Tensor]]()
+        parts = list[tuple[Tensor, Tensor]]()
         for index in torch.randperm(count, generator=draws)[:some].sort().values.split(max(1, SEQUENCES // channels)):
             batch = windows.batch(index)
             steps = torch.rand(len(index), ahead, generator=draws).argsort(1)[:, :each]
             table, base, unit = self.table(batch, steps)
             there = _at(_learned(windows, index, batch), steps)
             difference = (_at(batch.target, steps) - base) / unit
-            parts.append((table[there.flatten()], difference[there], unit.expand_as(base)[there]))
-        x, y, units = (torch.cat(each).numpy() for each in zip(*parts, strict=True))
+            parts.append((table[there.flatten()], difference[there]))
+        x, y = (torch.cat(each).numpy() for each in zip(*parts, strict=True))
         if not len(y):
             raise UsageError("No value is there to learn from in the windows that were drawn; raise model.rows.")
-        return Rows(x, y, units)
+        return Rows(x, y)
 
 
 def _at(values: Tensor, steps: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import GapWarning, UsageError
-from femts.models.boost import SEASONAL, Boost, Past, seasons_before
+from femts.models.boost import MOST_RECURSIVE, RECURSIVE, SEASONAL, Boost, Past, seasons_before
 from femts.models.parts.trees import Trees
 from femts.models.registry import build_config, build_model
 
@@ -30,8 +30,10 @@ FEW: dict[str, Any] = {"model.rounds": 20, "model.rows": 5000}
 
 
 def make(quantiles: tuple[float, ...] = (), **settings: Any) -> Boost:
+    pred_len = settings.pop("pred_len", P)
     given = {"season": SEASON, "rounds": 20, **settings}
-    model = build_model("boost", build_config("boost", seq_len=L, pred_len=P, n_channels=C, settings=given), quantiles)
+    config = build_config("boost", seq_len=L, pred_len=pred_len, n_channels=C, settings=given)
+    model = build_model("boost", config, quantiles)
     assert isinstance(model, Boost)
     return model
 
@@ -170,6 +172,44 @@ def test_the_form_of_the_targets_is_chosen_on_validation() -> None:
     model.learn(train, val, TrainingConfig())
     assert int(model.form) not in SEASONAL  # of a random walk, the last value
     assert int(learned(make()).form) in SEASONAL  # of noise about a season, its mean
+
+
+def driven() -> pd.DataFrame:
+    """A series that a known column drives, of which every value goes on into all later ones."""
+    draws, y = np.random.default_rng(0), np.zeros(500)
+    push = draws.normal(size=500)
+    for row in range(1, 500):
+        y[row] = 0.9 * y[row - 1] + push[row]
+    return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=500), "y": y, "push": push})
+
+
+@pytest.mark.parametrize(
+    ("loss", "pred_len", "recursive"), [("mse", 7, True), ("pinball", 7, False), ("mse", MOST_RECURSIVE + 1, False)]
+)
+def test_validation_chooses_a_recursion_where_it_is_tried(loss: str, pred_len: int, recursive: bool) -> None:
+    data, settings = (
+        femts.load_dataset(driven(), future="push"),
+        {**FEW, "training.loss": loss, "training.covariates": "model"},
+    )
+    model = femts.train(data, "boost", pred_len, seq_len=28, refit=False, settings=settings).model
+    assert isinstance(model, Boost) and (int(model.form) == RECURSIVE) == recursive
+
+
+def test_each_step_of_a_recursion_is_history_for_the_next() -> None:
+    model, first = make(), torch.zeros(1, 1, dtype=torch.int64)
+    model.form.fill_(RECURSIVE)
+    model._grow(Windows(weekly(), L, P), None, 5000, TrainingConfig(), [20])
+    batch = Batch(weekly(L, seed=2)[None])
+    made = model(batch)
+    for step in range(P):
+        torch.testing.assert_close(model._of(batch, first)[:, 0], made[:, step])
+        batch = batch.after(made[:, step : step + 1])
+
+
+def test_a_horizon_of_one_step_has_columns_without_a_value() -> None:
+    model, windows = make(pred_len=1, season=L), Windows(weekly(), L, 1)
+    model.learn(windows, windows, TrainingConfig())
+    assert model(Batch(weekly(L, seed=2)[None])).shape == (1, 1, C)
 
 
 def test_a_limit_of_time_leaves_fewer_rows_to_learn_from() -> None:

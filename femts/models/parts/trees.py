@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+TREES, ROWS = 128, 512  # evaluated at a time, which fit into a cache
+
 
 class Trees(nn.Module):
     """Sum of a constant and of binary trees, as scikit-learn's histogram boosting grows them.
@@ -61,24 +63,35 @@ class Trees(nn.Module):
 
     def forward(self, table: NDArray[np.float32]) -> NDArray[np.float64]:
         """Sums (n,) for the rows of `table` (n, columns), NaN where a value is missing."""
-        made, of_column = np.full(len(table), float(self.start)), np.ascontiguousarray(table.T)
-        every, count = np.arange(len(table), dtype=np.int32), int(self.count)
-        arrays = (each[:count].cpu().tolist() for each in (self.column, self.branches, self.missing))
-        bounds = self.bound[:count].cpu().numpy()
-        for columns, branches, missing, bound in zip(*arrays, bounds, strict=True):
-            rows: list[NDArray[np.int32]] = [every, *[every[:0]] * (len(columns) - 1)]  # that come to each node
-            for node, here in enumerate(rows):
-                if not len(here):
-                    continue
-                if columns[node] < 0:
-                    made[here] += bound[node]
-                    continue
-                values = of_column[columns[node]][here]
-                left = values <= bound[node]
-                if missing[node]:
-                    left |= np.isnan(values)
-                rows[branches[node][0]], rows[branches[node][1]] = here[left], here[~left]
+        made = np.full(len(table), float(self.start))
+        for tree in range(0, int(self.count), TREES):
+            some = slice(tree, min(tree + TREES, int(self.count)))
+            for row in range(0, len(table), ROWS):
+                made[row : row + ROWS] += self._leaves(some, table[row : row + ROWS]).sum(0, dtype=np.float64)
         return made
+
+    def _leaves(self, some: slice, table: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What `some` R trees add to each of n rows, (R, n): all of them go down side by side, a node at a time."""
+        columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
+        (count, size), n, width = columns.shape, *table.shape
+        of_tree = np.arange(count, dtype=np.int32)[:, None] * size
+        branches = (self.branches[some].cpu().numpy() + of_tree[..., None]).reshape(-1, 2)
+        columns, bounds, missing, values = columns.ravel(), bounds.ravel(), missing.ravel(), table.ravel()
+        left, right = np.ascontiguousarray(branches.T)
+        made, going, gaps = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32), np.isnan(table).any()
+        node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32) * width, count)
+        while len(going):
+            column = columns.take(node)
+            inner = column >= 0
+            if not inner.all():
+                made[going[~inner]] = bounds.take(node[~inner])
+                going, node, row, column = going[inner], node[inner], row[inner], column[inner]
+            value = values.take(row + column)
+            to_left = value <= bounds.take(node)
+            if gaps:
+                to_left |= np.isnan(value) & missing.take(node)
+            node = np.where(to_left, left.take(node), right.take(node))
+        return made.reshape(count, n)
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
