@@ -62,8 +62,10 @@ class Batch:
     def after(self, forecast: Tensor) -> Batch:
         """The look-backs after the steps `forecast` (B, S, C), which count as history; without what followed."""
         steps, length = forecast.shape[1], self.past.shape[1]
-        past = torch.cat([self.past, forecast.to(self.past.dtype)], dim=1)[:, -length:]
-        return Batch(past, known=None if self.known is None else self.known[:, steps:], static=self.static)
+        past, seen = torch.cat([self.past, forecast.to(self.past.dtype)], dim=1)[:, -length:], self.past_observed
+        if seen is not None:
+            seen = torch.cat([seen, torch.ones_like(forecast, dtype=torch.bool)], dim=1)[:, -length:]
+        return Batch(past, seen, known=None if self.known is None else self.known[:, steps:], static=self.static)
 
     def recent(self, steps: int) -> Batch:
         """The same with the last `steps` of the look-backs."""

@@ -75,7 +75,8 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
     past = None if offsets is None else offsets[:, :length]
     scaled = torch.from_numpy(preprocess.transform(values, past)).float().to(forecaster.device)
     raw = raw_look_backs(preprocess, values, past) if forecaster.model.supports.raw else None
-    points = forecast_batch(forecaster, Batch(scaled, raw=raw), steps).points[..., : len(forecaster.targets)]
+    seen = torch.from_numpy(~np.isnan(values)).to(forecaster.device)
+    points = forecast_batch(forecaster, Batch(scaled, seen, raw=raw), steps).points[..., : len(forecaster.targets)]
     made = points.cpu().double().numpy()
     return preprocess.inverse(made, None if offsets is None else offsets[:, length:])
 
@@ -180,7 +181,8 @@ def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: 
         raw = raw_look_backs(preprocess, np.where(there[..., None], recent, np.nan), before)
     known = _known(preprocess, data, rows, in_advance, ahead)
     known = None if known is None else known.to(forecaster.device)
-    return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), None, known, static, raw=raw), after)
+    seen = torch.from_numpy(~np.isnan(recent)).to(forecaster.device)
+    return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), seen, known, static, raw=raw), after)
 
 
 def _known(

@@ -120,12 +120,16 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             f"This run is of {len(forecaster.series)} series, and a graph is of one; name it, as by --series "
             f"'{shown(forecaster.series[0])}' (series= in Python)."
         )
-    if forecaster.model.supports.raw:
-        members = ", ".join(f"'{each.config.model}'" for each in forecaster.members if each.config.reads_raw)
-        subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
-        raise UsageError(
-            f"{subject} is fitted to each look-back anew, which a graph cannot do; export another, such as ridge."
-        )
+    apart = {
+        "is fitted to each look-back anew": lambda one: one.config.reads_raw,
+        "decides by trees outside of torch": lambda one: not one.model.in_torch,
+    }
+    for does, of in apart.items():
+        found = [each for each in forecaster.members or (forecaster,) if of(each)]
+        if found:
+            members = ", ".join(f"'{each.config.model}'" for each in found) if forecaster.members else ""
+            subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
+            raise UsageError(f"{subject} {does}, which a graph cannot do; export another, such as ridge.")
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
@@ -173,7 +177,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
             cause = cause.__cause__
         reason = str(cause).strip().partition("\n")[0].rstrip(".")
         raise UsageError(
-            f"Model '{config.model}' cannot be exported to ONNX ({reason}); every model that comes with femts can."
+            f"Model '{config.model}' cannot be exported to ONNX ({reason}); every network that comes with femts can."
         ) from error
     finally:
         for logger, level in zip(chatty, levels, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,10 @@ from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.losses import Loss
 from femts.models.parts.pinball import mean_pinball
+
+if TYPE_CHECKING:
+    from femts.config.training import TrainingConfig
+    from femts.data.windows import Windows
 
 
 def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
@@ -101,6 +105,8 @@ class ForecastModel(nn.Module):
             that are calibrated on validation.
         most_windows: windows of a part that are scored at most; None for all.
         combines: made of trained models, and never trained itself; no list of models to train has it.
+        losses: names that `training.loss` may have; empty for any.
+        in_torch: forecasts by operators of torch alone, as a graph has them.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -113,6 +119,8 @@ class ForecastModel(nn.Module):
     levels: tuple[float, ...] = ()
     most_windows: int | None = None
     combines: ClassVar[bool] = False
+    losses: ClassVar[tuple[str, ...]] = ()
+    in_torch: ClassVar[bool] = True
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()
@@ -204,6 +212,18 @@ class ForecastModel(nn.Module):
         Args:
             series: training rows (rows, C), scaled.
             observed: (rows, C), which of them are real; None means all.
+        """
+
+    def learn(
+        self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
+    ) -> None:
+        """Learn from windows at once, for a model that takes no steps; by default nothing.
+
+        Args:
+            train: windows to learn from.
+            val: windows to choose on; None where `chosen` says what was chosen.
+            training: the recipe, of which such a model heeds seed, loss and time.
+            chosen: the same model as an earlier training left it.
         """
 
     def at_once(self, batch: Batch, steps: int) -> Tensor:

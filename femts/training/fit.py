@@ -352,6 +352,8 @@ def train_and_score(run: Run, later: bool) -> None:
     weights, kept_step = state.kept(training.keep)
     if is_trained(model):
         model.load_state_dict(weights)
+    else:
+        model.learn(first, windows["val"].within_scale(), training)
     model.to(accelerator.device)
     now = time.monotonic()
     deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)

@@ -107,6 +107,8 @@ def train_on_all_rows(run: Run, scored: Forecaster) -> None:
                 raise KeyboardInterrupt
         if chosen is not None:
             run.model.load_state_dict(run.state.average)
+        else:
+            run.model.learn(run.module.windows["train"], None, run.config.training, scored.model)
         steps, stopped = run.state.step, run.state.stopped
     forecaster.model.to(run.accelerator.device).eval()
     members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}

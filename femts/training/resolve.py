@@ -83,6 +83,11 @@ def resolve_training(
     resolved = apply_settings(TrainingConfig(), training, where="training")
     if resolved.learned_quantiles:
         check_learns_quantiles(model)
+    losses = model_card(model).model_class.losses
+    if losses and resolved.loss not in losses:
+        raise UsageError(
+            f"Model '{model}' cannot be trained by training.loss={shown(resolved.loss)}; take one of {', '.join(losses)}."
+        )
     return parts["model"], resolved
 
 

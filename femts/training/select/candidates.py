@@ -18,7 +18,7 @@ from femts.training.resolve import Lengths
 LONG = 2000  # training rows of a series, from which on the classics are fitted to recent rows alone
 RECENT = 512  # rows that they are fitted to then
 RECENT_SEASONS = 3  # of the longest season of the data, which `mstl` is fitted to at least
-FEWEST = 1000  # windows to learn from, of all series and columns, that a network needs
+FEWEST = 1000  # windows to learn from, of all series and columns, that trees and networks need
 FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
 FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
 SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
@@ -34,7 +34,7 @@ class Candidate:
         model: registered name.
         seq_len: steps of look-back; None takes that of the request, or the default of the model.
         fitted: anew to each look-back, so that every forecast costs a fit.
-        learns: takes steps of training.
+        learns: from windows for as long as it may: trees and networks.
         reason: for leaving it out; empty for one that is tried.
     """
 
@@ -71,7 +71,7 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # Of many series the rule itself makes means with ridge, whose line fits those of some panels badly.
-    learned = ("nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
+    learned = ("boost", "nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),

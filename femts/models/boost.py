@@ -1,0 +1,366 @@
+"""Gradient boosting on lags: one ensemble of regression trees for all series, channels and steps of a forecast.
+
+A row of its table is one step of one window of one channel: values a season before that step, recent ones and means of
+the look-back, all as they differ from a level, what is known of the step, what describes the series, and how far ahead
+the step is. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition", IJF 2022). The
+trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept as tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from femts.config.bounds import Bounds, Count, Natural, Positive
+from femts.config.model import ModelConfig
+from femts.config.training import TrainingConfig, parse_span
+from femts.data.batch import Batch
+from femts.errors import UsageError
+from femts.models.base import ForecastModel, Supports, mean_error
+from femts.models.naive import check_season
+from femts.models.parts.trees import Trees
+from femts.models.registry import register
+
+if TYPE_CHECKING:
+    from femts.data.windows import Windows
+
+LAGS = 8  # last values of the look-back
+CYCLES = 3  # values that lie one, two and so on seasons before a step
+SPANS = 3, 6  # steps of rolling means, beside those of one, two and four seasons and of the look-back
+SEQUENCES = 2048  # channels of windows whose rows are made at a time
+STEPS = 4  # of a window that are drawn at least: its statistics cost more than a row
+LEAST = 20  # rows of a leaf
+PATIENCE = 20  # rounds without a lower validation error that end the growing
+VALIDATED = 4  # times as many rows are learned from as validate
+TRIED = 4  # times as many rows are learned from in the end, and rounds at most, as in a trial of a form
+# Forms of a target: what differs from the last value, or from the mean of its phase of the season in the look-back, as it
+# is or in deviations of the look-back; and what differs from the last value one step ahead, from which the forecast goes
+# on. Which is best depends on the table, so validation chooses.
+FORMS, SEASONAL, IN_DEVIATIONS, RECURSIVE = frozenset(range(5)), frozenset({2, 3}), frozenset({1, 3}), 4
+MOST_RECURSIVE = 48  # steps of a forecast, up to which a recursion is tried: all statistics are made anew for each
+COMPARED = 1024  # channels of validation windows at most by whose forecasts forms are compared
+NARROWEST = 0.05  # deviation of a look-back in scaled units
+LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names of scikit-learn's
+ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
+
+
+@dataclass(frozen=True)
+class BoostConfig(ModelConfig):
+    """Settings of `boost`.
+
+    Attributes:
+        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back
+            holds it, else 1.
+        further: steps of seasons beside it; None takes those of the data, as for `mstl`. One longer than the look-back
+            is left out.
+        rounds: trees at most; validation chooses how many.
+        learning_rate: part of what a tree finds that is added.
+        leaves: of a tree, at most.
+        rows: of the table to learn from, at most; of more, that many are drawn.
+        n_static, n_known: inputs; they follow from the static and the known columns.
+    """
+
+    SEARCH: ClassVar[Mapping[str, str]] = {"learning_rate": "0.02..0.2", "leaves": "8,16,31,63"}
+
+    season: Count | None = None
+    further: tuple[Count, ...] | None = None
+    rounds: Count = 400
+    learning_rate: Positive = 0.1
+    leaves: Annotated[int, Bounds("a whole number of at least 2", at_least=2)] = 31
+    rows: Count = 200_000
+    n_static: Natural = 0
+    n_known: Natural = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_season(self.season, self.seq_len)
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """The season of the data where none is set, and a look-back holds it."""
+        return replace(self, season=season if season <= self.seq_len else 1) if self.season is None else self
+
+    @property
+    def seasons(self) -> list[int]:
+        """Steps of the seasons, from the first one on, that a look-back holds."""
+        every = dict.fromkeys((self.season or 1, *(self.further or ())))
+        return [season for season in every if 1 < season <= self.seq_len]
+
+
+class Rows(NamedTuple):
+    """Rows of the table, n of them.
+
+    Attributes:
+        x: (n, columns), NaN where a value is missing.
+        y: (n,), what followed, as it differs from the base, in units of the window.
+    """
+
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+
+
+class Past:
+    """Look-backs (B, L, C), NaN where missing, and statistics of their last steps, each (B, C)."""
+
+    def __init__(self, batch: Batch, season: int) -> None:
+        self.filled, self.length = batch.past, batch.past.shape[1]
+        seen = batch.past_observed
+        self.values: Tensor = batch.past if seen is None else batch.past.masked_fill(~seen, torch.nan)
+        backwards = self.values.flip(1).double()
+        there = ~backwards.isnan()
+        # Running sums do not depend, to the bit, on how many windows are read at once; trees would show it.
+        self._count = there.cumsum(1)
+        self._sums = backwards.nan_to_num().cumsum(1)
+        self._squares = backwards.nan_to_num().square().cumsum(1)
+        last, mean = batch.past[:, -1], self.mean(season)
+        self.level = last if season == 1 else torch.where(mean.isnan(), last, mean)  # of the last season
+
+    def mean(self, steps: int, before: int = 0) -> Tensor:
+        """Mean of so many `steps`, which end that many `before` the end; NaN where all are missing."""
+        return (self._between(self._sums, steps, before) / self._between(self._count, steps, before)).float()
+
+    def deviation(self, steps: int) -> Tensor:
+        """Deviation of the last `steps`; NaN where all are missing."""
+        count = self._count[:, steps - 1]
+        mean = self._sums[:, steps - 1] / count
+        return (self._squares[:, steps - 1] / count - mean.square()).clamp(min=0).sqrt().float()
+
+    @staticmethod
+    def _between(sums: Tensor, steps: int, before: int) -> Tensor:
+        upto = sums[:, before + steps - 1]
+        return upto - sums[:, before - 1] if before else upto
+
+    def profile(self, season: int) -> Tensor:
+        """Mean of each phase over the whole seasons at the end, (B, season, C)."""
+        whole = self.length // season * season
+        return self.values[:, -whole:].unflatten(1, (-1, season)).nanmean(1)
+
+
+def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
+    """Of `values` (B, L, D), those that lie whole seasons before the `steps` (B, S) after them: (B, S, D).
+
+    The latest such value is of `cycle` 0. One that is not within the L, also after a `shift`, is NaN.
+    """
+    length = values.shape[1]
+    rows = length + steps % season - season * (1 + cycle) + shift
+    inside = (rows >= 0) & (rows < length)
+    found = values.gather(1, rows.clamp(0, length - 1)[..., None].expand(-1, -1, values.shape[2]))
+    return found.masked_fill(~inside[..., None], torch.nan)
+
+
+@register("boost", "Gradient boosting on lags, calendar, known and static columns: one model of trees for all series.")
+class Boost(ForecastModel):
+    """Trees that forecast any step of any channel from a row of what is known of it; see the module.
+
+    With quantiles there is an ensemble for each of them.
+    """
+
+    Config: ClassVar[type[ModelConfig]] = BoostConfig
+    supports = Supports(known=True, static=True, quantiles=True, channels=1)
+    losses = tuple(LOSSES)
+    in_torch = False  # indices of NumPy are several times as fast
+    form: Tensor
+
+    def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
+        self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets
+        self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
+
+    @property
+    def trees(self) -> list[Trees]:
+        """The ensemble of each output."""
+        return [cast(Trees, each) for each in self.ensembles]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
+        steps = torch.arange(self.config.pred_len, device=batch.past.device).expand(len(batch.past), -1)
+        if int(self.form) != RECURSIVE:
+            return self._of(batch, steps)
+        pieces = list[Tensor]()
+        for _ in range(self.config.pred_len):
+            pieces.append(self._of(batch, steps[:, :1]))
+            batch = batch.after(pieces[-1])
+        return torch.cat(pieces, dim=1)
+
+    def _of(self, batch: Batch, steps: Tensor) -> Tensor:
+        """Forecasts (B, S Q, C) of the `steps` (B, S)."""
+        table, base, unit = self.table(batch, steps)
+        rows = table.cpu().numpy()
+        made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B S C, Q)
+        of_steps = torch.from_numpy(made).to(base.device).view(*base.shape, -1).transpose(2, 3)
+        return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
+
+    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of some steps, and what their forecasts are counted from.
+
+        Args:
+            batch: B windows.
+            steps: (B, S) int64, 0 for the first step of the forecast.
+
+        Returns:
+            (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
+        """
+        past = Past(batch, next(iter(self.config.seasons), 1))
+        base, unit = self._units(past, steps)
+        scaled = [*self._of_windows(past), *self._of_steps(past, steps), base - past.level[:, None]]
+        columns = [(each[:, None] if each.dim() == 2 else each) / unit for each in scaled]
+        columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
+        return torch.stack([each.expand(base.shape) for each in columns], dim=-1).flatten(0, 2).float(), base, unit
+
+    def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """What the forecasts of the `steps` (B, S) are counted from, (B, S, C), and in what unit, (B, 1, C)."""
+        base, season = past.filled[:, -1:].expand(-1, steps.shape[1], -1), next(iter(self.config.seasons), 1)
+        if int(self.form) in SEASONAL:
+            same = _at(past.profile(season), steps % season)
+            base = torch.where(same.isnan(), base, same)
+        if int(self.form) not in IN_DEVIATIONS:
+            return base, torch.ones_like(base[:, :1])
+        return base, past.deviation(past.length).nan_to_num(1.0).clamp(min=NARROWEST)[:, None]
+
+    def _of_windows(self, past: Past) -> Iterator[Tensor]:
+        """Columns (B, C) that all steps of a window have in common, less the level."""
+        length, seasons, level = past.length, self.config.seasons, past.level
+        for lag in range(1, min(LAGS, length) + 1):
+            yield past.values[:, -lag] - level
+        spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
+        for steps in sorted(each for each in spans if each <= length):
+            mean = past.mean(steps)
+            yield mean - level
+            yield past.deviation(steps)
+            if 2 * steps <= length:
+                yield mean - past.mean(steps, before=steps)
+
+    def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
+        """Columns (B, S, C) that look back from each step, less the level."""
+        level = past.level[:, None]
+        for season in self.config.seasons:
+            for cycle in range(min(CYCLES, past.length // season)):
+                yield seasons_before(past.values, steps, season, cycle) - level
+            for shift in (-1, 1):
+                yield seasons_before(past.values, steps, season, shift=shift) - level
+            yield _at(past.profile(season), steps % season) - level
+
+    def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
+        """Columns that expand to (B, S, C): how far ahead each step is, the channel, what is known of the step, also as
+        it differs from a season before and from the last season's mean, and what describes the series."""
+        config, known = self.config, batch.known_to(self.config.pred_len)
+        yield steps[..., None]
+        yield torch.arange(config.n_channels, device=steps.device)[None, None]
+        if config.n_known and known is not None:
+            rows = (config.seq_len + steps)[..., None].expand(-1, -1, known.shape[2])
+            then, season = known.gather(1, rows), next(iter(config.seasons), 1)
+            yield from then.split(1, dim=2)
+            yield from (then - seasons_before(known[:, : config.seq_len], steps, season)).split(1, dim=2)
+            yield from (then - known[:, config.seq_len - season : config.seq_len].mean(1, keepdim=True)).split(1, dim=2)
+        if config.n_static and batch.static is not None:
+            yield from batch.static[:, None].split(1, dim=2)
+
+    def learn(
+        self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
+    ) -> None:
+        """Grow the trees on rows drawn from `train`: in the form and as many as `val` chooses, or `chosen` has."""
+        config = self.config
+        most = config.rows if training.max_time is None else ROWS_A_SECOND * parse_span(training.max_time)
+        most = int(min(config.rows, most) / self.n_outputs**0.5)
+        if isinstance(chosen, Boost):
+            self.form.copy_(chosen.form)
+            self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
+            return
+        assert val is not None
+        errors, few = dict[int, float](), max(1, config.rounds // TRIED)
+        tried = [few if each == 0.5 else 0 for each in self.quantiles or (0.5,)]
+        forms = FORMS if config.seasons else FORMS - SEASONAL
+        if self.quantiles or config.pred_len > MOST_RECURSIVE:  # quantiles of one step ahead say nothing of later ones
+            forms -= {RECURSIVE}
+        for form in forms:
+            self.form.fill_(form)
+            self._grow(train, val, most // TRIED, training, tried)
+            errors[form] = self._error(val, training.seed)
+        self.form.fill_(min(errors, key=errors.__getitem__))
+        self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
+
+    def _error(self, val: Windows, seed: int) -> float:
+        """Mean absolute error of forecasts, or of their medians, of windows of `val` that are drawn."""
+        count, draws = max(1, COMPARED // val.rows.shape[1]), torch.Generator().manual_seed(seed)
+        index = torch.randperm(len(val), generator=draws)[:count]
+        batch, middle = val.batch(index), self.quantiles.index(0.5) if self.quantiles else 0
+        made = self(batch).unflatten(1, (-1, self.n_outputs))[:, :, middle]
+        return float(mean_error(made, batch.target, _learned(val, index, batch), absolute=True))
+
+    def _grow(
+        self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]
+    ) -> None:
+        """Grow so many `rounds` of each ensemble, or as many of them as are best for `val`."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
+
+        draws, loss = torch.Generator().manual_seed(training.seed), LOSSES[training.loss]
+        learned = self.drawn(train, most, draws)
+        held = None if val is None else self.drawn(val, max(1, most // VALIDATED), draws)
+        learned.x[:, np.isnan(learned.x).all(0)] = 0.0  # the library cannot bin a column without a value
+        for number, (trees, count) in enumerate(zip(self.trees, rounds, strict=True)):
+            grown = HistGradientBoostingRegressor(
+                loss=loss,
+                quantile=self.quantiles[number] if self.quantiles else None,
+                learning_rate=self.config.learning_rate,
+                max_leaf_nodes=self.config.leaves,
+                min_samples_leaf=LEAST,
+                max_iter=max(1, count),
+                early_stopping=held is not None,
+                scoring="loss",
+                n_iter_no_change=PATIENCE,
+                random_state=training.seed,
+            )
+            if held is None:
+                grown.fit(learned.x, learned.y)
+            else:
+                grown.fit(learned.x, learned.y, X_val=held.x, y_val=held.y)
+                count = int(np.argmax(grown.validation_score_))  # the first of these is that of no tree
+            # No public name has the trees. A test holds what they forecast to the library's own predict.
+            trees.take(
+                float(np.ravel(grown._baseline_prediction)[0]), [each[0].nodes for each in grown._predictors[:count]]
+            )
+
+    def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
+        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at random.
+
+        Raises:
+            UsageError: none of them has a value to forecast.
+        """
+        channels, count = windows.rows.shape[1], len(windows)
+        ahead = 1 if int(self.form) == RECURSIVE else windows.pred_len
+        some = max(1, min(count, most // (channels * min(STEPS, ahead))))
+        each = max(1, min(ahead, most // (channels * some)))
+        parts = list[tuple[Tensor, Tensor]]()
+        for index in torch.randperm(count, generator=draws)[:some].sort().values.split(max(1, SEQUENCES // channels)):
+            batch = windows.batch(index)
+            steps = torch.rand(len(index), ahead, generator=draws).argsort(1)[:, :each]
+            table, base, unit = self.table(batch, steps)
+            there = _at(_learned(windows, index, batch), steps)
+            difference = (_at(batch.target, steps) - base) / unit
+            parts.append((table[there.flatten()], difference[there]))
+        x, y = (torch.cat(each).numpy() for each in zip(*parts, strict=True))
+        if not len(y):
+            raise UsageError("No value is there to learn from in the windows that were drawn; raise model.rows.")
+        return Rows(x, y)
+
+
+def _at(values: Tensor, steps: Tensor) -> Tensor:
+    """Of `values` (B, P, C) those of the `steps` (B, S): (B, S, C)."""
+    return values.gather(1, steps[..., None].expand(-1, -1, values.shape[2]))
+
+
+def _learned(windows: Windows, index: Tensor, batch: Batch) -> Tensor:
+    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back with
+    a value, and that count (`Windows.counts`)."""
+    learned = torch.ones_like(batch.target, dtype=torch.bool)
+    if batch.past_observed is not None and batch.future_observed is not None:
+        learned = batch.future_observed & batch.past_observed.any(1, keepdim=True)
+    counts = windows.counts(index)
+    if counts is not None:
+        learned[..., : counts.shape[2]] &= counts
+    return learned

@@ -1,0 +1,100 @@
+"""Boosted regression trees as tensors: kept in `state_dict`, and evaluated without the library that grew them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+TREES, ROWS = 128, 512  # evaluated at a time, which fit into a cache
+
+
+class Trees(nn.Module):
+    """Sum of a constant and of binary trees, as scikit-learn's histogram boosting grows them.
+
+    Args:
+        most: R, trees that it has room for.
+        leaves: M, of a tree at most.
+
+    Attributes:
+        count: () int64, how many trees there are.
+        start: () float32, the constant.
+        column: (R, 2 M - 1) int32, column that a node looks at; -1 for a leaf.
+        bound: (R, 2 M - 1) float32, up to which a value goes to the left; of a leaf, what it adds.
+        branches: (R, 2 M - 1, 2) int32, the nodes to the left and to the right, of higher numbers.
+        missing: (R, 2 M - 1) bool, whether NaN goes to the left.
+    """
+
+    count: Tensor
+    start: Tensor
+    column: Tensor
+    bound: Tensor
+    branches: Tensor
+    missing: Tensor
+
+    def __init__(self, most: int, leaves: int) -> None:
+        super().__init__()
+        shape = most, 2 * leaves - 1
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("start", torch.zeros(()))
+        self.register_buffer("column", torch.full(shape, -1, dtype=torch.int32))
+        self.register_buffer("bound", torch.zeros(shape))
+        self.register_buffer("branches", torch.zeros((*shape, 2), dtype=torch.int32))
+        self.register_buffer("missing", torch.zeros(shape, dtype=torch.bool))
+
+    def take(self, start: float, trees: Sequence[NDArray[Any]]) -> None:
+        """Hold these `trees`, each as scikit-learn's records of its nodes, and the constant `start`."""
+        self.count.fill_(len(trees))
+        self.start.fill_(start)
+        for number, nodes in enumerate(trees):
+            size, leaf = len(nodes), nodes["is_leaf"].astype(bool)
+            said = {
+                "column": np.where(leaf, -1, nodes["feature_idx"].astype(np.int32)),
+                "bound": np.where(leaf, nodes["value"].astype(np.float32), _rounded_down(nodes["num_threshold"])),
+                "branches": np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int32),
+                "missing": nodes["missing_go_to_left"].astype(bool),
+            }
+            for name, values in said.items():
+                getattr(self, name)[number, :size] = torch.from_numpy(values)
+
+    def forward(self, table: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Sums (n,) for the rows of `table` (n, columns), NaN where a value is missing."""
+        made = np.full(len(table), float(self.start))
+        for tree in range(0, int(self.count), TREES):
+            some = slice(tree, min(tree + TREES, int(self.count)))
+            for row in range(0, len(table), ROWS):
+                made[row : row + ROWS] += self._leaves(some, table[row : row + ROWS]).sum(0, dtype=np.float64)
+        return made
+
+    def _leaves(self, some: slice, table: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What `some` R trees add to each of n rows, (R, n): all of them go down side by side, a node at a time."""
+        columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
+        (count, size), n, width = columns.shape, *table.shape
+        of_tree = np.arange(count, dtype=np.int32)[:, None] * size
+        branches = (self.branches[some].cpu().numpy() + of_tree[..., None]).reshape(-1, 2)
+        columns, bounds, missing, values = columns.ravel(), bounds.ravel(), missing.ravel(), table.ravel()
+        left, right = np.ascontiguousarray(branches.T)
+        made, going, gaps = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32), np.isnan(table).any()
+        node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32) * width, count)
+        while len(going):
+            column = columns.take(node)
+            inner = column >= 0
+            if not inner.all():
+                made[going[~inner]] = bounds.take(node[~inner])
+                going, node, row, column = going[inner], node[inner], row[inner], column[inner]
+            value = values.take(row + column)
+            to_left = value <= bounds.take(node)
+            if gaps:
+                to_left |= np.isnan(value) & missing.take(node)
+            node = np.where(to_left, left.take(node), right.take(node))
+        return made.reshape(count, n)
+
+
+def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The nearest float32 that are no higher, which separate float32 values as `bounds` do."""
+    near = bounds.astype(np.float32)
+    return np.where(near > bounds, np.nextafter(near, np.float32(-np.inf)), near)

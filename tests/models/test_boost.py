@@ -1,0 +1,352 @@
+"""`boost`: its trees forecast what scikit-learn's do, it is kept without pickle, and all that it reads matters."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingRegressor
+from torch import Tensor
+
+import femts
+from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
+from femts.data.resident import ScaledSeries
+from femts.data.windows import Windows
+from femts.errors import GapWarning, UsageError
+from femts.models.boost import MOST_RECURSIVE, RECURSIVE, SEASONAL, Boost, Past, seasons_before
+from femts.models.parts.trees import Trees
+from femts.models.registry import build_config, build_model
+
+L, P, C, SEASON = 28, 7, 2, 7
+BOTH = "promo", "kind"
+FEW: dict[str, Any] = {"model.rounds": 20, "model.rows": 5000}
+
+
+def make(quantiles: tuple[float, ...] = (), **settings: Any) -> Boost:
+    pred_len = settings.pop("pred_len", P)
+    given = {"season": SEASON, "rounds": 20, **settings}
+    config = build_config("boost", seq_len=L, pred_len=pred_len, n_channels=C, settings=given)
+    model = build_model("boost", config, quantiles)
+    assert isinstance(model, Boost)
+    return model
+
+
+def weekly(rows: int = 300, seed: int = 0) -> Tensor:
+    noise = np.random.default_rng(seed).normal(size=(rows, C)) * 0.3
+    return torch.from_numpy(np.sin(2 * np.pi * np.arange(rows) / SEASON)[:, None] * [1.0, 2.0] + noise).float()
+
+
+def weekly_frame() -> pd.DataFrame:
+    values = {name: weekly()[:, number].numpy() for number, name in enumerate("ab")}
+    return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=300), **values})
+
+
+def learned(model: Boost, seed: int = 0, val: Windows | None = None, **training: Any) -> Boost:
+    model.learn(Windows(weekly(), L, P), val or Windows(weekly(seed=1), L, P), TrainingConfig(seed=seed, **training))
+    return model
+
+
+def panel(series: int = 12, rows: int = 160, columns: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Series of three kinds, of which `promo` lifts one, lowers another, and does not touch the third; with these
+    further columns."""
+    draws, frames = np.random.default_rng(0), list[pd.DataFrame]()
+    for number in range(series):
+        kind, promo = "abc"[number % 3], (draws.random(rows) < 0.1).astype(float)
+        effect = {"a": 4.0, "b": 0.0, "c": -4.0}[kind] * promo
+        y = 50 + 2 * np.sin(2 * np.pi * np.arange(rows) / 7) + effect + draws.normal(size=rows) * 0.2
+        days = pd.date_range("2024-01-01", periods=rows)
+        frames.append(pd.DataFrame({"unique_id": f"s{number:02d}", "ds": days, "y": y, "promo": promo, "kind": kind}))
+    return pd.concat(frames, ignore_index=True)[["unique_id", "ds", "y", *columns]]
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile"])
+def test_trees_forecast_what_the_library_does(loss: str) -> None:
+    draws = np.random.default_rng(0)
+    x = draws.normal(size=(3000, 5)).astype(np.float32)
+    x[:, 3] = draws.integers(0, 4, 3000)
+    x[draws.random(x.shape) < 0.1] = np.nan
+    y = np.nan_to_num(x[:, 0] * x[:, 1]) + np.isnan(x[:, 2]) + np.nan_to_num(x[:, 3])
+    quantile = 0.8 if loss == "quantile" else None
+    grown = HistGradientBoostingRegressor(loss=loss, quantile=quantile, max_iter=30, early_stopping=False).fit(x, y)
+    trees = Trees(40, 31)
+    nodes = [each[0].nodes for each in grown._predictors]
+    trees.take(float(np.ravel(grown._baseline_prediction)[0]), nodes)
+    np.testing.assert_allclose(trees(x), grown.predict(x), rtol=0, atol=1e-5)
+    other = Trees(40, 31)
+    other.load_state_dict(trees.state_dict())
+    assert np.array_equal(other(x), trees(x))
+    edges = np.unique(np.concatenate([each["num_threshold"][each["is_leaf"] == 0] for each in nodes]))
+    at = np.nan_to_num(np.tile(x[:1], (len(edges), 1)))
+    for column in range(5):  # also where a value is the float32 nearest to a bound
+        at[:, column] = edges.astype(np.float32)
+        np.testing.assert_allclose(trees(at), grown.predict(at), rtol=0, atol=1e-5)
+
+
+def test_trees_of_no_round_give_the_constant() -> None:
+    trees = Trees(3, 4)
+    trees.take(1.5, [])
+    assert trees(np.zeros((2, 1), np.float32)).tolist() == [1.5, 1.5]
+
+
+def test_statistics_of_the_past_leave_out_what_is_missing() -> None:
+    values, seen = weekly()[None, :L], torch.rand(1, L, C, generator=torch.Generator().manual_seed(0)) > 0.3
+    seen[:, -3:, 0] = False
+    past = Past(Batch(values, seen), 1)
+    frames = values[0].masked_fill(~seen[0], torch.nan)
+    torch.testing.assert_close(past.mean(9)[0], frames[-9:].nanmean(0))
+    torch.testing.assert_close(past.mean(5, before=4)[0], frames[-9:-4].nanmean(0))
+    expected = torch.tensor([np.nanstd(frames[-9:, c].numpy()) for c in range(C)])
+    torch.testing.assert_close(past.deviation(9)[0], expected, rtol=1e-5, atol=1e-6)
+    assert past.mean(3)[0, 0].isnan() and past.deviation(3)[0, 0].isnan()
+
+
+def test_values_a_season_before_each_step() -> None:
+    rows = torch.arange(10.0)[None, :, None]
+    steps = torch.arange(7)[None]
+    assert seasons_before(rows, steps, 3).flatten().tolist() == [7, 8, 9, 7, 8, 9, 7]
+    assert seasons_before(rows, steps, 3, cycle=1).flatten().tolist() == [4, 5, 6, 4, 5, 6, 4]
+    shifted = seasons_before(rows, steps, 3, shift=1).flatten()
+    assert shifted.isnan().tolist() == [False, False, True, False, False, True, False]
+    assert seasons_before(rows, steps[:, :1], 10, shift=-1).isnan().all()
+
+
+def test_the_same_seed_learns_the_same_to_the_bit() -> None:
+    one, same, other = (learned(make(rows=500), seed).state_dict() for seed in (3, 3, 4))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_forecast_does_not_depend_on_what_is_forecast_beside_it() -> None:
+    model, x = learned(make()), weekly(60, seed=2)
+    batch = Batch(torch.stack([x[i : i + L] for i in range(20)]))
+    whole = model(batch)
+    assert whole.shape == (20, P, C)
+    assert torch.equal(torch.cat([model(batch.some(torch.tensor([i]))) for i in range(20)]), whole)
+    assert model.forecast(batch, 3 * P + 1).shape == (20, 3 * P + 1, C)
+
+
+def test_missing_values_of_the_look_back_do_not_matter() -> None:
+    model, x = learned(make()), weekly(L, seed=2)[None]
+    seen = torch.ones_like(x, dtype=torch.bool)
+    seen[:, 5:12] = False
+    filled = [Batch(x.masked_fill(~seen, value), seen) for value in (0.0, 99.0)]
+    assert torch.equal(model(filled[0]), model(filled[1]))
+    assert model(Batch(x, torch.zeros_like(seen))).isfinite().all()
+
+
+def test_missing_targets_are_not_learned_from() -> None:
+    rows, seen = weekly(), torch.rand(300, C, generator=torch.Generator().manual_seed(0)) > 0.2
+    seen[:L] = True
+    states = []
+    for value in (0.0, 1e3):
+        filled = rows.masked_fill(~seen, value)
+        filled[L:] = filled[L:].where(seen[L:], value)
+        windows = Windows(ScaledSeries(filled, seen), L, P)
+        drawn = make().drawn(windows, 2000, torch.Generator().manual_seed(0))
+        states.append(drawn)
+    assert len(states[0].y) == len(states[1].y) < 0.9 * 2000
+    blank = Windows(ScaledSeries(rows, torch.zeros_like(seen)), L, P)
+    with pytest.raises(UsageError, match=r"^No value is there to learn from in the windows that were drawn"):
+        learned(make(), val=blank)
+
+
+def test_rounds_are_chosen_on_validation_and_kept() -> None:
+    usual = learned(make(rounds=200))
+    assert 0 < int(usual.trees[0].count) < 200
+    again = make(rounds=200)
+    again.learn(Windows(weekly(400), L, P), None, TrainingConfig(), usual)
+    assert int(again.trees[0].count) == int(usual.trees[0].count) and torch.equal(again.form, usual.form)
+
+
+def test_the_form_of_the_targets_is_chosen_on_validation() -> None:
+    walk = torch.randn(600, C, generator=torch.Generator().manual_seed(0)).cumsum(0) * 0.1
+    train, val = Windows(walk[:400], L, P), Windows(walk[350:], L, P)
+    model = make()
+    model.learn(train, val, TrainingConfig())
+    assert int(model.form) not in SEASONAL  # of a random walk, the last value
+    assert int(learned(make()).form) in SEASONAL  # of noise about a season, its mean
+
+
+def driven() -> pd.DataFrame:
+    """A series that a known column drives, of which every value goes on into all later ones."""
+    draws, y = np.random.default_rng(0), np.zeros(500)
+    push = draws.normal(size=500)
+    for row in range(1, 500):
+        y[row] = 0.9 * y[row - 1] + push[row]
+    return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=500), "y": y, "push": push})
+
+
+@pytest.mark.parametrize(
+    ("loss", "pred_len", "recursive"), [("mse", 7, True), ("pinball", 7, False), ("mse", MOST_RECURSIVE + 1, False)]
+)
+def test_validation_chooses_a_recursion_where_it_is_tried(loss: str, pred_len: int, recursive: bool) -> None:
+    data, settings = (
+        femts.load_dataset(driven(), future="push"),
+        {**FEW, "training.loss": loss, "training.covariates": "model"},
+    )
+    model = femts.train(data, "boost", pred_len, seq_len=28, refit=False, settings=settings).model
+    assert isinstance(model, Boost) and (int(model.form) == RECURSIVE) == recursive
+
+
+def test_each_step_of_a_recursion_is_history_for_the_next() -> None:
+    model, first = make(), torch.zeros(1, 1, dtype=torch.int64)
+    model.form.fill_(RECURSIVE)
+    model._grow(Windows(weekly(), L, P), None, 5000, TrainingConfig(), [20])
+    batch = Batch(weekly(L, seed=2)[None])
+    made = model(batch)
+    for step in range(P):
+        torch.testing.assert_close(model._of(batch, first)[:, 0], made[:, step])
+        batch = batch.after(made[:, step : step + 1])
+
+
+def test_a_horizon_of_one_step_has_columns_without_a_value() -> None:
+    model, windows = make(pred_len=1, season=L), Windows(weekly(), L, 1)
+    model.learn(windows, windows, TrainingConfig())
+    assert model(Batch(weekly(L, seed=2)[None])).shape == (1, 1, C)
+
+
+def test_a_limit_of_time_leaves_fewer_rows_to_learn_from() -> None:
+    model, windows, sizes = make(), Windows(weekly(3000), L, P), list[int]()
+    drawn = model.drawn
+    model.drawn = lambda *given: sizes.append(given[1]) or drawn(*given)  # type: ignore[method-assign, func-returns-value]
+    model.learn(windows, windows, TrainingConfig(max_time="1s"))
+    assert max(sizes) == 5000
+    rows = drawn(windows, 5000, torch.Generator())
+    assert 4000 < len(rows.x) == len(rows.y) <= 5000
+
+
+def test_quantiles_have_ensembles_of_their_own_and_mae_learns_a_median() -> None:
+    model = learned(make((0.1, 0.5, 0.9)), loss="pinball")
+    made = model.rolled_out(Batch(weekly(L, seed=2)[None]), P)
+    assert made.shape == (1, P, 3, C) and (made.diff(dim=2) >= 0).all()
+    windows = Windows(weekly(seed=1), L, P)
+    batch = windows.batch(torch.arange(len(windows)))
+    below = (batch.target[:, :, None] <= model.rolled_out(batch, P)).float().mean((0, 1, 3))
+    assert below.tolist() == pytest.approx([0.1, 0.5, 0.9], abs=0.12)
+    assert not torch.equal(learned(make(), loss="mae")(batch), learned(make())(batch))
+
+
+def test_known_columns_act_together() -> None:
+    draws = np.random.default_rng(0)
+    one, other = draws.random((2, 600)) < 0.5
+    y = 50 + 5 * (one ^ other) + draws.normal(size=600) * 0.2
+    days = pd.date_range("2022-01-01", periods=600)
+    frame = pd.DataFrame({"date": days, "y": y, "one": one.astype(float), "other": other.astype(float)})
+    data, run = femts.load_dataset(frame, future=["one", "other"]), {"seq_len": 28, "refit": False}
+    maes = [femts.train(data, name, 7, **run).metrics["test"]["mae"] for name in ("boost", "ridge")]  # type: ignore[arg-type]
+    assert maes[0] < 0.3 * maes[1]
+
+
+def test_static_words_decide_what_a_known_column_does() -> None:
+    run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": {"training.covariates": "model"}}
+    tables = [
+        femts.load_dataset(panel(columns=BOTH), future="promo", static="kind"),
+        femts.load_dataset(panel(columns=("promo",)), future="promo"),
+    ]
+    maes = [femts.train(data, "boost", 7, **run).metrics["test"]["mae"] for data in tables]
+    assert maes[0] < 0.8 * maes[1]
+
+
+def test_what_is_known_of_a_step_and_a_season_before_it_matters() -> None:
+    model, windows = make(n_known=1, n_static=1, rows=500), Windows(weekly(), L, P)
+    draws = torch.Generator().manual_seed(0)
+    known, static = torch.randn(1, L + P + 3, 1, generator=draws), torch.zeros(1, 1)
+    batch = replace(windows.batch(torch.tensor([0])), known=known, static=static)
+    usual = model.table(batch, torch.arange(P)[None])[0]
+    for row, alters in ((L - 1, True), (L - SEASON, True), (L, True), (L + P - 1, True), (L + P, False), (0, False)):
+        other = known.clone()
+        other[:, row] += 1
+        table = model.table(replace(batch, known=other), torch.arange(P)[None])[0]
+        assert table.nan_to_num(-9.0).equal(usual.nan_to_num(-9.0)) != alters
+
+
+def test_an_audit_finds_nothing_in_a_table_with_gaps() -> None:
+    frame = weekly_frame()
+    frame.loc[frame.index % 13 == 5, "a"] = np.nan
+    audit = femts.audit(femts.train(frame, "boost", 7, seq_len=28, settings=FEW))
+    assert audit.failed == ()
+
+
+def test_it_cannot_be_a_graph(tmp_path: Path) -> None:
+    says = (
+        r"^Model 'boost' decides by trees outside of torch, which a graph cannot do; export another, such as ridge\.$"
+    )
+    one = femts.train(weekly_frame(), "boost", 7, seq_len=28, settings=FEW)
+    with pytest.raises(UsageError, match=says):
+        one.export(tmp_path / "model.onnx")
+    mean = femts.mean_of([one, femts.train(weekly_frame(), "naive", 7, seq_len=28)])
+    with pytest.raises(UsageError, match=r"^Model 'mean', by its members 'boost', decides by trees"):
+        mean.export(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
+    frame = panel(6, 120, BOTH)
+    frame.loc[frame.index % 17 == 3, "y"] = np.nan
+    frame.to_csv(tmp_path / "sales.csv", index=False)
+    data = femts.load_dataset(tmp_path / "sales.csv", future="promo", static="kind", calendar=True)
+    made = femts.train(data, "boost", 7, seq_len=28, out=tmp_path / "run", refit=True, settings=FEW)
+    loaded = femts.load(tmp_path / "run")
+    for one, other in ((made, loaded), (made.scored, loaded.scored)):
+        assert one is not None and other is not None
+        states = one.model.state_dict(), other.model.state_dict()
+        assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    ahead = frame.groupby("unique_id").tail(7)[["unique_id", "ds", "promo"]]
+    ahead = ahead.assign(ds=ahead["ds"] + pd.Timedelta(days=7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapWarning)
+        forecasts = [each.predict(frame, level=[80], future=ahead) for each in (made, loaded)]
+    pd.testing.assert_frame_equal(*forecasts, check_exact=True)
+    assert loaded.evaluate("test") == made.metrics["test"]
+    assert made.scored is not None
+    counts = [each.model.state_dict()["ensembles.0.count"] for each in (made, made.scored)]
+    assert counts[0] == counts[1] > 0
+    assert not any(path.suffix in (".pkl", ".pickle", ".joblib") for path in (tmp_path / "run").rglob("*"))
+    again = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=FEW)
+    assert again.metrics["test"] == made.metrics["test"]
+
+
+def test_it_is_a_member_of_a_mean(tmp_path: Path) -> None:
+    data = femts.load_dataset(panel(6, 120))
+    runs = [
+        femts.train(data, name, 7, seq_len=28, settings=FEW if name == "boost" else {}) for name in ("boost", "ridge")
+    ]
+    mean = femts.mean_of(runs)
+    mean.save(tmp_path / "mean")
+    history = panel(6, 120)
+    forecasts = [each.predict(history)["y"].to_numpy() for each in (*runs, mean, femts.load(tmp_path / "mean"))]
+    np.testing.assert_allclose(forecasts[2], (forecasts[0] + forecasts[1]) / 2, rtol=1e-6)
+    assert np.array_equal(forecasts[2], forecasts[3])
+
+
+def test_inputs_that_a_model_was_not_made_for_are_left_aside() -> None:
+    model, x = learned(make()), weekly(L, seed=2)[None]
+    inputs = replace(Batch(x), known=torch.randn(1, L + P, 2), static=torch.randn(1, 3))
+    assert torch.equal(model(inputs), model(Batch(x)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"model.leaves": 1}, r"^Setting 'model\.leaves' takes a whole number of at least 2, not 1\."),
+        ({"model.season": 99}, r"^A season of 99 steps does not fit into a look-back of 28"),
+        ({"training.loss": "huber"}, r"^Model 'boost' cannot be trained by training\.loss=huber; take one of mse, mae"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        femts.train(panel(3, 120), "boost", 7, seq_len=28, settings=settings, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_row_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"row"):
+        femts.train(panel(1, 1), "boost", 7, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
