@@ -266,6 +266,48 @@ class Forecaster:
         """
         return explain_table(self, history, series)
 
+    @memory_checked()
+    def importance(
+        self,
+        part: str = "val",
+        windows: int | None = None,
+        columns: Sequence[str] | None = None,
+        repeats: int | None = None,
+        seed: int = 0,
+        dataset: Source | None = None,
+    ) -> pd.DataFrame:
+        """Permutation importance of each input, of any model: how much the squared error of P steps rises when it is
+        exchanged between windows (Breiman, "Random Forests", 2001).
+
+        Whole look-backs, blocks of lags or covariates are exchanged, so that their inner order stays. Inputs that carry
+        the same information stand in for each other, and each then counts for less than both together. Of a forecaster
+        that was refitted on all rows, it is the importance for the one that is scored.
+
+        Args:
+            part: whose windows are forecast, `val`, `test` or `train`.
+            windows: of the part, how many at most, one out of each of as many equal stretches; by default 128, or 12 for
+                a model that is fitted to each look-back.
+            columns: whose look-backs are exchanged, each by itself; None takes the first 32.
+            repeats: exchanges of each input; by default 5, or 2 for a model that is fitted to each look-back.
+            seed: of the windows and the exchanges.
+            dataset: as in `evaluate`.
+
+        Returns:
+            One row for each input. `kind` and `input` name it: `column`, the look-back of one; `lags`, a block of steps
+            of all columns, a season long (without a season P steps), from the most recent on, the eighth with all older
+            ones; `future`, a column known in advance, over look-back and horizon; `calendar`; `static`, a column.
+            `rise` is the mean rise of the error, a part of the error without an exchange: 0 for an input that does not
+            matter, 1 for one without which the error doubles. `low` and `high` are an interval of 95 % of that mean over
+            the `windows` forecast (block bootstrap).
+
+        Raises:
+            UsageError: as in `evaluate`, fewer than two windows, an unknown column, or forecasts without any error.
+            RunFailure: forecasts are not finite.
+        """
+        from femts.forecaster.importance import permutation_importance
+
+        return permutation_importance(self, part, windows, columns, repeats, seed, dataset)
+
     def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
         """Draw the forecast of what follows `history`, a panel for each column, or each series with its own dates.
 
