@@ -24,6 +24,7 @@ from femts.files import locked
 from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
+from femts.forecaster.inputs import Future
 from femts.forecaster.restore import Restored, restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
@@ -198,7 +199,7 @@ class Forecaster:
         history: pd.DataFrame,
         horizon: int | None = None,
         level: Sequence[float] | None = None,
-        future: pd.DataFrame | None = None,
+        future: Future | None = None,
         quantiles: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
     ) -> pd.DataFrame:
@@ -216,13 +217,15 @@ class Forecaster:
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
+                Several such tables, by the names of their scenarios or in a list, give a forecast each.
             quantiles: such as [0.1, 0.9], the ends of the interval of 80; of 0.5 the forecast.
             series: names of those to forecast; None forecasts all.
 
         Returns:
             `horizon` rows in raw units, of each series in the order of `history`: stamps in `date` (or row numbers in
             `step`, counting on from `history`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and
-            so on, or `NAME-q-10`; in long form where `history` has it, and under its names.
+            so on, or `NAME-q-10`; in long form where `history` has it, and under its names. Of several tables of
+            `future` the rows of each, which `scenario`, the first column, names.
 
         Raises:
             UsageError: an argument cannot be used; the text says which, and why.
@@ -313,7 +316,7 @@ class Forecaster:
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict`; `actual`, what happened; `columns` or `series`, names to draw,
+            drawn: `level` and `future` as in `predict`, several scenarios in one panel; `actual`, what happened; `columns` or `series`, names to draw,
                 by default the first twelve.
 
         Returns:

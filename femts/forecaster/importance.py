@@ -86,7 +86,11 @@ def permutation_importance(
     """Importance of each input of `forecaster`; see `Forecaster.importance`."""
     of, every, data = scored_part(forecaster, part, None, dataset)
     usual = (FITS, REPEATED_FITS) if of.model.supports.raw else (WINDOWS, REPEATS)
-    most = min(usual[0], of.model.most_windows or usual[0]) if windows is None else check_count(windows, "Argument 'windows'", 2)
+    most = (
+        min(usual[0], of.model.most_windows or usual[0])
+        if windows is None
+        else check_count(windows, "Argument 'windows'", 2)
+    )
     times = usual[1] if repeats is None else check_count(repeats, "Argument 'repeats'")
     rng = np.random.default_rng(check_count(seed, "Argument 'seed'", 0))
     index = _spread(len(every), most, rng)
@@ -135,8 +139,8 @@ def _spread(count: int, most: int, rng: np.random.Generator) -> Numbers:
     the same hour, and an exchange of hours would change nothing."""
     if count <= most:
         return np.arange(count)
-    edges = np.linspace(0, count, most + 1)
-    return np.unique((edges[:-1] + rng.random(most) * np.diff(edges)).astype(np.int64))
+    edges = np.linspace(0, count, most + 1).astype(np.int64)
+    return rng.integers(edges[:-1], edges[1:])
 
 
 def _another_each(count: int, rng: np.random.Generator) -> Numbers:
