@@ -217,7 +217,7 @@ class Forecaster:
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
-                Several such tables, by the names of their scenarios or in a list, give a forecast each.
+                Several such tables, in a mapping by the names of their scenarios, give a forecast each.
             quantiles: such as [0.1, 0.9], the ends of the interval of 80; of 0.5 the forecast.
             series: names of those to forecast; None forecasts all.
 

@@ -40,6 +40,7 @@ WINDOWS, REPEATS = 128, 5
 FITS, REPEATED_FITS = 12, 2  # the same of a model that is fitted to each look-back, or is as slow
 MOST_BLOCKS = 8  # of lags; the last one holds all older ones
 MOST_COLUMNS = 32
+NO_ERROR = 1e-12  # squared, in scaled units: what rounding leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ def permutation_importance(
         return np.where(counted, (made - truth) ** 2, 0.0).sum((1, 2))
 
     base = errors(cut)
-    if not base.sum() > 0:
+    if not base.sum() > NO_ERROR * counted.sum():
         raise UsageError(f"These forecasts of the {part} part make no error, which none could be compared with.")
     inputs, scaled = list(_inputs(of, data, columns)), units.scale(values)
     rises = np.zeros((len(inputs), len(index)))
@@ -234,6 +235,8 @@ def _exchange_known(columns: list[int]) -> Callable[[Cut, Numbers, Array], Cut]:
 def _exchange_static(name: str) -> Callable[[Cut, Numbers, Array], Cut]:
     def exchange(cut: Cut, others: Numbers, foreign: Array) -> Cut:
         assert cut.static is not None
-        return replace(cut, static=cut.static.assign(**{name: cut.static[name].to_numpy()[others]}))
+        return replace(
+            cut, static=cut.static.assign(**{name: cut.static[name].iloc[others].set_axis(cut.static.index)})
+        )
 
     return exchange

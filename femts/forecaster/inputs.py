@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 UNIT = 50  # between sizes, which no usual trend or jump makes
 KNOWN = "The table of known columns"
 SCENARIO = "scenario"  # the column that tells forecasts by several tables of known columns apart
-Future: TypeAlias = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+Future: TypeAlias = pd.DataFrame | Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,18 +209,16 @@ def steps_ahead(data: Dataset, steps: int) -> pd.Index:
 
 
 def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
-    """Several tables of known columns by the names of their scenarios, those of a list by their numbers from 1 on; None
-    where one or none is given.
+    """Several tables of known columns by the names of their scenarios; None where one or none is given.
 
     Raises:
         UsageError: there is none among several, or a name that is no text.
     """
-    if future is None or is_table(future) or not isinstance(future, Mapping | list | tuple):
+    if not isinstance(future, Mapping):
         return None
-    tables = dict(future) if isinstance(future, Mapping) else {f"{n}": each for n, each in enumerate(future, 1)}
-    if not tables:
+    if not future:
         raise UsageError("No table of known columns is given; give one, or several by the names of their scenarios.")
-    return {check_text(name, "future"): table for name, table in tables.items()}
+    return {check_text(name, "future"): table for name, table in future.items()}
 
 
 def known_ahead(

@@ -10,7 +10,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.options import count, names, option
+from femts.cli.options import names, option
 from femts.cli.output import final_note, say_notes, write_data
 from femts.cli.run_options import (
     PlaceOptions,
@@ -23,6 +23,7 @@ from femts.cli.run_options import (
     read_history,
 )
 from femts.cli.targets import check_targets, to_file
+from femts.config.values import check_count
 from femts.errors import UsageError
 from femts.text import printable
 
@@ -78,7 +79,7 @@ def explain(
     for name in ("windows", "columns"):
         if table is not None and getattr(wanted, name) is not None:
             raise UsageError(f"Option --{name} is for the importance of inputs; leave INPUT.csv out to see it.")
-    windows = None if wanted.windows is None else count("--windows", wanted.windows)
+    windows = None if wanted.windows is None else check_count(wanted.windows, "Option '--windows'", 2)
     whole = load_run(run, place.device, place.dataset)
     if table is None:
         columns = None if wanted.columns is None else names(wanted.columns)
