@@ -106,14 +106,12 @@ def _show_importance(
     forecaster = whole if member is None else explained_member(whole, member)
     of = forecaster.scored or forecaster
     table = of.importance("val", windows, columns, dataset=of.training_data(place.data_root))
-    many = len(of.columns) - int((table["kind"] == "column").sum())
-    if columns is None and many > 0:
-        say_notes([f"{many} more columns are not exchanged; name those that matter by --columns"])
+    further = len(of.columns) - int((table["kind"] == "column").sum())
+    if columns is None and further > 0:
+        say_notes([f"{further} more columns are not exchanged; name those that matter by --columns"])
+    many = table["windows"].iloc[0]
     say_notes(
-        [
-            f"this is the rise of the squared error, a part of it, on {table['windows'].iloc[0]} validation windows "
-            "where an input is exchanged between them"
-        ]
+        [f"rise of the squared error, relative to it, where one input is exchanged between {many} validation windows"]
     )
     if out is None:
         write_data(table.to_csv(index=False))
