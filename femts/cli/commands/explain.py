@@ -97,6 +97,7 @@ def _show_importance(
     out: Path | None,
     plot: Path | None,
 ) -> None:
+    from femts.data.categories import origins
     from femts.data.read import write_table
     from femts.explain.bars import importance_label, percent_label, plot_importance
     from femts.forecaster.members import explained_member
@@ -106,7 +107,7 @@ def _show_importance(
     forecaster = whole if member is None else explained_member(whole, member)
     of = forecaster.scored or forecaster
     table = of.importance("val", windows, columns, dataset=of.training_data(place.data_root))
-    further = len(of.columns) - int((table["kind"] == "column").sum())
+    further = len(origins(of.columns, of.config.schema.form)) - int((table["kind"] == "column").sum())
     if columns is None and further > 0:
         say_notes([f"{further} more columns are not exchanged; name those that matter by --columns"])
     many = table["windows"].iloc[0]
