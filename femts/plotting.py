@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,14 @@ DPI = 200
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
 LABEL, AXIS, GRID = "#4a5157", "#9aa3ab", "#e3e6e8"
 BAND = 0.2  # opacity of an interval
+SCENARIOS = (
+    FORECAST,
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#000000",
+)  # again from the first, where there are more
 
 
 class Picture(Figure):
@@ -44,18 +53,23 @@ class Picture(Figure):
 
 
 class Strip(NamedTuple):
-    """Content of one panel: `column` of the three frames, under the title `name`."""
+    """Content of one panel: `column` of all frames, under the title `name`; forecasts by scenario, or one without a name."""
 
     name: str
     column: str
     history: pd.DataFrame
-    forecast: pd.DataFrame
+    forecasts: Mapping[str, pd.DataFrame]
     actual: pd.DataFrame | None
+
+    @property
+    def forecast(self) -> pd.DataFrame:
+        """The first forecast."""
+        return next(iter(self.forecasts.values()))
 
 
 def forecast_picture(
     history: pd.DataFrame,
-    forecast: pd.DataFrame,
+    forecasts: pd.DataFrame | Mapping[str, pd.DataFrame],
     actual: pd.DataFrame | None = None,
     columns: Sequence[str] | None = None,
     season: int = 1,
@@ -65,9 +79,9 @@ def forecast_picture(
     Args:
         history: wide frame in raw units that ends where the forecast begins; its last part is
             drawn, twice as long as the forecast, and two seasons at least.
-        forecast: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80`
+        forecasts: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80`
             beside them; `date` may be missing in both, then steps are counted. A column may be
-            missing at the end of the history, and begin later.
+            missing at the end of the history, and begin later. Several are given by the names of their scenarios.
         actual: what happened, a wide frame that begins where the forecast does.
         columns: the channels to draw; by default the first twelve.
         season: steps of a season.
@@ -75,6 +89,8 @@ def forecast_picture(
     Raises:
         UsageError: a column that the forecast does not have, or cells that are no numbers.
     """
+    forecasts = forecasts if isinstance(forecasts, Mapping) else {"": forecasts}
+    forecast = next(iter(forecasts.values()))
     history = _with_numbers(history, forecast, "The history")
     actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
     named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
@@ -96,7 +112,8 @@ def forecast_picture(
             f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out."
         )
 
-    past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
+    past = _placed(history, -len(history) + 1, forecast)
+    ahead = {name: _placed(each, 1, forecast) for name, each in forecasts.items()}
     after = None if actual is None else _placed(actual.head(len(forecast)), 1, forecast)
     strips = [Strip(column, column, past, ahead, after) for column in shown]
     left_out = 0 if columns else len(named) - len(shown)
@@ -114,9 +131,10 @@ def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) 
     placed = []
     for strip in strips:
         history, forecast, actual = strip.history, strip.forecast, strip.actual
-        past, ahead = _placed(history, -len(history) + 1, forecast), _placed(forecast, 1, forecast)
+        past = _placed(history, -len(history) + 1, forecast)
+        ahead = {name: _placed(each, 1, forecast) for name, each in strip.forecasts.items()}
         after = None if actual is None else _placed(actual, 1, forecast)
-        placed.append(strip._replace(history=past, forecast=ahead, actual=after))
+        placed.append(strip._replace(history=past, forecasts=ahead, actual=after))
     return _drawn(placed, season, f"and {left_out} more series" * (left_out > 0), one_clock=False)
 
 
@@ -126,8 +144,11 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     down = math.ceil(len(strips) / across)
     figure = Picture(max(7.5, 4.6 * across), 0.95 + 1.75 * down)
     panels: Any = figure.subplots(down, across, sharex=one_clock, squeeze=False)
-    for (name, column, past, ahead, after), panel in zip(strips, panels.flat, strict=False):
-        recent = past.tail(2 * max(len(ahead), season))  # the same of all columns: one that ended moves no time axis
+    for strip, panel in zip(strips, panels.flat, strict=False):
+        name, column, past, ahead, after = strip
+        recent = past.tail(
+            2 * max(len(strip.forecast), season)
+        )  # the same of all columns: one that ended moves no time axis
         end = max(recent[column].notna().to_numpy().nonzero()[0], default=len(recent) - 1)  # it may end before others
         _draw(panel, recent[: end + 1], ahead, after, column)
         panel.set_title(shown(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
@@ -151,11 +172,17 @@ def picture_format(path: Path) -> str:
     return kind
 
 
-def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.DataFrame | None, column: str) -> None:
-    """Draw the channel `column` of a `history`, which ends at a value or has none, and of what is `forecast` after it."""
+def _draw(
+    panel: Any,
+    history: pd.DataFrame,
+    forecasts: Mapping[str, pd.DataFrame],
+    actual: pd.DataFrame | None,
+    column: str,
+) -> None:
+    """Draw the channel `column` of a `history`, which ends at a value or has none, and of what is forecast after it."""
     last, begin = history[column].iloc[-1], history.index[-1]  # what follows starts there, and leaves no gap
-    follows = forecast[forecast[column].notna()]
-    if follows.empty and history[column].isna().all():
+    forecast = next(iter(forecasts.values()))
+    if forecast[column].isna().all() and history[column].isna().all():
         said = f"no value in the last {len(history)} steps, so no forecast"
         panel.text(0.02, 0.5, said, transform=panel.transAxes, va="center", fontsize=8, color=LABEL)
         if actual is None or actual[column].isna().all():
@@ -165,11 +192,15 @@ def _draw(panel: Any, history: pd.DataFrame, forecast: pd.DataFrame, actual: pd.
     panel.plot(history.index, history[column], color=PAST, linewidth=1.0, label="history")
     if actual is not None:
         panel.plot([begin, *actual.index], [last, *actual[column]], color=TRUTH, linewidth=1.0, label="what happened")
-    when = [begin, *follows.index]
-    panel.plot(when, [last, *follows[column]], color=FORECAST, linewidth=1.7, label="forecast")
-    for level in _levels(forecast, column):
-        low, high = ([last, *follows[f"{column}-{side}-{level}"]] for side in ("lo", "hi"))
-        panel.fill_between(when, low, high, color=FORECAST, alpha=BAND, linewidth=0, label=f"{level} % interval")
+    follow = {name: each[each[column].notna()] for name, each in forecasts.items()}
+    for name, each, colour in zip(follow, follow.values(), cycle(SCENARIOS), strict=False):
+        label = f"forecast, {shown(name)}" if name else "forecast"
+        panel.plot([begin, *each.index], [last, *each[column]], color=colour, linewidth=1.7, label=label)
+    for number, (each, colour) in enumerate(zip(follow.values(), cycle(SCENARIOS), strict=False)):
+        for level in _levels(each, column):
+            low, high = ([last, *each[f"{column}-{side}-{level}"]] for side in ("lo", "hi"))
+            band = None if number else f"{level} % interval"  # those of the others are known by their colours
+            panel.fill_between([begin, *each.index], low, high, color=colour, alpha=BAND, linewidth=0, label=band)
     _level_off(panel, history[column])
     panel.margins(x=0)
 

@@ -127,11 +127,11 @@ def left_open(steps: object) -> bool:
     return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
 
 
-def check_count(value: object, what: str) -> int:
-    """`value`, a number or its text, as a whole number of at least 1; UsageError naming `what` if it is none."""
+def check_count(value: object, what: str, least: int = 1) -> int:
+    """`value`, a number or its text, as a whole number of at least `least`; UsageError naming `what` if it is none."""
     number = whole_number(value, what)
-    if number is None or number < 1:
-        raise UsageError(f"{what} takes a whole number of at least 1, not '{shown(value)}'.")
+    if number is None or number < least:
+        raise UsageError(f"{what} takes a whole number of at least {least}, not '{shown(value)}'.")
     return number
 
 

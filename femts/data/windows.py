@@ -211,6 +211,11 @@ class Windows:
         series = self.series_of(index).cpu()
         return Raw(values[nearest].where((rows == nearest)[..., None], torch.nan), mean[series], scale[series])
 
+    def rows_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows (B, L + `known_steps`) of the windows `index`, and of each that lies outside of its series the nearest
+        within."""
+        return self._rows(index, self.known_steps), self._nearest(index, self.known_steps)
+
     def place(self, number: int) -> tuple[int, int]:
         """Series of window `number`, and the row, counted from the first that its windows see, at which the forecast
         begins."""

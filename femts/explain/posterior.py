@@ -64,7 +64,8 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
         raise UsageError(f"Model '{name}' is the mean of {members}; explain one of its members.")
     if not isinstance(model, SegmentForecaster):
         raise UsageError(
-            f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm."
+            f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm, or see "
+            "which inputs matter (femts explain RUN, or importance())."
         )
     if "L" not in model.config.components.upper():
         raise UsageError(

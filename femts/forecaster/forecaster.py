@@ -24,6 +24,7 @@ from femts.files import locked
 from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
+from femts.forecaster.inputs import Future
 from femts.forecaster.restore import Restored, restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
@@ -198,7 +199,7 @@ class Forecaster:
         history: pd.DataFrame,
         horizon: int | None = None,
         level: Sequence[float] | None = None,
-        future: pd.DataFrame | None = None,
+        future: Future | None = None,
         quantiles: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
     ) -> pd.DataFrame:
@@ -216,13 +217,15 @@ class Forecaster:
             horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
             level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
             future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
+                Several such tables, in a mapping by the names of their scenarios, give a forecast each.
             quantiles: such as [0.1, 0.9], the ends of the interval of 80; of 0.5 the forecast.
             series: names of those to forecast; None forecasts all.
 
         Returns:
             `horizon` rows in raw units, of each series in the order of `history`: stamps in `date` (or row numbers in
             `step`, counting on from `history`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and
-            so on, or `NAME-q-10`; in long form where `history` has it, and under its names.
+            so on, or `NAME-q-10`; in long form where `history` has it, and under its names. Of several tables of
+            `future` the rows of each, which `scenario`, the first column, names.
 
         Raises:
             UsageError: an argument cannot be used; the text says which, and why.
@@ -266,12 +269,54 @@ class Forecaster:
         """
         return explain_table(self, history, series)
 
+    @memory_checked()
+    def importance(
+        self,
+        part: str = "val",
+        windows: int | None = None,
+        columns: Sequence[str] | None = None,
+        repeats: int | None = None,
+        seed: int = 0,
+        dataset: Source | None = None,
+    ) -> pd.DataFrame:
+        """Permutation importance of each input, of any model: how much the squared error of P steps rises when it is
+        exchanged between windows (Breiman, "Random Forests", 2001).
+
+        Whole look-backs, blocks of lags or covariates are exchanged, so that their inner order stays. Inputs that carry
+        the same information stand in for each other, and each then counts for less than both together. Of a forecaster
+        that was refitted on all rows, it is the importance for the one that is scored.
+
+        Args:
+            part: whose windows are forecast, `val`, `test` or `train`.
+            windows: of the part, how many at most, one out of each of as many equal stretches; by default 128, or 12 for
+                a model that is fitted to each look-back.
+            columns: whose look-backs are exchanged, each by itself; None takes the first 32.
+            repeats: exchanges of each input; by default 5, or 2 for a model that is fitted to each look-back.
+            seed: of the windows and the exchanges.
+            dataset: as in `evaluate`.
+
+        Returns:
+            One row for each input. `kind` and `input` name it: `column`, the look-back of one; `lags`, a block of steps
+            of all columns, a season long (without a season P steps), from the most recent on, the eighth with all older
+            ones; `future`, a column known in advance, over look-back and horizon; `calendar`; `static`, a column.
+            `rise` is the mean rise of the error, a part of the error without an exchange: 0 for an input that does not
+            matter, 1 for one without which the error doubles. `low` and `high` are an interval of 95 % of that mean over
+            the `windows` forecast (block bootstrap).
+
+        Raises:
+            UsageError: as in `evaluate`, fewer than two windows, an unknown column, or forecasts without any error.
+            RunFailure: forecasts are not finite.
+        """
+        from femts.forecaster.importance import permutation_importance
+
+        return permutation_importance(self, part, windows, columns, repeats, seed, dataset)
+
     def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
         """Draw the forecast of what follows `history`, a panel for each column, or each series with its own dates.
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict`; `actual`, what happened; `columns` or `series`, names to draw,
+            drawn: `level` and `future` as in `predict`, several scenarios in one panel; `actual`, what happened; `columns` or `series`, names to draw,
                 by default the first twelve.
 
         Returns:

@@ -29,6 +29,7 @@ from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
+from femts.text import shown
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -86,7 +87,7 @@ def forecast_table(
     history: pd.DataFrame,
     horizon: int | None,
     ends: QuantileSpec,
-    future: pd.DataFrame | None,
+    future: inputs.Future | None,
     series: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Forecast what follows `history`; see `Forecaster.predict`."""
@@ -102,16 +103,49 @@ def forecast_table(
     if any(ends):
         inputs.warn_short_series(data, known, config.seq_len)
     ahead = inputs.steps_ahead(data, config.known_steps(steps))
-    in_advance = inputs.known_ahead(forecaster, data, future, ahead, steps)
-    made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
-    ahead, some = made.stamps, np.flatnonzero(known)
+    named = inputs.scenarios(future)
+    if named is None:
+        in_advance = inputs.known_ahead(forecaster, data, future, ahead, steps)
+        made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+        table = _as_table(forecaster, past, made, ends)
+    else:
+        known_columns = {name: _scenario(forecaster, data, name, each, ahead, steps) for name, each in named.items()}
+        parts = list[pd.DataFrame]()
+        for name, in_advance in known_columns.items():
+            made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+            parts.append(_as_table(forecaster, past, made, ends))
+            if inputs.SCENARIO in parts[-1].columns:
+                raise UsageError(
+                    f"The forecast has a column '{inputs.SCENARIO}' of its own, which is to tell several tables of known "
+                    "columns apart; give one at a time, or call it otherwise and train again."
+                )
+            parts[-1].insert(0, inputs.SCENARIO, name)
+        table = pd.concat(parts, ignore_index=True)
+    some = np.flatnonzero(known)
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
-    points = made.raw()
-    bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
     inputs.warn_ended([lost[each] for each in gone], config.seq_len)
+    return table
+
+
+def _scenario(
+    forecaster: Forecaster, data: Dataset, name: str, future: pd.DataFrame, ahead: pd.Index, steps: int
+) -> Array:
+    """What is known of the steps to come in the scenario `name`, as `known_ahead` gives it."""
+    try:
+        return inputs.known_ahead(forecaster, data, future, ahead, steps)
+    except UsageError as error:
+        raise UsageError(f"Scenario '{shown(name)}': {error}") from error
+
+
+def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecasts, ends: QuantileSpec) -> pd.DataFrame:
+    """The forecasts `made` of `past`, with their bounds, in the form that the history had."""
+    config, targets, data = forecaster.config, forecaster.targets, past.data
+    points, ahead = made.raw(), made.stamps
+    steps = points.shape[1]
+    bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
     if not config.schema.panel:

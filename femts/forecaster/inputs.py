@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.config.arguments import check_names
+from femts.config.arguments import check_names, check_text
 from femts.data.categories import origins
 from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 UNIT = 50  # between sizes, which no usual trend or jump makes
 KNOWN = "The table of known columns"
+SCENARIO = "scenario"  # the column that tells forecasts by several tables of known columns apart
+Future: TypeAlias = pd.DataFrame | Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +206,19 @@ def steps_ahead(data: Dataset, steps: int) -> pd.Index:
     if len(ahead) == 1 and len(codes) == 1:
         return ahead[0]
     return ahead[0].append(ahead[1:])[(codes[:, None] * steps + np.arange(steps)).ravel()]
+
+
+def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
+    """Several tables of known columns by the names of their scenarios; None where one or none is given.
+
+    Raises:
+        UsageError: there is none among several, or a name that is no text.
+    """
+    if not isinstance(future, Mapping):
+        return None
+    if not future:
+        raise UsageError("No table of known columns is given; give one, or several by the names of their scenarios.")
+    return {check_text(name, "future"): table for name, table in future.items()}
 
 
 def known_ahead(

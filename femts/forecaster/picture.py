@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import pandas as pd
@@ -14,7 +14,7 @@ from femts.data.dataset import Dataset
 from femts.data.numbering import numbered
 from femts.data.stamps import read_dates
 from femts.errors import UsageError, suggest
-from femts.forecaster.inputs import read_history
+from femts.forecaster.inputs import SCENARIO, Future, read_history, scenarios
 from femts.plotting import MOST_PANELS, Picture, Strip, forecast_picture, strips_picture
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Drawing(TypedDict, total=False):
     """Further arguments of `Forecaster.plot`."""
 
     level: Sequence[float] | None
-    future: pd.DataFrame | None
+    future: Future | None
     actual: pd.DataFrame | None
     columns: Sequence[str] | None
     series: Sequence[str] | None
@@ -44,11 +44,15 @@ def draw_forecast(
         raise UsageError(f"Argument '{other}' names nothing in a picture of this forecast; name {kind}.")
     given = drawn.get(kind)
     named = None if given is None else check_names(given, kind)  # type: ignore[arg-type]
+    several, forecasts = scenarios(drawn.get("future")), {"": forecast}
+    if several is not None:
+        rows = forecast.groupby(SCENARIO, sort=False)
+        forecasts = {name: rows.get_group(name).drop(columns=SCENARIO).reset_index(drop=True) for name in several}
     if panel:
-        return _series_picture(forecaster, history, forecast, actual, named)
-    past, ahead = to_draw(forecaster, history), to_draw(forecaster, forecast)
+        return _series_picture(forecaster, history, forecasts, actual, named)
+    ahead = {name: to_draw(forecaster, each) for name, each in forecasts.items()}
     happened = None if actual is None else to_draw(forecaster, actual)
-    return forecast_picture(past, ahead, happened, named, forecaster.season)
+    return forecast_picture(to_draw(forecaster, history), ahead, happened, named, forecaster.season)
 
 
 def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
@@ -72,20 +76,21 @@ def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
 def _series_picture(
     forecaster: Forecaster,
     history: pd.DataFrame,
-    forecast: pd.DataFrame,
+    forecasts: Mapping[str, pd.DataFrame],
     actual: pd.DataFrame | None,
     named: Sequence[str] | None,
 ) -> Picture:
     past = read_history(forecaster, history).data
     happened = None if actual is None else read_history(forecaster, actual).data
-    ahead = _by_series(forecaster, forecast, past.series)
+    each = {scenario: _by_series(forecaster, forecast, past.series) for scenario, forecast in forecasts.items()}
+    ahead = next(iter(each.values()))
     missing = next((name for name in named or () if name not in ahead), None)
     if missing is not None:
         raise UsageError(f"The forecast has no series '{missing}'{suggest(missing, ahead)}")
     strips = []
     for name in named or list(ahead)[:MOST_PANELS]:
-        rows = ahead[name]
-        strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, rows)))
+        rows = {scenario: series[name] for scenario, series in each.items()}
+        strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, ahead[name])))
     return strips_picture(strips, past.season, left_out=0 if named else len(ahead) - len(strips))
 
 

@@ -43,7 +43,8 @@ TINY = {
     "training.max_epochs": 2,
 }
 SECTIONS = (
-    "forecast,scores,by-step,by-channel,intervals,test-windows,what-was-read,data,model-and-training,record".split(",")
+    "forecast scores by-step by-channel intervals test-windows which-inputs-matter what-was-read data "
+    "model-and-training record".split()
 )
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None

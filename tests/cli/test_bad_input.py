@@ -107,7 +107,14 @@ CASES = {
     "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
     # explanation
     "model that chooses nothing": Case(
-        "explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm"
+        "explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm.*femts explain RUN"
+    ),
+    "importance of an unknown column": Case("explain run --columns laod -o why.csv", r"reads no column 'laod'; did"),
+    "importance on one window": Case("explain run --windows 1 -o why.csv", r"--windows' takes .* at least 2, not '1'"),
+    "importance with a history": Case("explain run good.csv --windows 9", r"--windows is for .*; leave INPUT.csv out"),
+    "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, and none is given"),
+    "two scenarios of one name": Case(
+        "predict run good.csv --future good.csv,wrong/good.csv -o f.csv", r"both be the scenario 'good'; rename one"
     ),
     "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
     "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),

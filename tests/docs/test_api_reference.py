@@ -157,6 +157,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.evaluate": lambda fc: _of_series().evaluate("tset"),
     "Forecaster.plot": lambda fc: _of_series().plot(small_table(), series=["wind"]),
     "Forecaster.explain": lambda fc: _of_series().explain(small_table()),
+    "Forecaster.importance": lambda fc: _of_series().importance(windows=1),
     "Forecaster.of": lambda fc: _of_series().of("wind"),
     "Forecaster.coverage": lambda fc: _of_series().coverage(level=[100]),
     "Forecaster.calibrate": lambda fc: _of_series().calibrate(level=[0]),

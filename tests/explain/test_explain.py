@@ -252,10 +252,10 @@ def test_data_without_dates_counts_steps_up_to_the_forecast(history: pd.DataFram
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("dlinear", {}, r"Model 'dlinear' .* such as fem_sm\."),
-        ("naive", {}, r"Model 'naive' .* such as fem_sm\."),
-        ("patchtst", {}, r"Model 'patchtst' .* such as fem_sm\."),
-        ("ridge", {}, r"Model 'ridge' .* such as fem_sm\."),
+        ("dlinear", {}, r"Model 'dlinear' .* such as fem_sm, or "),
+        ("naive", {}, r"Model 'naive' .* such as fem_sm, or "),
+        ("patchtst", {}, r"Model 'patchtst' .* such as fem_sm, or "),
+        ("ridge", {}, r"Model 'ridge' .* such as fem_sm, or "),
         ("sm", {}, r"Model 'sm' with the components '' .*\(L\).* such as fem_sm\."),
         ("lintrans", {}, r"Model 'lintrans' with the components '' .*\(L\)"),
         ("fem_sm", {"components": "CG"}, r"Model 'fem_sm' with the components 'CG' .*\(L\)"),

@@ -65,6 +65,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "Forecaster.evaluate": (lambda f: f.evaluate, {}),
     "Forecaster.explain": (lambda f: f.explain, {"history": TABLE}),
     "Forecaster.export": (lambda f: f.export, {"path": "none/model.onnx", "horizon": 0}),
+    "Forecaster.importance": (lambda f: f.importance, {"windows": 2, "repeats": 1, "dataset": TABLE}),
     "Forecaster.load": (lambda f: Forecaster.load, {"folder": "none"}),
     "Forecaster.plot": (lambda f: f.plot, {"history": TABLE}),
     "Forecaster.predict": (lambda f: f.predict, {"history": TABLE}),

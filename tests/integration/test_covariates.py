@@ -57,6 +57,43 @@ def test_predict_is_what_evaluate_scores(known: femts.Forecaster, tmp_path: Path
     pd.testing.assert_frame_equal(again, forecast)
 
 
+def test_several_futures_give_a_forecast_each(known: femts.Forecaster, tmp_path: Path) -> None:
+    frame = table()
+    shut, open_ = (frame[-P:].assign(open=value) for value in (0.0, 1.0))
+    both = known.predict(frame[:-P], level=[80], future={"shut": shut, "open": open_})
+    assert list(both.columns) == ["scenario", "date", "load", "load-lo-80", "load-hi-80"]
+    for name, future in (("shut", shut), ("open", open_)):
+        rows = both[both["scenario"] == name].drop(columns="scenario").reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, known.predict(frame[:-P], level=[80], future=future))
+    figure = known.plot(frame[:-P], level=[80], future={"shut": shut, "open": open_})
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["history", "forecast, shut", "forecast, open", "80 % interval"]
+    with pytest.raises(UsageError, match=r"Scenario 'late': The table of known columns has no 'open' at "):
+        known.predict(frame[:-P], future={"shut": shut, "late": open_[3:]})
+
+    known.save(tmp_path / "run")
+    frame[:-P].to_csv(tmp_path / "past.csv", index=False)
+    shut.to_csv(tmp_path / "shut.csv", index=False)
+    open_.to_csv(tmp_path / "open.csv.gz", index=False)
+    futures = f"{tmp_path / 'shut.csv'},{tmp_path / 'open.csv.gz'}"
+    line = ["predict", tmp_path / "run", tmp_path / "past.csv", "--future", futures, "--level", "80"]
+    assert main([*map(str, line), "-o", str(tmp_path / "f.csv"), "--plot", str(tmp_path / "f.png")]) == 0
+    written = pd.read_csv(tmp_path / "f.csv", parse_dates=["date"])
+    pd.testing.assert_frame_equal(written, both, check_dtype=False)
+
+
+def test_series_have_scenarios_of_their_own(tmp_path: Path) -> None:
+    rows = [table(200).assign(unique_id=name).rename(columns={"date": "ds"}) for name in ("a", "b")]
+    panel = pd.concat(rows)[["unique_id", "ds", "load", "open"]]
+    fc = femts.train(femts.load_dataset(panel, target=["load"], future=["open"], panel=True), "ridge", **QUICK)
+    past, last = panel.groupby("unique_id").head(200 - P), panel.groupby("unique_id").tail(P)
+    future = {"shut": last.assign(open=0.0), "open": last.assign(open=1.0)}
+    made = fc.predict(past, future=future)
+    assert list(made.columns) == ["scenario", "unique_id", "ds", "load"] and len(made) == 2 * 2 * P
+    assert made.groupby("scenario")["load"].mean()["open"] > made.groupby("scenario")["load"].mean()["shut"] + 1
+    assert len(fc.plot(past, future=future).axes) == 2
+
+
 def test_intervals_scores_and_audit_are_those_of_the_targets(known: femts.Forecaster) -> None:
     frame = table()
     bounds = known.predict(frame[:-P], level=[80], future=frame)

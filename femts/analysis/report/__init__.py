@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from femts.analysis.report.ahead import forecast_ahead
-from femts.analysis.report.measure import measure
+from femts.analysis.report.measure import input_importance, measure
 from femts.analysis.report.page import as_html
 from femts.analysis.report.samples import sample_windows
 from femts.config.arguments import check_path
@@ -28,8 +28,9 @@ def report(
     which needs no network and no other file.
 
     The page has the forecast first, then the models that were tried, where femts chose one, the scores beside naive
-    ones, errors by step and channel, what the intervals cover, forecasts of test windows to browse, what the model read
-    (where it can be explained), the training and the record of the run. That of a long table has its best and worst
+    ones, errors by step and channel, what the intervals cover, forecasts of test windows to browse, which inputs matter
+    (but for a model that is fitted to each look-back), what the model read (where it can be explained), the training and
+    the record of the run. That of a long table has its best and worst
     series by MASE in place of channels. The same run and data give the same bytes. A model that is fitted to each
     look-back is scored on the windows that its training scored, and right after that in the same process fitted for the
     forecast alone.
@@ -56,6 +57,7 @@ def report(
     measured = measure(forecaster, data)
     ahead = forecast_ahead(used, data, list(measured.series["series"]))
     samples = sample_windows(forecaster, data, measured.series)
-    page = as_html(forecaster, data, measured, samples, ahead, refitted=used is not forecaster)
+    importance = input_importance(forecaster, data)
+    page = as_html(forecaster, data, measured, samples, importance, ahead, refitted=used is not forecaster)
     write_file(target, page.encode())
     return target

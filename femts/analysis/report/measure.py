@@ -11,7 +11,9 @@ import pandas as pd
 from femts.analysis.report.samples import windows_scored
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
+from femts.data.categories import origins
 from femts.data.dataset import Dataset
+from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics import Metric
@@ -29,6 +31,8 @@ from femts.forecaster.scoring import (
 )
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
+
+MOST_INPUTS, WINDOWS, REPEATS = 12, 32, 2  # columns to exchange, and how often: it is to take seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,3 +130,15 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         data.season,
         naive.beside(test["mse"]),
     )
+
+
+def input_importance(forecaster: Forecaster, data: Dataset) -> pd.DataFrame | None:
+    """Importance of inputs on some validation windows, as `Forecaster.importance` gives it; None where there are too few
+    windows, and of a model that is fitted to each look-back, where it takes minutes."""
+    if forecaster.model.supports.raw:
+        return None
+    columns = origins(forecaster.columns, forecaster.config.schema.form)[:MOST_INPUTS]
+    try:
+        return forecaster.importance("val", WINDOWS, columns, REPEATS, dataset=data)
+    except UsageError:
+        return None

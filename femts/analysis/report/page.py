@@ -18,6 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.evaluation.coverage import coverage_notes
 from femts.evaluation.verdict import judge
+from femts.explain.bars import KINDS, importance_label
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig, config_yaml
 from femts.models.fem_ridge import FemRidge
@@ -41,6 +42,7 @@ SECTIONS = {
         "By channel",
         "Intervals",
         "Test windows",
+        "Which inputs matter",
         "What was read",
         "Data",
         "Model and training",
@@ -55,6 +57,7 @@ SECTIONS_OF_SERIES = {
     "By series": "by-series",
     "Intervals": "intervals-of-series",
     "Test windows": "test-windows",
+    "Which inputs matter": "which-inputs-matter",
     "Data": "data-of-series",
     "Model and training": "model-and-training",
     "Record": "record",
@@ -67,10 +70,11 @@ def as_html(
     data: Dataset,
     measured: Measured,
     samples: Mapping[str, Any],
+    importance: pd.DataFrame | None,
     ahead: Mapping[str, Any] | None,
     refitted: bool,
 ) -> str:
-    """The whole page; `samples` is what `sample_windows` gave, and `ahead` what `forecast_ahead` did, by a forecaster
+    """The whole page; `samples` is what `sample_windows` gave, `importance` what `input_importance`, and `ahead` what `forecast_ahead` did, by a forecaster
     that was `refitted` on all rows."""
     count, several = len(forecaster.targets), data.schema.panel
     scored = {forecaster.config.model: measured.model, **measured.baselines}
@@ -80,6 +84,8 @@ def as_html(
     sections = dict(SECTIONS_OF_SERIES if several else SECTIONS)
     if "auto" not in forecaster.metrics:
         del sections["Models tried"]
+    if importance is None:
+        del sections["Which inputs matter"]
     return render(
         "report.html",
         **_of_run(forecaster, samples, ahead, by_step),
@@ -89,6 +95,7 @@ def as_html(
         of_what=f"each of {len(data)} series" if several else f"{count} channel{'s' * (count > 1)}",
         data=data,
         measured=measured,
+        inputs=None if importance is None else _inputs(importance),
         verdict=judge(measured.test, measured.beside),
         misses=misses(own, measured.levels),
         intervals=interval_rows(own, measured.levels),
@@ -167,6 +174,17 @@ def _settings(config: RunConfig) -> dict[str, Any]:
     """Settings of the model by name; a mean has none, but members."""
     model = config.to_dict()["model"]
     return {key: value for key, value in model.items() if key not in ("name", "members", *SHAPE)}
+
+
+def _inputs(importance: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row an input; `part` is its rise beside the largest one."""
+    most = importance["rise"].max()
+    return [
+        {**row, "name": importance_label(row["kind"], row["input"]), "part": max(0.0, row["rise"]) / most}
+        | {"about": KINDS[row["kind"]][0]}
+        for row in importance.to_dict("records")
+        if most > 0
+    ]
 
 
 def _rounded(values: Sequence[float] | pd.Series) -> list[float | None]:

@@ -1,47 +1,140 @@
-"""`femts explain`: which past segments each channel of a trained run chose, and how sharply."""
+"""`femts explain`: which inputs the forecasts of a run depend on, or which past segments one of them chose."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from femts.cli.command import command
-from femts.cli.options import option
-from femts.cli.output import say_notes, write_data
-from femts.cli.run_options import History, Run, Series, ToTable, check_series, check_single, gaps_as_notes, read_history
+from femts.cli.option_groups import grouped
+from femts.cli.options import names, option
+from femts.cli.output import final_note, say_notes, write_data
+from femts.cli.run_options import (
+    PlaceOptions,
+    Run,
+    Series,
+    ToTable,
+    check_series,
+    gaps_as_notes,
+    load_run,
+    read_history,
+)
 from femts.cli.targets import check_targets, to_file
+from femts.config.values import check_count
 from femts.errors import UsageError
+from femts.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from femts.forecaster.forecaster import Forecaster
+
+Past = Annotated[
+    Path | None,
+    typer.Argument(metavar="[INPUT.csv]", help="The recent past, to show what was read of it.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class ImportanceOptions:
+    """Importance of inputs: on how many windows, and of which columns."""
+
+    windows: Annotated[str | None, option("Validation windows to forecast, without INPUT.csv.", "N")] = None
+    columns: Annotated[
+        str | None, option("Columns to exchange, without INPUT.csv; the first 32 unless given.", "NAME[,NAME...]")
+    ] = None
 
 
 @command(50)
+@grouped
 def explain(
     run: Run,
-    table: History,
+    table: Past = None,
+    *,
     out: ToTable = None,
     plot: Annotated[Path | None, option("Draw it, too.", "FILE.png")] = None,
     series: Series = None,
     member: Annotated[
         str | None,
-        option("Member of a mean to explain; the first that can be explained unless given.", "NAME"),
+        option("Member of a mean to explain; with INPUT.csv the first that can be unless given.", "NAME"),
     ] = None,
+    wanted: ImportanceOptions,
+    place: PlaceOptions,
 ) -> None:
-    """Show which past segments each channel chose for its forecast.
+    """Show which inputs the forecasts depend on, or with INPUT.csv which past segments each channel chose.
 
-    For models with a Free Energy Mixer: the posterior weight of each segment in each layer, and how
-    sharply it was chosen.
+    Without INPUT.csv, for every model: how much the error on validation windows rises where a column, a season of
+    lags or a covariate is exchanged between windows. With it, for models with a Free Energy Mixer: the posterior
+    weight of each segment in each layer, and how sharply it was chosen.
     """
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
-    check_single(run)
+    if table is None and series is not None:
+        raise UsageError(
+            "Option --series names series of INPUT.csv, and none is given; leave it out, or give the table."
+        )
+    for name in ("windows", "columns"):
+        if table is not None and getattr(wanted, name) is not None:
+            raise UsageError(f"Option --{name} is for the importance of inputs; leave INPUT.csv out to see it.")
+    windows = None if wanted.windows is None else check_count(wanted.windows, "Option '--windows'", 2)
+    whole = load_run(run, place.device, place.dataset)
+    if table is None:
+        columns = None if wanted.columns is None else names(wanted.columns)
+        _show_importance(whole, member, windows, columns, place, out, plot)
+    else:
+        _show_posterior(whole, table, member, series, out, plot)
+
+
+def _show_importance(
+    whole: Forecaster,
+    member: str | None,
+    windows: int | None,
+    columns: tuple[str, ...] | None,
+    place: PlaceOptions,
+    out: Path | None,
+    plot: Path | None,
+) -> None:
+    from femts.data.categories import origins
     from femts.data.read import write_table
-    from femts.forecaster.forecaster import load
+    from femts.explain.bars import importance_label, percent_label, plot_importance
     from femts.forecaster.members import explained_member
 
-    whole = load(run)
+    if whole.scored is not None:
+        say_notes([final_note(whole.metrics)])
+    forecaster = whole if member is None else explained_member(whole, member)
+    of = forecaster.scored or forecaster
+    table = of.importance("val", windows, columns, dataset=of.training_data(place.data_root))
+    further = len(origins(of.columns, of.config.schema.form)) - int((table["kind"] == "column").sum())
+    if columns is None and further > 0:
+        say_notes([f"{further} more columns are not exchanged; name those that matter by --columns"])
+    many = table["windows"].iloc[0]
+    say_notes(
+        [f"rise of the squared error, relative to it, where one input is exchanged between {many} validation windows"]
+    )
+    if out is None:
+        write_data(table.to_csv(index=False))
+    else:
+        write_table(table, out)
+        first = table.loc[table["rise"].idxmax()]
+        most = f"{importance_label(first['kind'], first['input'])} {percent_label(first['rise'])}"
+        print(f"{printable(out)}: {len(table)} inputs, most of all {printable(most)}")
+    if plot is not None:
+        plot_importance(table, plot)
+
+
+def _show_posterior(
+    whole: Forecaster, table: Path, member: str | None, series: str | None, out: Path | None, plot: Path | None
+) -> None:
+    from femts.data.read import write_table
+    from femts.forecaster.members import explained_member
+
     forecaster = explained_member(whole, member)
     if forecaster is not whole:
-        names = ", ".join(each.config.model for each in whole.members)
-        say_notes([f"this is '{forecaster.config.model}', one of those whose mean the run is: {names}"])
+        listed = ", ".join(each.config.model for each in whole.members)
+        say_notes([f"this is '{forecaster.config.model}', one of those whose mean the run is: {listed}"])
     named = check_series(forecaster, series)
     panel = forecaster.config.schema.panel
     if panel and plot is not None and (named is None or len(named) > 1):
@@ -58,10 +151,14 @@ def explain(
         tokens = len(explanation) // layers // many
         print(f"{out}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
     if plot is not None:
-        from femts.explain.picture import plot_explanation
-        from femts.forecaster.picture import read_of_one, to_draw
+        _draw_posterior(forecaster, history, explanation, plot)
 
-        if panel:
-            plot_explanation(*read_of_one(forecaster, history, explanation), plot)
-        else:
-            plot_explanation(to_draw(forecaster, history), explanation, plot)
+
+def _draw_posterior(forecaster: Forecaster, history: pd.DataFrame, explanation: pd.DataFrame, plot: Path) -> None:
+    from femts.explain.picture import plot_explanation
+    from femts.forecaster.picture import read_of_one, to_draw
+
+    if forecaster.config.schema.panel:
+        plot_explanation(*read_of_one(forecaster, history, explanation), plot)
+    else:
+        plot_explanation(to_draw(forecaster, history), explanation, plot)

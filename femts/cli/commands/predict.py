@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.options import option
+from femts.cli.options import names, option
 from femts.cli.output import say_notes, write_data
 from femts.cli.run_options import (
     History,
@@ -24,8 +24,9 @@ from femts.cli.run_options import (
     read_history,
 )
 from femts.cli.targets import check_targets, to_file
+from femts.errors import UsageError
 from femts.files import write_file
-from femts.text import printable
+from femts.text import printable, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,10 @@ class ForecastOptions:
 
     horizon: Annotated[str | None, option("Steps to forecast.", "N", default="as trained")] = None
     level: Annotated[str | None, option("Add intervals, percent, such as 80,95.", "N[,N...]")] = None
-    future: Annotated[Path | None, option("Columns known in advance, for the steps to come.", "FILE")] = None
+    future: Annotated[
+        str | None,
+        option("Columns known in advance, for the steps to come; a forecast for each file.", "FILE[,FILE...]"),
+    ] = None
     quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
 
 
@@ -59,7 +63,9 @@ def predict(
     Raw units in; raw units and future time stamps out, for any horizon.
     """
     out = to_file(out)
-    check_targets({"--out": out, "--plot": plot}, {"the history": table, "the known columns": asked.future}, run)
+    known = _named(asked.future)
+    inputs = {"the history": table, **{f"the known columns {name}".rstrip(): path for name, path in known.items()}}
+    check_targets({"--out": out, "--plot": plot}, inputs, run)
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.read import write_table
@@ -72,7 +78,8 @@ def predict(
     with gaps_as_notes():
         drawn = 0 if plot is None else 2 * max(forecaster.season, steps or forecaster.config.pred_len)
         history = read_history(table, forecaster, drawn)
-        future = None if asked.future is None else _read_ahead(asked.future, forecaster)
+        tables = {name: _read_ahead(path, forecaster) for name, path in known.items()}
+        future = tables.get("") if len(tables) < 2 else tables
         forecast = forecaster.predict(history, steps, levels, future, quantiles, named)
     if forecaster.intervals is not None and (levels or quantiles):
         from femts.evaluation.coverage import interval_notes
@@ -85,13 +92,32 @@ def predict(
         series = forecaster.config.schema.form.series
         many = forecast[series].nunique() if series in forecast.columns else 1
         columns = len(forecaster.targets) if many == 1 else many
-        print(f"{printable(out)}: {len(forecast) // many} steps of {columns} columns")
+        each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
+        print(f"{printable(out)}: {len(forecast) // many // max(1, len(known))} steps of {columns} columns{each}")
     if plot is not None:
         from femts.forecaster.picture import draw_forecast
         from femts.plotting import picture_format
 
-        picture = draw_forecast(forecaster, history, forecast, {} if named is None else {"series": named})
+        picture = draw_forecast(forecaster, history, forecast, {"series": named, "future": future})
         write_file(plot, picture.to_bytes(picture_format(plot)))
+
+
+def _named(given: str | None) -> dict[str, Path]:
+    """The files of `--future` by the names of their scenarios, which are theirs without the endings; a single one has
+    none.
+
+    Raises:
+        UsageError: two files have one name.
+    """
+    paths, named = [] if given is None else [Path(name) for name in names(given)], dict[str, Path]()
+    for path in paths:
+        name = path.stem.removesuffix(".csv") if len(paths) > 1 else ""
+        if name in named:
+            raise UsageError(
+                f"Files {named[name]} and {path} of --future would both be the scenario '{shown(name)}'; rename one."
+            )
+        named[name] = path
+    return named
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:

@@ -1,0 +1,88 @@
+"""A picture of permutation importances: a bar for each input, with its interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from femts.files import write_file
+from femts.plotting import AXIS, FORECAST, GRID, LABEL, PAST, TRUTH, Picture, picture_format
+from femts.text import shown
+
+KINDS = {
+    "column": ("the look-back of one column", TRUTH),
+    "lags": ("lags, of all columns", "#56b4e9"),
+    "future": ("known in advance", FORECAST),
+    "calendar": ("the calendar", "#cc79a7"),
+    "static": ("static", "#009e73"),
+}  # in words, and the colour of their bars
+
+
+def importance_label(kind: str, name: str) -> str:
+    """An input in words."""
+    return f"lags {name.replace('-', ' to ')}" if kind == "lags" else shown(name)
+
+
+def percent_label(rise: float) -> str:
+    """A rise in percent."""
+    return f"{100 * rise:+.{1 if abs(rise) < 0.0995 else 0}f} %"
+
+
+def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:
+    """Draw the importance of inputs and write it as an image; the ending of `path` decides the format (png, pdf, svg).
+
+    A bar is the rise of the error where that input is exchanged between windows, a line its interval of 95 %. Kinds of
+    inputs keep their order, and have a colour each.
+
+    Args:
+        importance: what `Forecaster.importance` gave.
+        path: the image's file; written whole or not at all.
+
+    Returns:
+        `path`.
+
+    Raises:
+        UsageError: an image format that cannot be written.
+        RunFailure: the disk refuses.
+    """
+    path = Path(path)
+    kind = picture_format(path)
+    figure = Picture(7.5, 1.5 + 0.3 * len(importance))
+    panel: Any = figure.subplots()
+    rows = np.arange(len(importance))
+    for name, (words, colour) in KINDS.items():
+        some = (importance["kind"] == name).to_numpy()
+        if some.any():
+            panel.barh(rows[some], 100 * importance["rise"][some], height=0.62, color=colour, label=words)
+    low, high = (100 * importance[end].to_numpy() for end in ("low", "high"))
+    panel.hlines(rows, low, high, color="#2b2f33", linewidth=1.1)
+    for row, (rise, end) in enumerate(zip(importance["rise"], np.maximum(high, 0), strict=True)):
+        panel.annotate(
+            percent_label(rise), (end, row), xytext=(5, 0), textcoords="offset points", va="center", size=8, color=PAST
+        )
+    names = [importance_label(*each) for each in zip(importance["kind"], importance["input"], strict=True)]
+    panel.set_yticks(rows, names, parse_math=False)
+    panel.set_ylim(len(rows) - 0.4, -0.6)
+    panel.margins(x=0.12)
+    panel.axvline(0, color=AXIS, linewidth=0.8)
+    panel.grid(axis="x", color=GRID, linewidth=0.7)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.spines["bottom"].set_color(AXIS)
+    panel.tick_params(labelsize=8, colors=LABEL, length=0)
+    windows = importance["windows"].iloc[0]
+    panel.set_xlabel(f"rise of the squared error on {windows} windows, percent", size=8, color=LABEL)
+    figure.legend(
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+        title="What the forecasts depend on: each input exchanged between windows",
+        title_fontsize=10,
+        alignment="left",
+    )
+    write_file(path, figure.to_bytes(kind))
+    return path

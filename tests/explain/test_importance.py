@@ -1,0 +1,140 @@
+"""Importance of inputs: on data whose truth is known, what reads what, and what is said of too little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_panels import panel_table
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import UsageError
+from femts.explain.bars import plot_importance
+
+HOURS = 1600
+QUICK: dict[str, Any] = {"seq_len": 48, "pred_len": 12, "device": "cpu"}
+
+
+def table() -> pd.DataFrame:
+    """A load that grows with `cold`, does not know `dice`, and moves with `price` one way under a promotion, the other
+    way without."""
+    rng, hour = np.random.default_rng(0), np.arange(HOURS)
+    cold, dice, price = rng.normal(size=(3, HOURS))
+    promo = rng.integers(0, 2, HOURS)
+    load = np.sin(2 * np.pi * hour / 24) + cold + np.where(promo == 1, price, -price) + 0.2 * rng.normal(size=HOURS)
+    date = pd.date_range("2024-01-01", periods=HOURS, freq="h")
+    return pd.DataFrame({"date": date, "load": load, "cold": cold, "dice": dice, "price": price, "promo": promo})
+
+
+@pytest.fixture(scope="module")
+def data() -> femts.data.dataset.Dataset:
+    return femts.load_dataset(table(), target=["load"], future=["cold", "dice", "price", "promo"])
+
+
+@pytest.fixture(scope="module")
+def ridge(data: femts.data.dataset.Dataset) -> femts.Forecaster:
+    return femts.train(data, "ridge", **QUICK)
+
+
+def rises(importance: pd.DataFrame) -> pd.Series:
+    return importance.set_index("input")["rise"]
+
+
+def test_an_effect_matters_and_an_interaction_that_no_line_can_have_does_not(ridge: femts.Forecaster) -> None:
+    importance = ridge.importance()
+    assert list(importance["kind"]) == ["column", "lags", "lags", *["future"] * 4]
+    assert list(importance["input"]) == ["load", "1-24", "25-48", "cold", "dice", "price", "promo"]
+    assert (importance["low"] <= importance["rise"]).all() and (importance["rise"] <= importance["high"]).all()
+    rise = rises(importance)
+    assert rise["cold"] > 0.5 and importance["low"][3] > 0.3, "the effect that is taken off before the model"
+    assert rise["load"] > rise["1-24"] > rise["25-48"] > 0.02
+    assert rise[["dice", "price", "promo"]].abs().max() < 0.1 * rise["cold"]
+    pd.testing.assert_frame_equal(ridge.importance(), importance)
+
+
+def test_a_network_finds_both_halves_of_an_interaction(data: femts.data.dataset.Dataset) -> None:
+    rise = rises(femts.train(data, "tide", **QUICK, max_steps=250).importance())
+    assert min(rise["cold"], rise["price"], rise["promo"]) > 1
+    assert abs(rise["dice"]) < 0.2
+
+
+def test_the_error_without_an_exchange_is_that_of_evaluate(
+    ridge: femts.Forecaster, data: femts.data.dataset.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The raw windows are read as training reads them: covariates, effects and all."""
+    from femts.forecaster import importance
+
+    errors = list[float]()
+    kept = importance._forecast
+
+    def forecast(of: femts.Forecaster, data: Any, series: Any, cut: Any, steps: int) -> Any:
+        made = kept(of, data, series, cut, steps)
+        places = cut.when[:, -made.shape[1] :]
+        errors.append(float(((made - of.preprocess.scale(data.values)[places]) ** 2).mean()))
+        return made
+
+    monkeypatch.setattr(importance, "_forecast", forecast)
+    ridge.importance("val", windows=10_000, repeats=1, dataset=data)
+    assert errors[0] == pytest.approx(ridge.evaluate("val")["mse"], rel=1e-5)
+
+
+def test_only_what_is_read_matters() -> None:
+    rise = rises(femts.train(femts.load_dataset(small_table(600)), "seasonal_naive", **QUICK).importance(windows=40))
+    assert rise["25-48"] == 0, "exactly, as it is not read"
+    assert rise["1-24"] == pytest.approx(rise["load"] + rise["heat"]) and min(rise["load"], rise["heat"]) > 0.2
+
+
+def test_series_of_other_sizes_exchange_their_shapes_and_not_their_sizes() -> None:
+    rng, panel = np.random.default_rng(0), panel_table().query("unique_id != 'tiny'")
+    kind = panel["unique_id"].map({"long": "a", "short": "b", "young": "b"})
+    panel = panel.assign(size=kind, promo=rng.integers(0, 2, len(panel)))
+    panel["y"] *= 1 + 0.5 * panel["promo"]
+    data = femts.load_dataset(panel, target=["y"], future=["promo"], static=["size"], calendar=True, panel=True)
+    tiny = {"model.n_layers": 1, "model.d_model": 16, "model.n_heads": 2}
+    fc = femts.train(data, "fem_sm", seq_len=14, pred_len=7, device="cpu", max_steps=20, settings=tiny)
+    importance = fc.importance(windows=30)
+    assert list(importance["kind"]) == ["column", "lags", "lags", "future", "calendar", "static"]
+    rise = rises(importance)
+    assert rise["promo"] > 0.2
+    assert rise["y"] < 20, "a level of another series would be off by thousands of deviations"
+    assert len(fc.importance("test", windows=2, repeats=1)) == 6
+
+
+def test_of_a_refitted_forecaster_the_scored_one_is_explained(data: femts.data.dataset.Dataset) -> None:
+    fc = femts.train(data, "ridge", **QUICK, refit=True)
+    assert fc.scored is not None
+    pd.testing.assert_frame_equal(fc.importance(windows=20, repeats=1), fc.scored.importance(windows=20, repeats=1))
+
+
+def test_too_little_is_one_sentence(ridge: femts.Forecaster) -> None:
+    with pytest.raises(UsageError, match="no column 'laod'; did you mean 'load'"):
+        ridge.importance(columns=["laod"])
+    with pytest.raises(UsageError, match="'windows' takes a whole number of at least 2"):
+        ridge.importance(windows=1)
+    with pytest.raises(UsageError, match="make no error"):
+        flat = small_table(200).assign(load=np.arange(200) % 24, heat=np.arange(200) % 24)
+        femts.train(femts.load_dataset(flat), "seasonal_naive", 6, seq_len=48, device="cpu").importance()
+
+
+def test_the_command_and_its_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ridge: femts.Forecaster
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table()[["date", "load", "cold"]].to_csv("past.csv", index=False)
+    line = "train --dataset past.csv --target load --future cold --model ridge --horizon 12 --seq-len 48 --out run"
+    assert main(line.split()) == 0
+    capsys.readouterr()
+    assert main("explain run --windows 40 -o why.csv --plot why.svg".split()) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("why.csv: 4 inputs, most of all cold +")
+    assert "where one input is exchanged between 40 validation windows" in said.err
+    assert list(pd.read_csv("why.csv")["input"]) == ["load", "1-24", "25-48", "cold"]
+    picture = Path("why.svg").read_text()
+    assert "<!-- lags 1 to 24 -->" in picture and "<!-- known in advance -->" in picture
+    with pytest.raises(UsageError, match="name it"):
+        plot_importance(ridge.importance(windows=4, repeats=1), "why.xyz")
