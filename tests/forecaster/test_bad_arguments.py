@@ -122,6 +122,8 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
             given.setdefault("forecaster_or_run", forecaster)
         if name in ("report", "audit") and argument != "forecaster_or_run":
             given["forecaster_or_run"] = forecaster if argument == "dataset" else "none"
+        if name == "mean_of":
+            given.setdefault("forecasters", [forecaster, forecaster])
         if name in ("backtest", "backtest_scores"):
             given.setdefault("forecaster", forecaster)
         try:
