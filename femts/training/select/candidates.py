@@ -18,6 +18,7 @@ from femts.training.resolve import Lengths
 LONG = 2000  # training rows of a series, from which on the classics are fitted to recent rows alone
 RECENT = 512  # rows that they are fitted to then
 RECENT_SEASONS = 3  # of the longest season of the data, which `mstl` is fitted to at least
+MANY_SERIES = 100  # each with a window, from which on a choice follows many rows, however short the series
 FEWEST = 1000  # windows to learn from, of all series and columns, that trees and networks need
 FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
 FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have

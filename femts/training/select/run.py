@@ -23,7 +23,7 @@ from femts.training.fit import FitRequest, finished, first_forecaster, training_
 from femts.training.refit import held_out_intervals, refit
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.schedule import RESERVED
-from femts.training.select.candidates import LONG, RIDGE, Candidate, shortlist
+from femts.training.select.candidates import LONG, MANY_SERIES, RIDGE, Candidate, shortlist
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of, too_slow
 from femts.training.select.plan import Clock, plan
@@ -147,7 +147,7 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
-    choice = best_mean(tried, data.typical_rows <= LONG)
+    choice = best_mean(tried, few=data.typical_rows <= LONG and len(data) < MANY_SERIES)
     taken, weights = choice.members, choice.weights
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
