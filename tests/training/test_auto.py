@@ -106,7 +106,7 @@ def test_choice_is_repeatable(made: Forecaster) -> None:
 
 
 def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(choice, "best_mean", lambda tried, few: best_mean(tried[1:2], few))
+    monkeypatch.setattr(choice, "best_mean", lambda tried, *how: best_mean(tried[1:2], *how))
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
     plain = train(months(), "ridge", 12, max_steps=5)
     assert made.config == plain.config

@@ -43,6 +43,13 @@ def test_models_that_err_in_opposite_ways_are_averaged() -> None:
     assert best_mean([far, below, above], True).error == pytest.approx(0.05)
 
 
+def test_naive_models_join_few_rows_of_a_single_series_alone() -> None:
+    pair = [tried("ridge", 1.0), tried("seasonal_naive", -1.1)]
+    assert [each.model for each in best_mean(pair, True, series=1).members] == ["ridge", "seasonal_naive"]
+    assert [each.model for each in best_mean(pair, True, series=9).members] == ["ridge"]
+    assert [each.model for each in best_mean(pair[1:], True, series=9).members] == ["seasonal_naive"]
+
+
 def test_each_column_has_weights_where_many_rows_decide() -> None:
     one, other = (tried(name, np.array(mistake)) for name, mistake in (("one", [0.0, 3.0]), ("other", [2.0, -1.0])))
     made = best_mean([one, other], few=False)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from femts.training.select.candidates import NAIVE_NAMES
 from femts.training.select.trial import Array, CandidateResult
 
 MOST = 4  # models whose mean is taken, and parts of 1 that a weight has
@@ -34,18 +35,19 @@ class Choice(NamedTuple):
     rule: str
 
 
-def best_mean(tried: Sequence[CandidateResult], few: bool) -> Choice:
+def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> Choice:
     """Choose the models of `tried` whose mean forecast is taken.
 
     The first has the lowest error; each further one is that with which the mean of all so far errs
     least, and no model is taken twice with other look-backs, of equal ones the first. Where few rows decide, all members
     weigh alike, and one more is taken as long as the error is above the lowest one by no more than `SLACK`: a mean is
-    seldom much worse than its members, and often better. Where many do, each column has weights of its own, and a member
-    has to lower the error.
+    seldom much worse than its members, and often better; of several series a naive one is taken only where it is the
+    first. Where many do, each column has weights of its own, and a member has to lower the error.
 
     Args:
         tried: the candidates.
         few: whether few rows decide.
+        series: how many there are.
     """
     left = [each for each in tried if math.isfinite(each.error)]
     made = Choice((), None, math.inf, RULE_OF_FEW if few else RULE_OF_MANY)
@@ -56,7 +58,8 @@ def best_mean(tried: Sequence[CandidateResult], few: bool) -> Choice:
         if made.members and not best.error < lowest * (1 + SLACK * few):
             break
         made, lowest = best, min(best.error, lowest)
-        left = [each for each in left if each.model != made.members[-1].model]
+        naive = NAIVE_NAMES if few and series > 1 else ()
+        left = [each for each in left if each.model not in (made.members[-1].model, *naive)]
     return made
 
 

@@ -147,7 +147,7 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
     """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
-    choice = best_mean(tried, few=data.typical_rows <= LONG and len(data) < MANY_SERIES)
+    choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
     taken, weights = choice.members, choice.weights
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
