@@ -139,10 +139,7 @@ class Preprocess:
         elif domain.low == -np.inf:
             domain = replace(domain, low=None)
         elif domain.low is None and data.source not in CATALOG:
-            training = [values[first:stop, :targets] for first, stop, *_ in ends]
-            least = np.min([np.fmin.reduce(each, axis=0, initial=np.inf) for each in training], axis=0)
-            most = np.max([np.fmax.reduce(each, axis=0, initial=-np.inf) for each in training], axis=0)
-            domain = domain.fitted(least, most)
+            domain = domain.fitted([values[first:stop, :targets] for first, stop, *_ in ends])
         return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
     def places(self, series: Sequence[str]) -> Numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def prices(rows: int = 300) -> pd.DataFrame:
     """A column that falls to 0, one that may be negative, and one far above 0."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(rows, 3))
-    table = {"sold": np.maximum(0, 20 - 0.08 * np.arange(rows) + noise[:, 0]), "change": noise[:, 1]}
+    table = {"sold": np.maximum(0, 20 - 0.08 * np.arange(rows) + noise[:, 0]).round(), "change": noise[:, 1]}
     table["price"] = 1000 + noise[:, 2]
     return pd.DataFrame({"date": pd.date_range("2020-01-01", periods=rows), **table})
 
@@ -175,6 +176,22 @@ def test_the_default_bound_is_of_own_tables_wide_or_long() -> None:
     low = femts.train(femts.load_dataset(long[long["unique_id"] == "sold"]), "naive", 12, seq_len=24)
     assert low.preprocess.domain.low == (0.0,)
     assert femts.train(femts.load_dataset(long), "naive", 12, seq_len=24).preprocess.domain.low is None
+
+
+@pytest.mark.parametrize(
+    ("values", "low"),
+    [
+        (np.arange(50) % 7, 0.0),  # counts
+        (np.arange(50) % 7 + 0.5, -math.inf),  # a few measurements
+        (np.where(np.arange(50) % 10 == 0, 0.0, 2.5 + np.arange(50) % 7), 0.0),  # amounts, some of them nothing
+        (np.arange(1000) % 7 + 0.5, 0.0),  # many measurements
+        (np.arange(1000) % 7 + 9.0, -math.inf),  # far above
+        (np.arange(1000) % 7 - 1.0, -math.inf),
+    ],
+)
+def test_values_that_look_as_if_they_ended_at_0_are_bounded(values: Any, low: float) -> None:
+    made = Domain().fitted([np.array(values, dtype=np.float64)[:, None]])
+    assert made.low == (None if low < 0 else (low,))
 
 
 @pytest.mark.parametrize("bound", [-5.0, 3.0])
