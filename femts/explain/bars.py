@@ -9,26 +9,10 @@ import numpy as np
 import pandas as pd
 
 from femts.files import write_file
+from femts.forecaster.importance import KINDS, importance_label, percent_label
 from femts.plotting import AXIS, FORECAST, GRID, LABEL, PAST, TRUTH, Picture, picture_format
-from femts.text import shown
 
-KINDS = {
-    "column": ("the look-back of one column", TRUTH),
-    "lags": ("lags, of all columns", "#56b4e9"),
-    "future": ("known in advance", FORECAST),
-    "calendar": ("the calendar", "#cc79a7"),
-    "static": ("static", "#009e73"),
-}  # in words, and the colour of their bars
-
-
-def importance_label(kind: str, name: str) -> str:
-    """An input in words."""
-    return f"lags {name.replace('-', ' to ')}" if kind == "lags" else shown(name)
-
-
-def percent_label(rise: float) -> str:
-    """A rise in percent."""
-    return f"{100 * rise:+.{1 if abs(rise) < 0.0995 else 0}f} %"
+COLOURS = {"column": TRUTH, "lags": "#56b4e9", "future": FORECAST, "calendar": "#cc79a7", "static": "#009e73"}
 
 
 def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:
@@ -53,10 +37,10 @@ def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:
     figure = Picture(7.5, 1.5 + 0.3 * len(importance))
     panel: Any = figure.subplots()
     rows = np.arange(len(importance))
-    for name, (words, colour) in KINDS.items():
+    for name, colour in COLOURS.items():
         some = (importance["kind"] == name).to_numpy()
         if some.any():
-            panel.barh(rows[some], 100 * importance["rise"][some], height=0.62, color=colour, label=words)
+            panel.barh(rows[some], 100 * importance["rise"][some], height=0.62, color=colour, label=KINDS[name])
     low, high = (100 * importance[end].to_numpy() for end in ("low", "high"))
     panel.hlines(rows, low, high, color="#2b2f33", linewidth=1.1)
     for row, (rise, end) in enumerate(zip(importance["rise"], np.maximum(high, 0), strict=True)):

@@ -40,6 +40,13 @@ WINDOWS, REPEATS = 128, 5
 FITS, REPEATED_FITS = 12, 2  # the same of a model that is fitted to each look-back, or is as slow
 MOST_BLOCKS = 8  # of lags; the last one holds all older ones
 MOST_COLUMNS = 32
+KINDS = {
+    "column": "the look-back of one column",
+    "lags": "lags, of all columns",
+    "future": "known in advance",
+    "calendar": "the calendar",
+    "static": "static",
+}  # of inputs, in words
 NO_ERROR = 1e-12  # squared, in scaled units: what rounding leaves
 
 
@@ -64,7 +71,7 @@ class Input(NamedTuple):
     """An input that is permuted.
 
     Attributes:
-        kind: `column`, `lags`, `future`, `calendar` or `static`.
+        kind: one of `KINDS`.
         name: of it within its kind.
         exchange: a cut with this input of the windows `others` (W,), whose look-backs `foreign` (W, L, C) holds in the
             units of the windows that get them.
@@ -133,6 +140,16 @@ def permutation_importance(
     table = {"kind": [each.kind for each in inputs], "input": [each.name for each in inputs]}
     low, high = np.array(ends).T
     return pd.DataFrame({**table, "rise": relative.mean(1), "low": low, "high": high}).assign(windows=len(index))
+
+
+def importance_label(kind: str, name: str) -> str:
+    """An input in words."""
+    return f"lags {name.replace('-', ' to ')}" if kind == "lags" else shown(name)
+
+
+def percent_label(rise: float) -> str:
+    """A rise in percent."""
+    return f"{100 * rise:+.{1 if abs(rise) < 0.0995 else 0}f} %"
 
 
 def _spread(count: int, most: int, rng: np.random.Generator) -> Numbers:

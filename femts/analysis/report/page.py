@@ -18,8 +18,8 @@ from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.evaluation.coverage import coverage_notes
 from femts.evaluation.verdict import judge
-from femts.explain.bars import KINDS, importance_label
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.importance import KINDS, importance_label
 from femts.forecaster.run_folder import RunConfig, config_yaml
 from femts.models.fem_ridge import FemRidge
 from femts.models.registry import model_card
@@ -74,8 +74,8 @@ def as_html(
     ahead: Mapping[str, Any] | None,
     refitted: bool,
 ) -> str:
-    """The whole page; `samples` is what `sample_windows` gave, `importance` what `input_importance`, and `ahead` what `forecast_ahead` did, by a forecaster
-    that was `refitted` on all rows."""
+    """The whole page; `samples` is what `sample_windows` gave, `importance` what `input_importance`, and `ahead` what
+    `forecast_ahead` did, by a forecaster that was `refitted` on all rows."""
     count, several = len(forecaster.targets), data.schema.panel
     scored = {forecaster.config.model: measured.model, **measured.baselines}
     contenders = {name: by_units(of.overall)[0] for name, of in scored.items()}
@@ -181,7 +181,7 @@ def _inputs(importance: pd.DataFrame) -> list[dict[str, Any]]:
     most = importance["rise"].max()
     return [
         {**row, "name": importance_label(row["kind"], row["input"]), "part": max(0.0, row["rise"]) / most}
-        | {"about": KINDS[row["kind"]][0]}
+        | {"about": KINDS[row["kind"]]}
         for row in importance.to_dict("records")
         if most > 0
     ]
