@@ -82,6 +82,15 @@ def test_near_equal_model_is_added_where_few_rows_decide() -> None:
     assert taken(*candidates, few=False) == ["first"]
 
 
+def test_a_member_that_later_ones_make_needless_is_left_out() -> None:
+    middling = tried("middling", np.array([1.0, 1.0]))
+    left, right = tried("left", np.array([0.0, 9.0])), tried("right", np.array([9.0, 0.0]))
+    made = best_mean([middling, left, right], few=False)
+    assert [each.model for each in made.members] == ["left", "right"]
+    assert made.weights is not None and made.error == pytest.approx(0.0)
+    np.testing.assert_allclose(made.weights, np.eye(2))
+
+
 def test_squared_errors_choose_otherwise() -> None:
     steady, often = tried("steady", 0.5), tried("often", np.where(np.arange(20) < 18, 0.0, 3.0)[:, None, None])
     assert taken(steady, often, few=False)[0] == "often"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,11 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
         made, lowest = best, min(best.error, lowest)
         naive = NAIVE_NAMES if few and series > 1 else ()
         left = [each for each in left if each.model not in (made.members[-1].model, *naive)]
-    return made
+    if made.weights is None:
+        return made
+    used = [bool(each.any()) for each in made.weights]  # a later member may have made an earlier one needless
+    members = tuple(compress(made.members, used))
+    return made._replace(members=members, weights=made.weights[used] if len(members) > 1 else None)
 
 
 def _joined(members: tuple[CandidateResult, ...], few: bool, rule: str) -> Choice:
@@ -90,5 +95,11 @@ def _weights(members: tuple[CandidateResult, ...]) -> tuple[Array, float]:
 
 
 def _of_columns(first: CandidateResult, forecasts: Sequence[Array]) -> Array:
-    """Error of each column, (T,)."""
-    return np.asarray(np.mean([np.nanmean(each, axis=(0, 1)) for each in first.errors(forecasts)], axis=0))
+    """Error of each column, (T,); NaN for one without a value after some origin."""
+    errors = first.errors(forecasts)
+    counts = [(~np.isnan(each)).sum(axis=(0, 1)) for each in errors]
+    means = [
+        np.divide(np.nansum(each, axis=(0, 1)), count, out=np.full(count.shape, np.nan), where=count > 0)
+        for each, count in zip(errors, counts, strict=True)
+    ]
+    return np.asarray(np.mean(means, axis=0))
