@@ -216,7 +216,10 @@ def test_forecast_that_needs_known_columns_says_so(tmp_path: Path) -> None:
 def test_models_that_were_tried_come_before_the_scores(tmp_path: Path) -> None:
     made = train(small_table(), "ridge", 12, seq_len=24, device="cpu", refit=False)
     tried = [{"model": "seasonal_naive", "error": 0.5, "seconds": 0.1}, {"model": "mstl", "reason": "", "seconds": 0.0}]
-    made.metrics = {**made.metrics, "auto": {"rule": "the lowest error", "taken": ["ridge"], "tried": tried}}
+    made.metrics = {
+        **made.metrics,
+        "auto": {"rule": "the lowest error", "metric": "mae", "taken": ["ridge"], "tried": tried},
+    }
     page = femts.report(made, tmp_path / "page.html").read_text()
     places = [page.index(f"<section id={name} ") for name in ("forecast", "models-tried", "scores")]
     assert places == sorted(places) and cells(page, "seasonal_naive")[0][2] == "100.0 %"
