@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (train, data):
         command.add_argument("--channels", nargs="+", type=count, default=(7,), help="of the random data")
         command.add_argument("--seq-len", type=count, default=1024, help="steps of look-back")
-        command.add_argument("--pred-len", type=count, default=96, help="steps to forecast")
+        command.add_argument("--horizon", dest="pred_len", type=count, default=96, help="steps to forecast")
     train.add_argument("--models", nargs="+", default=("sm", "fem_sm", "fem_gla", "fem_aft", "fem_mamba"))
     train.add_argument("--batch-size", type=count, default=32, help="windows of a step")
     train.add_argument("--set", dest="settings", nargs="+", default=(), metavar="model.NAME=VALUE")

@@ -40,7 +40,7 @@ def commands(dry: bool) -> dict[str, str]:
             PLAIN: block,
             "long": f"{LONG} --lengths 16 256 --tokens 256 --repeats 1",
             "stream": "stream --seen 2 20 --repeats 1",
-            "train24": "train --models dlinear --pred-len 24 --seq-len 96 --batch-size 2 --repeats 1",
+            "train24": "train --models dlinear --horizon 24 --seq-len 96 --batch-size 2 --repeats 1",
         }
     block = f"{BLOCK} --lengths 1024 --tokens 8192 --d-model 768 --n-heads 12"
     train = f"train --models {MODELS} --channels 7 21 137"
@@ -49,7 +49,7 @@ def commands(dry: bool) -> dict[str, str]:
         PLAIN: block,
         "long": f"{LONG} --lengths 4096 65536 --tokens 65536",
         "stream": "stream --seen 10 10000",
-        **{f"train{steps}": f"{train} --pred-len {steps} --seq-len {rows}" for steps, rows in LOOK_BACKS.items()},
+        **{f"train{steps}": f"{train} --horizon {steps} --seq-len {rows}" for steps, rows in LOOK_BACKS.items()},
     }
 
 

@@ -14,7 +14,7 @@ from small_tables import small_table
 import femts
 from femts.cli import main
 from femts.errors import UsageError
-from femts.explain.bars import plot_importance
+from femts.forecaster.importance_picture import plot_importance
 
 HOURS = 1600
 QUICK: dict[str, Any] = {"seq_len": 48, "pred_len": 12, "device": "cpu"}

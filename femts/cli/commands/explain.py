@@ -99,8 +99,8 @@ def _show_importance(
 ) -> None:
     from femts.data.categories import origins
     from femts.data.read import write_table
-    from femts.explain.bars import plot_importance
     from femts.forecaster.importance import importance_label, percent_label
+    from femts.forecaster.importance_picture import plot_importance
     from femts.forecaster.members import explained_member
 
     if whole.scored is not None:
