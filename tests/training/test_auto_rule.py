@@ -47,7 +47,8 @@ def test_naive_models_join_few_rows_of_a_single_series_alone() -> None:
     pair = [tried("ridge", 1.0), tried("seasonal_naive", -1.1)]
     assert [each.model for each in best_mean(pair, True, series=1).members] == ["ridge", "seasonal_naive"]
     assert [each.model for each in best_mean(pair, True, series=9).members] == ["ridge"]
-    assert [each.model for each in best_mean(pair[1:], True, series=9).members] == ["seasonal_naive"]
+    assert taken(*pair, few=False) == ["ridge"]
+    assert taken(tried("ridge", 1.2), pair[1], few=False) == ["seasonal_naive"]
 
 
 def test_each_column_has_weights_where_many_rows_decide() -> None:

@@ -55,12 +55,13 @@ class Clock:
         """Seconds that are left; None is no limit."""
         return None if self.limit is None else self.started + self.limit - time.monotonic()
 
-    def before_scores(self, refit: bool) -> float | None:
+    def before_scores(self, refit: bool, tried: float = 0.0) -> float | None:
         """Seconds that are left for trials: those after them are for the scores and, with `refit`, for a training on
-        all rows as long as that of the trials."""
+        all rows as long as that of the trials, of which those before took `tried` seconds."""
         if self.limit is None or self.left is None:
             return None
-        return (self.left - RESERVED * self.limit) / (2 if refit else 1)
+        left = self.left - RESERVED * self.limit
+        return (left - tried) / 2 if refit else left
 
 
 @dataclass(frozen=True)

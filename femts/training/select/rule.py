@@ -42,8 +42,9 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
     The first has the lowest error; each further one is that with which the mean of all so far errs
     least, and no model is taken twice with other look-backs, of equal ones the first. Where few rows decide, all members
     weigh alike, and one more is taken as long as the error is above the lowest one by no more than `SLACK`: a mean is
-    seldom much worse than its members, and often better; of several series a naive one is taken only where it is the
-    first. Where many do, each column has weights of its own, and a member has to lower the error.
+    seldom much worse than its members, and often better. Where many do, each column has weights of its own, and a member
+    has to lower the error. But for few rows of a single series, a naive model is taken alone or not at all: it is often
+    right for a while.
 
     Args:
         tried: the candidates.
@@ -52,14 +53,15 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
     """
     left = [each for each in tried if math.isfinite(each.error)]
     made = Choice((), None, math.inf, RULE_OF_FEW if few else RULE_OF_MANY)
-    lowest = math.inf
+    lowest, naive = math.inf, () if few and series == 1 else NAIVE_NAMES
     while left and len(made.members) < MOST:
         choices = [_joined((*made.members, each), few, made.rule) for each in left]
         best = min(choices, key=lambda each: each.error)
         if made.members and not best.error < lowest * (1 + SLACK * few):
             break
         made, lowest = best, min(best.error, lowest)
-        naive = NAIVE_NAMES if few and series > 1 else ()
+        if made.members[0].model in naive:
+            break
         left = [each for each in left if each.model not in (made.members[-1].model, *naive)]
     if made.weights is None:
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ def _try_all(
                 request.say(_words(one, next(iter(tried.values())).error))
             break
         for each in planned.candidates:
-            left, before = clock.before_scores(request.refit), tried.get(each.key)
+            left, before = clock.before_scores(request.refit, _trained_for(tried.values())), tried.get(each.key)
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
@@ -127,6 +127,15 @@ def _try_all(
             if made.reason or number + 1 == len(folds):
                 request.say(_words(tried[each.key], next(iter(tried.values())).error))
     return tuple(tried.values())
+
+
+def _trained_for(tried: Iterable[CandidateResult]) -> float:
+    """Seconds that the trainings among the trials took, one of each model."""
+    seconds = dict[str, float]()
+    for each in tried:
+        if each.forecaster is not None and not each.forecaster.model.supports.raw:
+            seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
+    return SURE * sum(seconds.values())
 
 
 def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, CandidateResult], clock: Clock) -> str:
