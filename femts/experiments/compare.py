@@ -54,8 +54,8 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
     record that cannot be used counts as none.
 
     Returns:
-        `val_mse`, `mse` and `mae`, of the validation and the test part, `wape` and `bias` of the latter, `seq_len`, the `windows` that were scored,
-        `rolled` (by a model of a shorter horizon), what validation has `chosen`, `naive_mse`, `mase` and `season` of
+        `val_mse`, `mse` and `mae`, of the validation and the test part, `wape` and `bias` of the latter, `seq_len`, the
+        `windows` that were scored, `rolled` (by a model of a shorter horizon), what validation has `chosen`, `naive_mse`, `mase` and `season` of
         the seasonal naive forecast, `choices` of which validation chooses and how many are `missing`, why the cell
         has `failed`, `seconds` and the `record`; and `catalogue`, data as they are published on.
     """

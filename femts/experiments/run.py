@@ -84,8 +84,8 @@ def table(
         One row for each data set, model and horizon, and one for the mean of several, without a
         `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
         `mae`, the `published_mse` where there is one, and beside the seasonal naive forecast its
-        `naive_mse`, `skill` and `mase`, and in raw units `wape` and `bias`. Then the test `windows` that were scored, of the mean over
-        all its horizons, how many of the cells of which validation chooses are `missing`, what it
+        `naive_mse`, `skill` and `mase`, and in raw units `wape` and `bias`. Then the test `windows` that were scored,
+        of the mean over all its horizons, how many of the cells of which validation chooses are `missing`, what it
         has `chosen`, by seed, and whether a pretrained model has `seen` the data set before.
 
     Raises:

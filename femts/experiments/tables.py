@@ -82,8 +82,8 @@ def _number(value: Any, form: str) -> str:
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
     """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
     over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
-    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is no model of
-    the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in its
+    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is no
+    model of the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in its
     pretraining, is never the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):

@@ -316,8 +316,8 @@ class Forecaster:
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict`, several scenarios in one panel; `actual`, what happened; `columns` or `series`, names to draw,
-                by default the first twelve.
+            drawn: `level` and `future` as in `predict`, several scenarios in one panel; `actual`, what happened; `columns`
+                or `series`, names to draw, by default the first twelve.
 
         Returns:
             A figure of matplotlib, which a notebook shows and `savefig` writes.

@@ -30,10 +30,9 @@ def report(
     The page has the forecast first, then the models that were tried, where femts chose one, the scores beside naive
     ones, errors by step and channel, what the intervals cover, forecasts of test windows to browse, which inputs matter
     (but for a model that is fitted to each look-back), what the model read (where it can be explained), the training and
-    the record of the run. That of a long table has its best and worst
-    series by MASE in place of channels. The same run and data give the same bytes. A model that is fitted to each
-    look-back is scored on the windows that its training scored, and right after that in the same process fitted for the
-    forecast alone.
+    the record of the run. That of a long table has its best and worst series by MASE in place of channels. The same run
+    and data give the same bytes. A model that is fitted to each look-back is scored on the windows that its training
+    scored; right after its training, in the same process, it is fitted for the forecast alone.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.

@@ -82,7 +82,8 @@ class Plan:
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
     """The candidates for which there is time, by one measured fit of each classic, and the windows to compare all on.
 
-    Where time is short, windows become fewer, down to half of them, of several origins to a quarter, and then the dearest classics are left out.
+    Where time is short, windows become fewer, down to half of them, of several origins to a quarter, and then the most
+    expensive classics are left out.
 
     Args:
         candidates: quick ones first.

@@ -84,9 +84,8 @@ def _readable(data: Dataset, candidates: Sequence[Candidate], say: Callable[[str
         return data
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
     listed = ", ".join(f"'{shown(name)}'" for name in left_out)
-    say(
-        f"{listed} {'is' if len(left_out) == 1 else 'are'} left out: only models that learn from windows read past and static columns, and {reason}"
-    )
+    verb = "is" if len(left_out) == 1 else "are"
+    say(f"{listed} {verb} left out: only models that learn from windows read past and static columns, and {reason}")
     return data.targets_alone()
 
 
