@@ -53,6 +53,8 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
 
 def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
     """Candidates of `--model auto` with their validation errors, and which were taken, by what rule."""
+    from femts.evaluation.criterion import CRITERIA
+
     tried = choice["tried"]
     naive = next((each["error"] for each in tried if each["model"] == "seasonal_naive" and "error" in each), None)
     rows: list[list[object]] = []
@@ -66,8 +68,7 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
     origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test part"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
-    kind = "mean squared" if choice["metric"] == "mse" else "mean absolute"
-    return f"{where}{text}\nerror: {kind}, scaled units, of {origins}\ntaken: {choice['rule']}"
+    return f"{where}{text}\nerror: {CRITERIA[choice['metric']]}, of {origins}\ntaken: {choice['rule']}"
 
 
 def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:

@@ -78,7 +78,10 @@ class TrainingOptions:
         str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")
     ] = None
     metric: Annotated[
-        str | None, option("What validation chooses by; auto takes mae, single models mse.", "mse|mae|NAME")
+        str | None,
+        option(
+            "Metric to choose by on the validation split; auto takes mae, single models mse.", "mse|mae|mase|wql|NAME"
+        ),
     ] = None
     device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
     precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None

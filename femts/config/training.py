@@ -70,7 +70,8 @@ class TrainingConfig:
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
             draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
         metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the
-            squared error, or with quantiles their pinball loss. `auto` chooses by `mae` or `mse`, empty by `mae`.
+            squared error, or with quantiles their pinball loss. `auto` chooses by `mae`, `mse`, `mase` or
+            `wql`, empty by `mae`.
         scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins add
             others.
         intervals: what makes half-widths of validation errors: `conformal`, their order statistics. Plugins add others.

@@ -19,6 +19,7 @@ from femts.data.dataset import Dataset
 from femts.data.scaler import SCALERS
 from femts.errors import UsageError
 from femts.evaluation.conformal import INTERVALS, passes
+from femts.evaluation.criterion import CRITERIA, USUAL
 from femts.evaluation.intervals import LEVELS
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import BUILT_IN
@@ -111,9 +112,14 @@ class FitRequest:
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
         check_registered(training)
-        if model == AUTO and training.metric not in ("", *BUILT_IN):
+        if model == AUTO and training.metric not in ("", *CRITERIA):
             raise UsageError(
-                f"--model auto cannot choose by '{shown(training.metric)}'; take {' or '.join(BUILT_IN)}, or name a model."
+                f"--model auto cannot choose by '{shown(training.metric)}'; take one of {', '.join(CRITERIA)}, or name a model."
+            )
+        if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
+            raise UsageError(
+                f"--metric {training.metric} is for --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
+                "registered metric."
             )
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
@@ -122,7 +128,12 @@ class FitRequest:
     ) -> FitRequest:
         """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
         None for no limit, by the `loss` where none is asked for, and scored on so many windows; it says nothing."""
-        other = FitRequest.of(model, *self.asked, time.monotonic())
+        given, settings = self.asked
+        if self.criterion not in BUILT_IN:  # a training is validated by the error in scaled units
+            given = {name: value for name, value in given.items() if name != "metric"}
+            settings = {name: value for name, value in settings.items() if name != "training.metric"}
+            settings["training.metric"] = USUAL
+        other = FitRequest.of(model, given, settings, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
         training = replace(other.training, max_time=limit)
         if "training.loss" not in self.asked[1]:
@@ -131,9 +142,9 @@ class FitRequest:
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 
     @property
-    def squared(self) -> bool:
-        """Whether `auto` chooses by the squared error, and not the absolute one."""
-        return self.training.metric == "mse"
+    def criterion(self) -> str:
+        """What `auto` chooses by, one of `CRITERIA`."""
+        return self.training.metric or USUAL
 
     @property
     def limit(self) -> float | None:
@@ -146,7 +157,7 @@ def check_registered(training: TrainingConfig) -> None:
     find_loss(training.loss)
     SCALERS[training.scaler]
     INTERVALS[training.intervals]
-    if training.metric and training.metric not in BUILT_IN:
+    if training.metric and training.metric not in CRITERIA:
         NAMED_METRICS[training.metric]
 
 

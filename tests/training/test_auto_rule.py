@@ -95,7 +95,7 @@ def test_a_member_that_later_ones_make_needless_is_left_out() -> None:
 def test_squared_errors_choose_otherwise() -> None:
     steady, often = tried("steady", 0.5), tried("often", np.where(np.arange(20) < 18, 0.0, 3.0)[:, None, None])
     assert taken(steady, often, few=False)[0] == "often"
-    squared = [replace(each, squared=True) for each in (steady, often)]
+    squared = [replace(each, criterion="mse") for each in (steady, often)]
     assert taken(*squared, few=False)[0] == "steady" and squared[0].error == pytest.approx(0.25)
 
 

@@ -17,6 +17,7 @@ from femts.config.settings import SHAPE
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.evaluation.coverage import coverage_notes
+from femts.evaluation.criterion import CRITERIA
 from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.importance import KINDS, importance_label
@@ -96,6 +97,7 @@ def as_html(
         data=data,
         measured=measured,
         inputs=None if importance is None else _inputs(importance),
+        criteria=CRITERIA,
         verdict=judge(measured.test, measured.beside),
         misses=misses(own, measured.levels),
         intervals=interval_rows(own, measured.levels),

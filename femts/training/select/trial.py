@@ -16,6 +16,7 @@ from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.errors import FemtsError, RunFailure, memory_checked
+from femts.evaluation.criterion import USUAL, losses, units
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
@@ -43,7 +44,8 @@ class CandidateResult:
         reason: for leaving it out; empty for one that was tried.
         failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
         look_back: steps, of a candidate that has its own; None of others.
-        squared: the error is the squared one, and not the absolute one.
+        criterion: one of `CRITERIA`, which errors are measured by.
+        units: of these errors, by origin, (W, 1, T); none where they are scaled ones.
     """
 
     model: str
@@ -55,7 +57,8 @@ class CandidateResult:
     reason: str = ""
     failed: bool = False
     look_back: int | None = None
-    squared: bool = False
+    criterion: str = USUAL
+    units: tuple[Array, ...] = ()
 
     @property
     def label(self) -> str:
@@ -71,12 +74,13 @@ class CandidateResult:
             forecasts=self.forecasts + earlier.forecasts,
             targets=self.targets + earlier.targets,
             limits=self.limits + earlier.limits,
+            units=self.units + earlier.units,
             seconds=self.seconds + earlier.seconds,
         )
 
     @property
     def error(self) -> float:
-        """Mean over the origins of its mean error, in scaled units; NaN where it was not tried."""
+        """Mean over the origins of its mean error by the criterion; NaN where it was not tried."""
         if not self.forecasts or not all(np.isfinite(each).all() for each in self.forecasts):
             return float("nan")
         return self.error_of(self.forecasts)
@@ -92,8 +96,11 @@ class CandidateResult:
             each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
             for each, limit in zip(forecasts, limits, strict=True)
         ]
-        error = np.square if self.squared else np.abs
-        return [error(made - target) for made, target in zip(within, self.targets, strict=True)]
+        factors = self.units or (np.ones(1),) * len(within)
+        return [
+            losses(self.criterion, (made - target) * factor)
+            for made, target, factor in zip(within, self.targets, factors, strict=True)
+        ]
 
 
 class _Collected:
@@ -138,16 +145,20 @@ def try_candidate(
             trained = _trained(candidate, request, fold, most, seconds, folder)
             collected = _Collected()
             windows = score_windows(trained, "val", None, fold).within_scale()
-            limits = windows.limits(windows.spread(most))
+            index = windows.spread(most)
+            limits = windows.limits(index)
             windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
             forecasts, targets = collected.arrays
+            series = windows.series_of(index).cpu().numpy()
+            factors = units(request.criterion, fold, trained.preprocess, series, targets)
     except Interrupted:
         raise
     except FemtsError as error:
         made = CandidateResult(model, reason=str(error), failed=isinstance(error, RunFailure))
     else:
-        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,), squared=request.squared)
+        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,), criterion=request.criterion)
+        made = made if request.criterion in ("mae", "mse") else replace(made, units=(factors,))
     return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len)
 
 
@@ -158,5 +169,5 @@ def _trained(
         before: Forecaster = load(folder, request.accelerator.device)
         return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
-    loss = "mae" if candidate.learns and not request.squared else "mse"  # as the choice is made
+    loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # as the choice is made
     return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
