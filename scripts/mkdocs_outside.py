@@ -1,13 +1,16 @@
-"""Hook of mkdocs that lets pages of docs/ link to files outside it, as they do in the repository.
+"""Hooks of mkdocs: pages of docs/ link to files outside it, as they do in the repository, and the page of the commands
+is made of their options.
 
-A page or picture outside docs/ becomes one of the site, under its path in the repository; of any other file or
-folder, the link becomes its path in plain text.
+A page or picture outside docs/ becomes one of the site, under its path in the repository; for any other file or folder,
+the link becomes its path in plain text.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -28,9 +31,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def _commands() -> str:
+    """Markdown of all commands with their options."""
+    docs = [sys.executable, "-m", "typer", "femts.cli", "utils", "docs", "--name", "femts"]
+    made = subprocess.run(docs, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return "\n" + "\n".join(line.rstrip() for line in made.splitlines()[1:])  # without its title
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Text of a page whose links lead to the pages of the site, wherever they lie in the repository."""
     path = page.file.src_uri
+    if path == "reference/commands.md":
+        markdown += _commands()
     source = Path(path if path in OUTSIDE else f"docs/{path}").parent
 
     def within(link: re.Match[str]) -> str:

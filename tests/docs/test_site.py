@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import COMMANDS
 from pages import ROOT
 
-pytest.importorskip("mkdocs", reason="the site needs mkdocs, of pip install '.[dev]'")
+import femts
+
+pytest.importorskip("mkdocstrings", reason="the site needs mkdocs and mkdocstrings; install '.[dev]'")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,15 @@ def test_links_between_pages_and_out_of_docs_lead_to_pages_of_the_site(site: Pat
     assert {"how-to/own-data.html", "results/index.html", "CONTRIBUTING.html", "reference/index.html"} <= links
     for link in links:
         assert (site / link).exists(), link
+
+
+def test_reference_has_every_public_name_and_command(site: Path) -> None:
+    pages = "".join((site / "reference" / f"{page}.html").read_text() for page in ("python", "layer", "extend"))
+    assert {f"femts.{name}" for name in femts.__all__} - {"femts.__version__"} <= set(
+        re.findall(r'id="([\w.]+)"', pages)
+    )
+    commands = (site / "reference" / "commands.html").read_text()
+    assert {f"femts-{name.replace(' ', '-')}" for name in COMMANDS} <= set(re.findall(r'id="([\w-]+)"', commands))
 
 
 def test_pictures_are_on_the_site_beside_the_pages_that_show_them(site: Path) -> None:

@@ -1,5 +1,4 @@
-"""The reference: it is what the sources say, nothing public is missing, and the docstrings say
-what goes in, out and wrong."""
+"""Docstrings of public names state arguments, return values and exceptions, and commands describe their options."""
 
 from __future__ import annotations
 
@@ -7,11 +6,9 @@ import doctest
 import importlib
 import inspect
 import re
-import runpy
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -26,7 +23,6 @@ from femts.data.batch import Batch
 from femts.data.loading import load_dataset
 from femts.errors import FemtsError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "api_reference.py"
 SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n)+)", re.MULTILINE)
 
 
@@ -69,34 +65,8 @@ def _listed(section: str) -> set[str]:
     return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
 
 
-@pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    pytest.importorskip("griffe", reason="the reference needs griffe, of pip install '.[dev]'")
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_reference_is_what_the_sources_say_and_names_everything_public(script: dict[str, Any]) -> None:
-    assert script["stale"]() == [], "run scripts/api_reference.py"
-    texts = {str(path): text for path, text in script["pages"]().items()}
-    of_femts = "\n".join(text for name, text in texts.items() if re.match(r"python/femts(\.[A-Z]\w*)?\.md", name))
-    headings = set(re.findall(r"^#+ (?:femts\.)?(.+)$", of_femts, re.MULTILINE))
-    fields_of_classes = {f"{name}.{key}" for name in femts.__all__ for key in _fields(getattr(femts, name))}
-    assert {*femts.__all__, *PUBLIC} - {"__version__"} - fields_of_classes <= headings
-    commands = "\n".join(text for name, text in texts.items() if name.startswith("commands/"))
-    assert {f"femts {command}" for command in COMMANDS} == set(re.findall(r"^#+ (.+)$", commands, re.MULTILINE))
-
-
-def test_a_page_that_is_old_missing_or_of_nothing_is_stale(script: dict[str, Any], tmp_path: Path) -> None:
-    script["write_reference"](tmp_path)
-    assert script["stale"](tmp_path) == []
-    (tmp_path / "index.md").write_text("old")
-    (tmp_path / "commands" / "train.md").unlink()
-    (tmp_path / "commands" / "none.md").write_text("of nothing")
-    assert [path.stem for path in script["stale"](tmp_path)] == ["none", "train", "index"]
-
-
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong(name: str) -> None:
+def test_docstring_states_arguments_returns_and_raises(name: str) -> None:
     thing = PUBLIC[name]
     text, signature = inspect.getdoc(thing), inspect.signature(thing, eval_str=False)
     assert text, name
@@ -120,7 +90,7 @@ def test_every_field_is_described(thing: type) -> None:
 
 
 @pytest.mark.parametrize("module", ["femts.data.loading", "femts.mixers.layer"])
-def test_examples_in_docstrings_are_what_happens(module: str) -> None:
+def test_docstring_examples_run(module: str) -> None:
     done = doctest.testmod(importlib.import_module(module))
     assert (done.failed, done.attempted > 1) == (0, True)
 
@@ -177,7 +147,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
 }
 
 
-def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
+def test_documented_exceptions_are_raised(own: Path) -> None:
     assert set(MISTAKES) == {
         name for name, thing in PUBLIC.items() if "Raises" in _sections(inspect.getdoc(thing) or "")
     }
@@ -191,7 +161,7 @@ def test_what_is_said_to_be_raised_is_raised(own: Path) -> None:
         assert type(raised.value).__name__ in said, name
 
 
-def test_every_command_says_what_it_is_for_and_what_each_option_means() -> None:
+def test_every_command_and_option_has_help() -> None:
     def check(command: object, path: str) -> list[str]:
         assert command.help, path  # type: ignore[attr-defined]
         for parameter in command.params:  # type: ignore[attr-defined]
