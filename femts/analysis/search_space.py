@@ -63,7 +63,7 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
     if settings.get("training.max_time") is not None:
         raise UsageError(
             "Setting 'training.max_time' would make scores a matter of the machine; leave it out, and bound the "
-            "study by --max-time."
+            "study by --time-limit."
         )
 
 

@@ -20,7 +20,7 @@ def option(text: str, metavar: str, *names: str, default: str | bool = False) ->
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
 Settings = Annotated[list[str] | None, option("One setting of all models.", "KEY=VALUE", "--set")]
-MaxTime = Annotated[str | None, option("Stop after it; what is left is for the next time.", "SPAN")]
+TimeLimit = Annotated[str | None, option("Stop after this time; the next call continues.", "SPAN")]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 

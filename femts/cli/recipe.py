@@ -75,7 +75,8 @@ class TrainingOptions:
     max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None
     max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
     max_time: Annotated[
-        str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")
+        str | None,
+        option("Time limit for all horizons, such as 9m; the schedule is fitted to it.", "SPAN", "--time-limit"),
     ] = None
     metric: Annotated[
         str | None, option("What validation chooses by; auto takes mae, single models mse.", "mse|mae|NAME")

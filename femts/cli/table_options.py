@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from femts.cli.options import MaxTime, Settings, count, names, option, parse_seeds
+from femts.cli.options import Settings, TimeLimit, count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import each_once, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
@@ -110,7 +110,7 @@ class EngineOptions:
         str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
     ] = "local"
     jobs: Annotated[str | None, option("Cells at a time.", "N", default="one a core, 4 on a GPU")] = None
-    max_time: MaxTime = None
+    time_limit: TimeLimit = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:
@@ -118,5 +118,5 @@ class EngineOptions:
         from femts.experiments.runner import Engine
 
         return Engine(
-            self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root
+            self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.time_limit, device, data_root
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from femts.errors import UsageError
@@ -22,12 +21,6 @@ def check_flag(value: object, name: str) -> bool:
     if type(value).__name__ in ("bool", "bool_"):  # of Python, or of numpy
         return bool(value)
     raise UsageError(f"Argument '{name}' is {_named(value)}; give True or False.")
-
-
-def check_callable(value: Callable[[str], None] | None, name: str) -> None:
-    """UsageError where `value` is neither None nor something to call with a sentence."""
-    if value is not None and not callable(value):
-        raise UsageError(f"Argument '{name}' is {_named(value)}; give a function of one text, such as print.")
 
 
 def check_kind(value: object, kind: type | tuple[type, ...], what: str, remedy: str) -> None:

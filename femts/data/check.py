@@ -116,7 +116,7 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(shown, numbers[:6]))
-    covariate = ", take it for a covariate (--past or --future)" * (
+    covariate = ", take it for a covariate (--past-covariates or --future-covariates)" * (
         as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
     )
     leave = f"{covariate}, or name what is to be forecast: --target '{listed}'"

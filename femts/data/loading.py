@@ -55,12 +55,13 @@ def load_dataset(
             before it instead. `columns`: what one's own columns are called where not as usual:
             `time` for `date`, or for `ds` in a long table, whose other columns are `series` and
             `value` for `unique_id` and `y`.
-            `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
-            `past`: columns that are known up to now: models read them, and nobody scores them.
-            `future`: columns that are known for the steps to come as well, such as holidays;
-            `femts.data.effects` says how they act. Where targets are named, columns without a role are left out.
-            `static`: columns that do not change within a series of a long table.
-            `calendar`: let the hour of the week and the season of the year act likewise.
+            `target`: columns to forecast and to score; by default all columns that are not covariates. If targets are
+            named, columns without a role are ignored.
+            `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
+            `future_covariates`: columns also known over the forecast horizon, such as holidays; `femts.data.effects`
+            describes how they are used.
+            `static_covariates`: columns that are constant within each series of a long table.
+            `calendar`: add hour-of-week and time-of-year features.
             `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
             none; `freq`: the step, where the stamps do not show it, and 1 to number the rows in the order of dates that
             keep no even step. `femts.data.schema.Schema` says how they are used.
@@ -187,8 +188,8 @@ def check_known(
         for c, target in enumerate(roles.target):
             if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what "
-                    "is to be forecast; leave it out."
+                    f"Column '{shown(name)}' of --future-covariates equals the target '{shown(target)}' in every row, "
+                    "which would leak the answer; leave it out."
                 )
 
 

@@ -91,7 +91,8 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
         further = [column for column in columns if column not in named and column not in form.keys]
         if further and not roles.target:
             raise UsageError(
-                f"{where} has the further column '{shown(further[0])}'; name it for --past, --future or --static, or "
+                f"{where} has the further column '{shown(further[0])}'; name it in --past-covariates, "
+                "--future-covariates or --static-covariates, or "
                 "leave it out."
             )
         return frame[[form.series, time, *named]], schema, notes

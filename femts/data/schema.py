@@ -23,9 +23,9 @@ class Reading(TypedDict, total=False):
     na: Sequence[float] | float
     columns: Mapping[str, str]
     target: Sequence[str] | str
-    past: Sequence[str] | str
-    future: Sequence[str] | str
-    static: Sequence[str] | str
+    past_covariates: Sequence[str] | str
+    future_covariates: Sequence[str] | str
+    static_covariates: Sequence[str] | str
     calendar: bool
     split: Sequence[float] | str
     val_rows: int
@@ -73,8 +73,8 @@ class Schema:
         Args:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
                 `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
-                `past`, `future` and `static`, names of columns by what they are for, and `calendar`, as in
-                `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
+                `past_covariates`, `future_covariates` and `static_covariates`, names of columns by role, and
+                `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
                 `max` and `transform` as in `Domain`; `season`, `freq` and `panel` as above.
 
         Raises:
@@ -84,7 +84,7 @@ class Schema:
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
             raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
-        given = {role: names_of(reading.get(role, ()), role) for role in NAMED}
+        given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),
@@ -102,7 +102,7 @@ class Schema:
         given = {
             "na": list(self.na),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
-            **self.roles.to_dict(),
+            **{NAMED.get(key, key): value for key, value in self.roles.to_dict().items()},
             "season": list(self.season),
             "freq": self.freq,
         }

@@ -53,7 +53,7 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
         )
         raise UsageError(
             f"Static column '{shown(name)}' of series '{shown(series[first])}' changes, from {one} to {other}; give it "
-            "one value, or take it out of --static."
+            "one value, or take it out of --static-covariates."
         )
     if numeric and np.isinf(np.asarray(values)).any():
         first = int(codes[np.isinf(cells.to_numpy())][0])
@@ -89,7 +89,7 @@ class StaticColumn:
         """Code of the `cells` of the training's series; UsageError for too many words, or no cell at all."""
         cells = cells.dropna()
         if cells.empty:
-            raise UsageError(f"Static column '{shown(name)}' has no value; leave it out of --static.")
+            raise UsageError(f"Static column '{shown(name)}' has no value; leave it out of --static-covariates.")
         if cells.dtype != object:
             spread = float(cells.std(ddof=0))
             return cls(name, (), float(cells.mean()), spread if spread > 0 else 1.0)

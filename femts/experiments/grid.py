@@ -138,7 +138,7 @@ def _check_grid(grid: Grid) -> None:
         check_protocol(grid.protocol)
     for model in grid.models:
         if model != AUTO:
-            check_past(model, grid.reading.get("past", ()))
+            check_past(model, grid.reading.get("past_covariates", ()))
     for key in (*grid.settings, *grid.choices):
         if key.removeprefix("training.") in (*RESOURCES, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from femts.config.arguments import check_callable, check_flag, check_names, check_path
+from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
@@ -43,11 +43,10 @@ class Options(TypedDict, total=False):
     roll_out: Sequence[int]
     engine: str
     jobs: int | None
-    max_time: str | None
+    time_limit: str | None
     device: str
     data_root: str | Path | None
     train: bool
-    say: Callable[[str], None] | None
 
 
 def table(
@@ -76,9 +75,8 @@ def table(
             `protocol`, `settings` by name for all models, `choices` of settings, of which
             validation chooses for the models that have them, `reading` (as of `load_dataset`),
             `roll_out` (horizons at which models of shorter ones count, too),
-            `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
-            `train=False` for what there is, and `say`, which takes a sentence on how each cell
-            ends, and on what is odd about the data.
+            `engine` (`local`, `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`,
+            and `train=False` for what there is.
 
     Returns:
         One row for each data set, model and horizon, and one for the mean of several, without a
@@ -140,7 +138,6 @@ def run_grid(
     *,
     train: bool = True,
     published: bool = False,
-    say: Callable[[str], None] = lambda _: None,
 ) -> list[Cell]:
     """Train what is missing of a grid, where that is asked for, and return its cells.
 
@@ -154,7 +151,7 @@ def run_grid(
     check_roll_out(cells, roll_out, engine.data_root)
     store.check_folder(to_show=not train)
     if train:
-        run_cells(cells, store, engine, say)
+        run_cells(cells, store, engine)
     return cells
 
 
@@ -187,10 +184,9 @@ def _grid(
 
 def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     """Scores of the cells of a grid, trained where they are missing."""
-    say, store = options.get("say"), Store(check_path(results, "The folder of results"))
-    check_callable(say, "say")
+    store = Store(check_path(results, "The folder of results"))
     roll_out, train = _steps(options.get("roll_out"), "roll_out"), check_flag(options.get("train", True), "train")
-    cells = run_grid(grid, store, _engine(options), roll_out, train=train, say=say or (lambda _: None))
+    cells = run_grid(grid, store, _engine(options), roll_out, train=train)
     refuse_damaged(cells, store)
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
@@ -204,7 +200,7 @@ def _engine(options: Options) -> Engine:
     return Engine(
         options.get("engine", "local"),
         None if jobs is None else check_count(jobs, "Argument 'jobs'"),
-        options.get("max_time"),
+        options.get("time_limit"),
         options.get("device", "auto"),
         None if root is None else check_path(root, "The data root"),
     )

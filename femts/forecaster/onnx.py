@@ -133,7 +133,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
-            "export one trained without --future and --calendar."
+            "export one trained without --future-covariates and --calendar."
         )
     steps = forecaster.config.pred_len if horizon is None else horizon
     content = _graph(forecaster, steps)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,8 +55,7 @@ from femts.training.stopping import Interrupted
 SHARE = 0.5  # of the time for the training that is scored, where another one follows
 
 
-def nothing(_: str) -> None:
-    """Say nothing."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,6 @@ class FitRequest:
         overwrite: replace the run in it, once the new one is about to be written.
         refit: then train on all rows.
         progress: show a line on a terminal.
-        say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
         chosen: sentences on what femts chose in the place of the user.
         ignores: past and static columns that the model cannot read are ignored, and not refused.
@@ -93,7 +92,6 @@ class FitRequest:
     overwrite: bool = False
     refit: bool = False
     progress: bool = False
-    say: Callable[[str], None] = nothing
     most_windows: int | None = None
     chosen: tuple[str, ...] = ()
     ignores: bool = False
@@ -121,7 +119,7 @@ class FitRequest:
         self, model: str, seconds: float | None, out: Path | None, most_windows: int, loss: str = "mse"
     ) -> FitRequest:
         """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
-        None for no limit, by the `loss` where none is asked for, and scored on so many windows; it says nothing."""
+        None for no limit, by the `loss` where none is asked for, and scored on so many windows."""
         other = FitRequest.of(model, *self.asked, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
         training = replace(other.training, max_time=limit)
@@ -214,7 +212,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                 model = first.model
                 model.most_windows = min(request.most_windows, model.most_windows or request.most_windows)
             for note in _notes(request, data, config, first):
-                request.say(note)
+                logger.info(note)
             try:
                 # Train and score.
                 if first.state is not None:
@@ -386,9 +384,8 @@ def is_trained(model: ForecastModel) -> bool:
 
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
-    """The forecaster in `out`, which is what `request` asks for and was trained on `data`; says that nothing is left to
-    do."""
-    request.say(f"run {out} is finished; nothing is left to do")
+    """The forecaster in `out`, which is what `request` asks for and was trained on `data`."""
+    logger.info(f"run {out} is finished; nothing is left to do")
     made = load(out, request.accelerator.device)
     made._dataset = data.all_rows() if request.refit else data
     if made.scored is not None:

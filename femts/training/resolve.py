@@ -233,13 +233,13 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
-        raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
+        raise UsageError("Setting 'model.n_static' follows from --static-covariates; leave it out.")
     if not width:
         return {}
     if not model_card(model).model_class.supports.static:
         raise UsageError(
-            f"Model '{model}' takes no static columns; take one that does, such as fem_sm, or leave out --static "
-            f"{','.join(data.schema.roles.static)}."
+            f"Model '{model}' does not support static covariates; use one that does, such as fem_sm, or leave out "
+            f"--static-covariates {','.join(data.schema.roles.static)}."
         )
     return {"n_static": width}
 
@@ -257,7 +257,7 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
-        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
+        raise UsageError("Setting 'model.n_known' follows from --future-covariates and --calendar; leave it out.")
     return {"n_known": width} if width else {}
 
 
@@ -293,6 +293,6 @@ def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
-            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change "
-            "nothing; take one that reads all columns, such as fem_sm, or leave it out."
+            f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} would "
+            "have no effect; use a model that reads all columns, such as fem_sm, or leave out the option."
         )

@@ -27,7 +27,7 @@ CASES = {
     "drawn channels": Case(
         f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
     ),
-    "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
+    "unreadable time": Case(f"{TRAIN} --time-limit soon", r"'soon'.*9m"),
     "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
     "device that is not there": Case(
         f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"

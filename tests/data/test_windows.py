@@ -123,7 +123,7 @@ def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
 
 
 def series_data(lengths: dict[str, int] = LENGTHS) -> Dataset:
-    reading: dict[str, Any] = {"future": "promo", "static": "region", "calendar": True}
+    reading: dict[str, Any] = {"future_covariates": "promo", "static_covariates": "region", "calendar": True}
     return load_dataset(ragged(lengths), target="y", **reading).for_horizon(P)
 
 

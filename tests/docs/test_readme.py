@@ -21,7 +21,7 @@ def reader(tmp_path: Path) -> Reader:
     frame = load_dataset("synthetic").frame()
     frame.iloc[:3000].to_csv(tmp_path / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(tmp_path / "recent.csv", index=False)
-    return Reader(tmp_path, less(max_time="5s"))
+    return Reader(tmp_path, less(time_limit="5s"))
 
 
 def test_it_is_read_in_three_minutes() -> None:
@@ -47,7 +47,7 @@ def test_commands_on_own_data_in_their_order(reader: Reader) -> None:
     own = [line for line in COMMANDS if line.startswith("femts ") and "ETTh1" not in line]
     assert len(own) == 3
     for command in own:
-        status, said = reader.type(command.replace("--max-time 2m", "--max-time 20s"))
+        status, said = reader.type(command.replace("--time-limit 2m", "--time-limit 20s"))
         assert status == 0, f"{command}\n{said}"
     assert (reader.folder / "forecast.csv").read_text().count("\n") == 25
     assert (reader.folder / "forecast.png").read_bytes().startswith(b"\x89PNG")

@@ -124,7 +124,10 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
             "'model.windows' changes which windows are scored, so validation",
         ),
         ({"settings": {"model.windows": "8"}}, "Unknown setting 'model.windows'; there is none to choose from"),
-        ({"reading": {"past": ("OT",)}}, "Model 'naive' forecasts each column from itself alone, so --past OT"),
+        (
+            {"reading": {"past_covariates": ("OT",)}},
+            "Model 'naive' forecasts each column from its own past alone, so --past-covariates OT",
+        ),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         ({"choices": {"training.lr": []}}, r"Argument 'choices\['training.lr'\]' is empty"),
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
-        ({"reading": {"psat": "OT"}}, "Unknown argument 'psat' of the data; did you mean 'past'"),
+        ({"reading": {"past_covariate": "OT"}}, "Unknown argument 'past_covariate' of the data; did you mean 'past_covariates'"),
     ],
 )
 def test_what_asks_for_nothing_or_is_none_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
+from femts.logging import quiet_training
 from femts.models.base import Forecasts
 from femts.training.fit import FitRequest, fit
 from femts.training.select.candidates import Candidate
@@ -159,4 +160,5 @@ def _trained(
         return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
     loss = "mae" if candidate.learns and not request.squared else "mse"  # as the choice is made
-    return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
+    with quiet_training():
+        return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
