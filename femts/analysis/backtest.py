@@ -26,7 +26,7 @@ from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.forecasting import SeriesForecasts, forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
 from femts.forecaster.scoring import check_step_of_training, read_like
-from femts.text import shown
+from femts.text import quote
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
         return _as_dataset(forecaster, where, values.to_numpy(), stamps), where
     given = data if isinstance(data, Dataset) else read_like(forecaster, data)
     own = given.source and given.source not in CATALOG
-    where = f"File {given.source}" if own else f"Data set '{shown(given.name)}'"
+    where = f"File {given.source}" if own else f"Data set '{quote(given.name)}'"
     check_step_of_training(forecaster, given.freq, where)
     if bool(given.schema.panel) != bool(schema.panel):
         one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
@@ -201,14 +201,14 @@ def _log_short(data: Dataset, moments: list[_Moment], steps: int) -> None:
     """Say which series some cutoffs leave out; UsageError where all are."""
     if not any(len(moment.series) for moment in moments):
         raise UsageError(
-            f"No series of '{shown(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
+            f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
             f"steps (the longest has {data.rows} rows); ask for fewer windows, or bring more rows."
         )
     everywhere = np.bincount(np.concatenate([each.series for each in moments]), minlength=len(data)) == len(moments)
     short = np.flatnonzero(~everywhere)
     if len(short):
         logger.info(
-            f"{len(short)} of {len(data)} series, the first '{shown(data.series[short[0]])}', are left out at cutoffs "
+            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are left out at cutoffs "
             f"that have less than a season of {data.season} rows before them"
         )
 
@@ -370,7 +370,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     panel = bool(forecaster.config.schema.panel)
     if by is not None and (check_text(by, "by") != "series" or not panel):
         raise UsageError(
-            f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a long table, or leave it out."
+            f"A backtest is not grouped by '{quote(by)}'; take by='series' for one of a long table, or leave it out."
         )
     needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
     missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]

@@ -35,7 +35,7 @@ from femts.logging import PROGRESS, quiet_training
 from femts.models.registry import build_model
 from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
 from femts.progress import progress_line
-from femts.text import shown, spreadsheet_safe, strict_json
+from femts.text import quote, spreadsheet_safe, strict_json
 from femts.training.accelerator import find_accelerator
 from femts.training.data_module import DataModule, split_for
 from femts.training.fit import is_trained
@@ -285,7 +285,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     check_folder(folder)
     names = sorted(each.name for each in folder.glob("[!.]*"))
     if names and not path.exists():
-        raise UsageError(f"Folder {folder} holds '{shown(names[0])}' and no study; choose a new or empty folder.")
+        raise UsageError(f"Folder {folder} holds '{quote(names[0])}' and no study; choose a new or empty folder.")
     with _locked(folder):
         try:
             storage = optuna.storages.RDBStorage(  # SQLite keeps a transaction as a whole or not, whenever it is killed
@@ -304,7 +304,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     for key in begun | record:
         if begun.get(key) != record.get(key):
             raise UsageError(
-                f"Study {path} was begun with {key} {shown(begun.get(key))}, not {shown(record.get(key))}; go on with "
+                f"Study {path} was begun with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; go on with "
                 "that, or choose another folder with --out."
             )
     return study
@@ -504,12 +504,12 @@ def trials_picture(trials: pd.DataFrame, space: Space) -> Picture:
         if choices:
             labels = list(dict.fromkeys([*choices, *values]))
             values = [labels.index(value) for value in values]
-            panel.set_xticks(range(len(labels)), [shown(str(label).lower(), 12) for label in labels])
+            panel.set_xticks(range(len(labels)), [quote(str(label).lower(), 12) for label in labels])
         elif getattr(space.get(key), "log", False):
             panel.set_xscale("log")
         panel.plot(values, scores, "o", color=PAST, markersize=4)
         panel.plot(values[best], scores[best], "o", color=FORECAST, markersize=6)
-        panel.set_title(shown(key), loc="left", fontsize=9, parse_math=False)
+        panel.set_title(quote(key), loc="left", fontsize=9, parse_math=False)
     figure.axes[0].step(done["trial"], done["score"].cummin(), where="post", color=TRUTH)
     figure.axes[0].set_ylabel("validation error")
     return figure

@@ -18,7 +18,7 @@ from femts.cli.output import StderrHandler
 from femts.cli.streams import check_memory, check_streams
 from femts.errors import AgeWarning, FemtsError, GapWarning, ScaleWarning, UnitsWarning, UsageError, memory_checked
 from femts.plugins import load_plugins
-from femts.text import printable, sentence, shown
+from femts.text import printable, quote, sentence
 
 INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         where = error.filename or "the output"
         if error.errno in _NAMES:
-            return _fail(f"{shown(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
+            return _fail(f"{quote(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
         return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)

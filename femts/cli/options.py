@@ -10,7 +10,7 @@ import typer
 
 from femts.config.values import check_count, whole_number
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 def option(text: str, metavar: str, *names: str, default: str | bool = False) -> Any:
@@ -51,5 +51,5 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def _seed(text: str) -> int:
     number = whole_number(text, "Option '--seeds'")
     if number is None or number < 0:
-        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{quote(text)}'.")
     return number

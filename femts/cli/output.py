@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from femts.data.describe import count
 from femts.errors import UsageError
 from femts.logging import PROGRESS
-from femts.text import printable, shown, spreadsheet_safe, strict_json, table
+from femts.text import printable, quote, spreadsheet_safe, strict_json, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,7 +213,7 @@ def write_data(text: str) -> None:
         text.encode(encoding)
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"Standard output is {encoding}, which has no '{shown(text[error.start])}'; name a file by -o, or set "
+            f"Standard output is {encoding}, which has no '{quote(text[error.start])}'; name a file by -o, or set "
             "PYTHONIOENCODING=utf-8."
         ) from error
     sys.stdout.write(text)

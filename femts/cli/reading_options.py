@@ -11,7 +11,7 @@ import typer
 from femts.cli.options import option, parts
 from femts.data.roles import NAMED, option_of
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _parse_na(value: object) -> tuple[float, ...]:
     try:
         return tuple(float(str(part)) for part in parts)
     except ValueError as error:
-        raise UsageError(f"Sentinel '{shown(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
+        raise UsageError(f"Sentinel '{quote(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _parse_columns(value: object) -> dict[str, str]:
@@ -126,7 +126,7 @@ def _parse_columns(value: object) -> dict[str, str]:
     for key, _, name in (part.partition("=") for part in ([] if value is None else parts(str(value)))):
         if key not in ("time", "series", "value") or not name or key in pairs:
             raise UsageError(
-                f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME, each once."
+                f"Columns '{quote(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME, each once."
             )
         pairs[key] = name
     return pairs
@@ -138,7 +138,7 @@ def _parse_names(option: str, value: object) -> tuple[str, ...]:
     names = tuple(str(part) for part in given)
     if "" in names:
         raise UsageError(
-            f"Columns '{shown(value)}' cannot be read; write {option} NAME, {option} NAME,NAME, or "
+            f"Columns '{quote(value)}' cannot be read; write {option} NAME, {option} NAME,NAME, or "
             f"{option} '\"NAME, WITH COMMA\",NAME'."
         )
     return names
@@ -147,5 +147,5 @@ def _parse_names(option: str, value: object) -> tuple[str, ...]:
 def _check_flag(name: str, value: object) -> bool:
     """A flag, or a YAML boolean."""
     if not isinstance(value, bool):
-        raise UsageError(f"Setting '{name}' takes true or false, not {shown(value)}.")
+        raise UsageError(f"Setting '{name}' takes true or false, not {quote(value)}.")
     return value

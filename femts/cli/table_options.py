@@ -67,8 +67,11 @@ class GridOptions:
         option("Where look-backs come from.", "paper|lookback96|seasons", default="paper; seasons for files"),
     ] = None
     assignments: Settings = None
-    choices: Annotated[
-        list[str] | None, option("Values of a setting; validation chooses.", "KEY=VALUE,...", "--choose")
+    param_grid: Annotated[
+        list[str] | None,
+        option(
+            "Candidate values of a setting; the validation split selects among them.", "KEY=VALUE,...", "--param-grid"
+        ),
     ] = None
 
     def paired(self) -> tuple[tuple[str, str], ...]:
@@ -87,7 +90,9 @@ class GridOptions:
 
         of_pairs = tuple(dict.fromkeys(model for pair in self.paired() for model in pair))
         presets: dict[str, tuple[int | None, ...] | Literal["auto"]] = {"auto": "auto", "protocol": (None,)}
-        choices = each_once((parse_assignment(text, "--choose") for text in self.choices or []), "--choose")
+        param_grid = each_once(
+            (parse_assignment(text, "--param-grid") for text in self.param_grid or []), "--param-grid"
+        )
         return Grid(
             datasets=names(self.datasets),
             models=of_pairs or names(MODELS if self.models is None else self.models),
@@ -98,7 +103,7 @@ class GridOptions:
             or tuple(count("--seq-len", part) for part in names(self.seq_len)),
             settings=each_once(map(parse_assignment, self.assignments or []), "--set"),
             reading=self.reading.reading(),
-            choices={key: names(value) for key, value in choices.items()},
+            param_grid={key: names(value) for key, value in param_grid.items()},
         )
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 def check_path(value: object, what: str) -> Path:
@@ -48,5 +48,5 @@ def check_names(value: object, name: str) -> tuple[str, ...]:
 
 def _named(value: object) -> str:
     """A value for a sentence: itself where it is short, else its kind."""
-    text = shown(value) if isinstance(value, str | int | float) or value is None else ""
+    text = quote(value) if isinstance(value, str | int | float) or value is None else ""
     return f"'{text}'" if text else f"a {type(value).__name__}"

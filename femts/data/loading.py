@@ -30,7 +30,7 @@ from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
-from femts.text import shown
+from femts.text import quote
 
 
 @memory_checked()
@@ -152,7 +152,7 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if schema.split.given and not tested.any():
         wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
         raise UsageError(
-            f"No series of '{shown(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
+            f"No series of '{quote(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
         )
     least, most = int(data.lengths.min()), int(data.lengths.max())
     gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
@@ -188,7 +188,7 @@ def check_known(
         for c, target in enumerate(roles.target):
             if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{shown(name)}' of --future-covariates equals the target '{shown(target)}' in every row, "
+                    f"Column '{quote(name)}' of --future-covariates equals the target '{quote(target)}' in every row, "
                     "which would leak the answer; leave it out."
                 )
 
@@ -274,7 +274,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
 
 def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
     """Refuse a step of a card that is none, or is not the usual one between its stamps; Weather repeats one of them."""
-    card = f"The card of {entry.name} has the step '{shown(entry.freq)}'"
+    card = f"The card of {entry.name} has the step '{quote(entry.freq)}'"
     try:
         with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
             step = to_offset(entry.freq)
@@ -302,11 +302,11 @@ def _checked(data: Dataset) -> Dataset:
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave "
+            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; leave "
             "it out."
         )
     constant = train.columns[train.min() == train.max()]
-    notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
+    notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)
     gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
 
@@ -316,6 +316,6 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
-    where = f"in {gappy} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
+    where = f"in {gappy} of {len(columns)} columns, the first in '{quote(columns[column])}' at {when}"
     rule = "they count neither in losses nor in scores, and models read the last value before them"
     return f"{missing} of {observed.size} values are missing, {where}; {rule}"

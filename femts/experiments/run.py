@@ -24,7 +24,7 @@ from femts.experiments.compare import (
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
 from femts.experiments.runner import Engine, refuse_damaged, run_cells
-from femts.text import sentence, shown
+from femts.text import quote, sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
     seq_lens: Sequence[int] | int | Literal["auto"] | None
     protocol: str | None
     settings: Mapping[str, Any]
-    choices: Mapping[str, Sequence[Any]]
+    param_grid: Mapping[str, Sequence[Any]]
     reading: Reading
     roll_out: Sequence[int]
     engine: str
@@ -72,8 +72,8 @@ def table(
         seeds: of weights, order and dropout, a run each.
         results: folder of the records.
         options: `seq_lens` (look-backs, of which validation chooses; `auto` offers some that fit),
-            `protocol`, `settings` by name for all models, `choices` of settings, of which
-            validation chooses for the models that have them, `reading` (as of `load_dataset`),
+            `protocol`, `settings` by name for all models, `param_grid` (values of settings, of which
+            validation chooses for the models that have them), `reading` (as of `load_dataset`),
             `roll_out` (horizons at which models of shorter ones count, too),
             `engine` (`local`, `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`,
             and `train=False` for what there is.
@@ -162,7 +162,7 @@ def _grid(
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
         raise UsageError(
-            f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
+            f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
         )
     look_backs = options.get("seq_lens")
     auto = look_backs is not None and left_open(look_backs)
@@ -175,9 +175,9 @@ def _grid(
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
         reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # as the command line says it
-        choices={
-            key: _several(value, f"choices['{key}']")
-            for key, value in _mapping(options.get("choices"), "choices").items()
+        param_grid={
+            key: _several(value, f"param_grid['{key}']")
+            for key, value in _mapping(options.get("param_grid"), "param_grid").items()
         },
     )
 
@@ -210,7 +210,7 @@ def _several(value: object, name: str) -> tuple[Any, ...]:
     """One value, or several; UsageError that names the argument where it is an empty list."""
     several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     if not several:
-        raise UsageError(f"Argument '{shown(name)}' is empty; give one value or more, or leave it out.")
+        raise UsageError(f"Argument '{quote(name)}' is empty; give one value or more, or leave it out.")
     return several
 
 
@@ -222,7 +222,7 @@ def _steps(value: object, name: str) -> tuple[int, ...]:
 def _seed(value: object) -> int:
     number = whole_number(value, "A seed")
     if number is None or number < 0:
-        raise UsageError(f"Seed '{shown(value)}' is none; give whole numbers of at least 0.")
+        raise UsageError(f"Seed '{quote(value)}' is none; give whole numbers of at least 0.")
     return number
 
 

@@ -31,7 +31,7 @@ from femts.experiments.results import Job, Store
 from femts.logging import PROGRESS
 from femts.plugins import modules_of
 from femts.progress import progress_line
-from femts.text import shown
+from femts.text import quote
 
 ENGINES = ("local", "ray")
 INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
@@ -61,7 +61,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         if check_text(self.name, "engine") not in ENGINES:
-            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
+            raise UsageError(f"Unknown engine '{quote(self.name)}'{suggest(self.name, ENGINES)}")
 
 
 @dataclass(frozen=True)

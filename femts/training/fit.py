@@ -32,7 +32,7 @@ from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
 from femts.models.registry import build_model
-from femts.text import shown
+from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
@@ -107,11 +107,11 @@ class FitRequest:
         resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
-            raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
+            raise UsageError(f"Setting '{quote(odd)}' is of one model, and --model auto chooses it; name a model.")
         check_registered(training)
         if model == AUTO and training.metric not in ("", *BUILT_IN):
             raise UsageError(
-                f"--model auto cannot choose by '{shown(training.metric)}'; take {' or '.join(BUILT_IN)}, or name a model."
+                f"--model auto cannot choose by '{quote(training.metric)}'; take {' or '.join(BUILT_IN)}, or name a model."
             )
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
@@ -339,7 +339,7 @@ def train_and_score(run: Run, later: bool) -> None:
     if is_trained(model) and not state.complete:
         from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models need none
 
-        count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
+        count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
         calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)
         alone = calibration + tested  # the work of one process, where validations are shared

@@ -207,7 +207,7 @@ CASES = {
     ),
     "table of a file with text": Case("table --datasets text.csv --models naive --horizons 12", r"'broken'"),
     "choice without values": Case(
-        "table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"
+        "table --datasets good.csv --param-grid training.lr", r"--param-grid 'training.lr' has no value"
     ),
     "time that is none, table": Case("table --datasets synthetic --time-limit soon", r"'soon'"),
     "unknown setting, table": Case("table --set training.lrr=1", r"did you mean 'lr'"),

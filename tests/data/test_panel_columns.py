@@ -185,7 +185,9 @@ def test_a_future_that_does_not_fit_is_refused(change: Any, says: str) -> None:
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     frame = table()
-    with pytest.raises(UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"):
+    with pytest.raises(
+        UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"
+    ):
         trained("ridge", frame, static_covariates="region")
     with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from --static-covariates"):
         trained("fem_sm", frame, {"model.n_static": 2})

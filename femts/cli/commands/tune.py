@@ -12,7 +12,7 @@ from femts.cli.options import DataRoot, count, option
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
-from femts.text import printable, shown, table
+from femts.text import printable, quote, table
 
 if TYPE_CHECKING:
     from femts.analysis.tune import TuningResult
@@ -123,4 +123,4 @@ def _print(tuned: TuningResult, plan: Recipe) -> None:
 
 
 def _value(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else shown(str(value).lower())
+    return f"{value:.4g}" if isinstance(value, float) else quote(str(value).lower())

@@ -16,7 +16,7 @@ from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
-from femts.text import shown
+from femts.text import quote
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
@@ -86,7 +86,7 @@ def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
     if not left_out:
         return data
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
-    listed = ", ".join(f"'{shown(name)}'" for name in left_out)
+    listed = ", ".join(f"'{quote(name)}'" for name in left_out)
     verb = "is" if len(left_out) == 1 else "are"
     logger.info(
         f"{listed} {verb} left out: only models that learn from windows read past and static columns, and {reason}"

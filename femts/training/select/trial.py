@@ -139,7 +139,7 @@ def try_candidate(
             trained = _trained(candidate, request, fold, most, seconds, folder)
             collected = _Collected()
             windows = score_windows(trained, "val", None, fold).within_scale()
-            limits = windows.limits(windows.spread(most))
+            limits = windows.limits(windows.subsample(most))
             windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
             forecasts, targets = collected.arrays
