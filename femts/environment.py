@@ -132,7 +132,7 @@ def _cpu_name() -> str:
     return model[1].strip() if model else platform.processor() or platform.machine()
 
 
-def place(device: str, precision: str) -> dict[str, Any]:
+def run_environment(device: str, precision: str) -> dict[str, Any]:
     """Hardware and libraries, which decide the last bits of a number."""
     return {
         **{name: value for name, value in machine(device).items() if name in ("device", "name", "threads")},

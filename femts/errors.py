@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from femts.text import MOST, sentence, shown
+from femts.text import MOST, quote, sentence
 
 MOST_CHOICES = 40  # that a sentence names
 NO_MEMORY = (
@@ -110,5 +110,5 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     by_lower = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(name)[:MOST].lower(), list(by_lower), n=1)
     if near:
-        return f"; did you mean '{shown(by_lower[near[0]])}'?"
-    return f"; choose from {', '.join(map(shown, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."
+        return f"; did you mean '{quote(by_lower[near[0]])}'?"
+    return f"; choose from {', '.join(map(quote, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +151,7 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
         )  # the same of all columns: one that ended moves no time axis
         end = max(recent[column].notna().to_numpy().nonzero()[0], default=len(recent) - 1)  # it may end before others
         _draw(panel, recent[: end + 1], ahead, after, column)
-        panel.set_title(shown(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
+        panel.set_title(quote(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
     for place in range(across):  # the lowest panel of each column shows the time axis
         panels[(len(strips) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
     for panel in panels.flat[len(strips) :]:
@@ -194,7 +194,7 @@ def _draw(
         panel.plot([begin, *actual.index], [last, *actual[column]], color=TRUTH, linewidth=1.0, label="what happened")
     follow = {name: each[each[column].notna()] for name, each in forecasts.items()}
     for name, each, colour in zip(follow, follow.values(), cycle(SCENARIOS), strict=False):
-        label = f"forecast, {shown(name)}" if name else "forecast"
+        label = f"forecast, {quote(name)}" if name else "forecast"
         panel.plot([begin, *each.index], [last, *each[column]], color=colour, linewidth=1.7, label=label)
     for number, (each, colour) in enumerate(zip(follow.values(), cycle(SCENARIOS), strict=False)):
         for level in _levels(each, column):

@@ -27,7 +27,7 @@ def printable_lines(text: object) -> str:
     return "\n".join(map(printable, str(text).split("\n")))
 
 
-def shown(value: object, most: int = MOST) -> str:
+def quote(value: object, most: int = MOST) -> str:
     """`value` as it stands in a message: printable, and where it is longer than `most` its beginning and its end."""
     if isinstance(value, int) and value.bit_length() > _LONG:
         return f"a number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
@@ -40,7 +40,7 @@ def shown(value: object, most: int = MOST) -> str:
 
 def sentence(text: object) -> str:
     """A whole message: on one line, printable, and not endless."""
-    return shown(" ".join(str(text).split()), MOST_IN_ALL)
+    return quote(" ".join(str(text).split()), MOST_IN_ALL)
 
 
 def strict_json(value: Any, **how: Any) -> str:
@@ -59,7 +59,7 @@ def _finite(value: Any) -> Any:
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is
     made fit to be shown."""
-    header = [shown(name, MOST_CELL) for name in header]
+    header = [quote(name, MOST_CELL) for name in header]
     body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
     right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
     lines = [list(header), *body]
@@ -74,7 +74,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(cell: object) -> str:
-    return "-" if cell is None else shown(cell, MOST_CELL)
+    return "-" if cell is None else quote(cell, MOST_CELL)
 
 
 def _is_number(cell: str) -> bool:

@@ -39,7 +39,7 @@ def vic() -> femts.Dataset:
     """Electricity demand of Victoria by the hour, with temperature, holidays and the calendar known."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"]).set_index("Time")
     hours = table[["Demand", *KNOWN]].astype(float).resample("h").mean().reset_index()
-    return femts.load_dataset(hours, target="Demand", future=KNOWN, calendar=True)
+    return femts.load_dataset(hours, target="Demand", future_covariates=KNOWN, calendar=True)
 
 
 def tourism() -> femts.Dataset:

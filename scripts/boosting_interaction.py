@@ -49,8 +49,8 @@ def main() -> None:
     for model, dropped in (("ridge", STATIC), ("boost", STATIC), ("boost", ())):
         began, columns = time.process_time(), table.drop(columns=list(dropped))
         history, ahead = columns[~last], columns[last].drop(columns="y")
-        words: dict[str, Any] = {} if dropped else {"static": list(STATIC)}
-        data = femts.load_dataset(history, future=list(KNOWN), **words)
+        words: dict[str, Any] = {} if dropped else {"static_covariates": list(STATIC)}
+        data = femts.load_dataset(history, future_covariates=list(KNOWN), **words)
         settings = {"training.covariates": "model"} if model == "boost" else {}
         run = femts.train(data, model, HORIZON, settings=settings, refit=False)
         forecast = run.predict(history, future=ahead)

@@ -40,7 +40,7 @@ def load() -> femts.Forecaster:
     table["cold"] = 10 + 3 * rng.normal(size=3000).cumsum() % 20
     table["holiday"] = np.repeat(rng.random(125) < 0.1, 24).astype(int)
     table["load"] += 0.6 * np.maximum(18 - table["cold"], 0) - 5 * table["holiday"]
-    data = femts.load_dataset(table, target=["load"], future=["cold", "holiday"])
+    data = femts.load_dataset(table, target=["load"], future_covariates=["cold", "holiday"])
     return femts.train(replace(data, name="load"), "ridge", 24, seq_len=168, refit=False)
 
 

@@ -73,7 +73,7 @@ def main() -> None:
             print(f"{name}: left out, FEMTS_DATA is not set")
             continue
         table, known = made()
-        data = femts.load_dataset(table, future=known)
+        data = femts.load_dataset(table, future_covariates=known)
         for seed in SEEDS:
             for model, covariates in product(MODELS, USES):
                 began = time.monotonic()

@@ -13,6 +13,7 @@ The series come with statsmodels and matplotlib, and from ETT and Weather where 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import tempfile
@@ -172,7 +173,7 @@ def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
         return None
     file, out = folder / f"{series.name}.csv", folder / f"{series.name}-{model}"
     table.to_csv(file, index=False, **dict(series.written))  # type: ignore[arg-type]
-    femts.train(file, model, out=out, refit=False, say=lambda note: print(f"  {note}", file=sys.stderr))
+    femts.train(file, model, out=out, refit=False)
     fc = femts.load(out)
     data = femts.load_dataset(file)
     forecast = fc.predict(data.frame(), level=[80, 95])
@@ -263,6 +264,7 @@ def main() -> None:
     given = parser.parse_args()
     names = [name for name in given.series.split(",") if name] or [series.name for series in SERIES]
     chosen = [] if given.page else [series for series in SERIES if series.name in names]
+    logging.basicConfig(level=logging.INFO, format="  %(message)s")
     warnings.simplefilter("error", RuntimeWarning)  # none is to be met on data such as these
     with tempfile.TemporaryDirectory() as folder:
         for series in chosen:

@@ -16,7 +16,7 @@ from femts.analysis.report.render import PAGES, render
 from femts.cli.output import details_table, scores_table
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.tables import as_markdown
-from femts.text import MOST, shown, spreadsheet_safe, strict_json, table
+from femts.text import MOST, quote, spreadsheet_safe, strict_json, table
 
 EVIL = "a\x1b]0;owned\x07\u202eb"
 
@@ -35,11 +35,11 @@ EVIL = "a\x1b]0;owned\x07\u202eb"
     ],
 )
 def test_a_value_is_shown_so_that_nothing_acts(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert quote(value) == text
 
 
 def test_what_is_long_is_shown_by_its_ends() -> None:
-    text = shown("begin" + "x" * 200_000 + "end")
+    text = quote("begin" + "x" * 200_000 + "end")
     assert len(text) <= MOST and text.startswith("beginx") and text.endswith("xend") and "..." in text
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.config.arguments import check_callable, check_flag, check_kind, check_text
+from femts.config.arguments import check_flag, check_kind, check_text
 from femts.data.catalog import CATALOG
 from femts.data.check import check_frame, check_values
 from femts.data.columns import is_table, match_columns, to_frame
@@ -26,7 +26,9 @@ from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.forecasting import SeriesForecasts, forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
 from femts.forecaster.scoring import check_step_of_training, read_like
-from femts.text import shown
+from femts.text import quote
+
+logger = logging.getLogger(__name__)
 
 Array = NDArray[np.float64]
 USUAL = 5  # forecasts, where nobody says how many
@@ -51,7 +53,6 @@ def backtest(
     step_size: int | None = None,
     horizon: int | None = None,
     refit: bool = False,
-    say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Forecast from several past moments; the last forecast ends with the data.
 
@@ -69,8 +70,6 @@ def backtest(
         step_size: rows from one cutoff to the next; None for the horizon.
         horizon: steps of a forecast; None for as many as the forecaster was trained for, longer ones are recursive.
         refit: train before each forecast.
-        say: takes a sentence on what a reader should know: how long each training took, rows known from the training,
-            values without a forecast.
 
     Returns:
         One row a cutoff, step and target, in raw units: `cutoff` (stamp of the last row before the forecast, or its row
@@ -83,8 +82,6 @@ def backtest(
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
     check_flag(refit, "refit")
-    check_callable(say, "say")
-    say = say or (lambda _: None)
     steps = forecaster.config.pred_len if horizon is None else horizon
     step_size = steps if step_size is None else step_size
     for name, value in (("n_windows", n_windows), ("step_size", step_size), ("horizon", steps)):
@@ -93,27 +90,27 @@ def backtest(
     rows, where = _rows(forecaster, data)
     moments = _moments(forecaster, rows, n_windows, step_size, steps, where)
     if rows.schema.panel:
-        _say_short(rows, moments, steps, say)
+        _log_short(rows, moments, steps)
     else:
         _check_steps(rows, moments, steps, where)
     moments = [each for each in moments if len(each.series)]
     warn_new_series(rows.series, forecaster.preprocess.places(rows.series) >= 0)
     forecasts, gaps, started = list[pd.DataFrame](), _Gaps(), time.monotonic()
     for each in moments:
-        current = _fit_before(forecaster, rows, each, where, say) if refit else forecaster
+        current = _fit_before(forecaster, rows, each, where) if refit else forecaster
         forecasts.append(_forecast(current, rows, each, steps, gaps))
     if all(each["forecast"].isna().all() for each in forecasts):
         raise UsageError(f"{where} has no value at all in its look-backs; at least one is needed to forecast from.")
-    gaps.tell(len(moments), forecaster.config.seq_len, say)
+    gaps.log(len(moments), forecaster.config.seq_len)
     if refit:
-        say(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
+        logger.info(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
     else:
-        _say_learned(forecaster, rows, moments, say)
+        _log_learned(forecaster, rows, moments)
     frame = pd.concat(forecasts, ignore_index=True)
     followed = frame[frame["actual"].notna()]
     without = int(followed["forecast"].isna().sum())
     if without:
-        say(
+        logger.info(
             f"{without} of {len(followed)} values have no forecast, as no look-back before them has a value; "
             "the scores of both models leave them out"
         )
@@ -141,7 +138,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
         return _as_dataset(forecaster, where, values.to_numpy(), stamps), where
     given = data if isinstance(data, Dataset) else read_like(forecaster, data)
     own = given.source and given.source not in CATALOG
-    where = f"File {given.source}" if own else f"Data set '{shown(given.name)}'"
+    where = f"File {given.source}" if own else f"Data set '{quote(given.name)}'"
     check_step_of_training(forecaster, given.freq, where)
     if bool(given.schema.panel) != bool(schema.panel):
         one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
@@ -200,18 +197,18 @@ def _moments(
     return moments
 
 
-def _say_short(data: Dataset, moments: list[_Moment], steps: int, say: Callable[[str], None]) -> None:
+def _log_short(data: Dataset, moments: list[_Moment], steps: int) -> None:
     """Say which series some cutoffs leave out; UsageError where all are."""
     if not any(len(moment.series) for moment in moments):
         raise UsageError(
-            f"No series of '{shown(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
+            f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
             f"steps (the longest has {data.rows} rows); ask for fewer windows, or bring more rows."
         )
     everywhere = np.bincount(np.concatenate([each.series for each in moments]), minlength=len(data)) == len(moments)
     short = np.flatnonzero(~everywhere)
     if len(short):
-        say(
-            f"{len(short)} of {len(data)} series, the first '{shown(data.series[short[0]])}', are left out at cutoffs "
+        logger.info(
+            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are left out at cutoffs "
             f"that have less than a season of {data.season} rows before them"
         )
 
@@ -228,7 +225,7 @@ def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) 
             raise UsageError(f"{where} leaves its step '{data.freq}' after {stamp}; take windows elsewhere.")
 
 
-def _say_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment], say: Callable[[str], None]) -> None:
+def _log_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment]) -> None:
     """Say how many cutoffs, or series, are forecast at rows that the forecaster was trained or chosen on."""
     until, places = forecaster.series_until, forecaster.preprocess.places(data.series)
     known = np.array([until[place] if 0 <= place < len(until) else None for place in places], dtype=object)
@@ -250,7 +247,7 @@ def _say_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment], 
             if forecaster.scored
             else "take fewer windows, or let the backtest refit"
         )
-        say(
+        logger.info(
             f"forecasts of {some_of} are of rows that this model was trained or chosen on, so their errors flatter it; "
             f"{remedy}"
         )
@@ -269,9 +266,7 @@ def _no_later(stamps: pd.Index, until: NDArray[np.object_]) -> NDArray[np.bool_]
     return np.asarray(ours <= pd.to_datetime(list(until), utc=True))
 
 
-def _fit_before(
-    forecaster: Forecaster, data: Dataset, moment: _Moment, where: str, say: Callable[[str], None]
-) -> Forecaster:
+def _fit_before(forecaster: Forecaster, data: Dataset, moment: _Moment, where: str) -> Forecaster:
     """A forecaster trained on all rows before the cutoff, of all series that have one there."""
     from femts.training.refit import refit  # with sklearn, only where something is trained
 
@@ -282,7 +277,7 @@ def _fit_before(
     made = refit(forecaster, replace(before, name=name, source=None, sha256=before.fingerprint()))
     rows, last = int(moment.rows.sum()), "" if before.stamps is None else f" up to {before.stamps.max()}"
     of = f" of {len(moment.series)} series before cutoff {moment.window}" if data.schema.panel else last
-    say(f"trained on the {rows} rows{of} in {time.monotonic() - started:.1f} s")
+    logger.info(f"trained on the {rows} rows{of} in {time.monotonic() - started:.1f} s")
     return made
 
 
@@ -309,12 +304,12 @@ class _Gaps:
                 self.filled["rows with gaps in known columns, for which the training mean stands"] += 1
         self.ended |= dict.fromkeys(names[each] for each in gone)
 
-    def tell(self, forecasts: int, steps: int, say: Callable[[str], None]) -> None:
-        """Say what was counted in so many forecasts from so many steps."""
+    def log(self, forecasts: int, steps: int) -> None:
+        """Log what was counted in so many forecasts from so many steps."""
         for rows, count in self.filled.items():
-            say(f"{count} of {forecasts} forecasts are made from {rows}")
+            logger.info(f"{count} of {forecasts} forecasts are made from {rows}")
         if self.ended:
-            say(ended_note(tuple(self.ended), steps))
+            logger.info(ended_note(tuple(self.ended), steps))
 
 
 def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
@@ -375,7 +370,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     panel = bool(forecaster.config.schema.panel)
     if by is not None and (check_text(by, "by") != "series" or not panel):
         raise UsageError(
-            f"A backtest is not grouped by '{shown(by)}'; take by='series' for one of a long table, or leave it out."
+            f"A backtest is not grouped by '{quote(by)}'; take by='series' for one of a long table, or leave it out."
         )
     needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
     missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]

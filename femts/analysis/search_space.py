@@ -14,7 +14,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import whole_number
 from femts.errors import UsageError, suggest
 from femts.models.registry import model_card
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -54,7 +54,7 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
         part, dot, name = str(key).partition(".")
         if key != SEQ_LEN and (part not in ("model", "training") or not dot or not name):
             raise UsageError(
-                f"Unknown setting '{shown(key)}'{suggest(str(key), [SEQ_LEN, 'model.NAME', 'training.NAME'])}"
+                f"Unknown setting '{quote(key)}'{suggest(str(key), [SEQ_LEN, 'model.NAME', 'training.NAME'])}"
             )
         if name in FIXED:
             raise UsageError(f"Setting '{key}' cannot be searched, for scores would not compare; give it one value.")
@@ -63,7 +63,7 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
     if settings.get("training.max_time") is not None:
         raise UsageError(
             "Setting 'training.max_time' would make scores a matter of the machine; leave it out, and bound the "
-            "study by --max-time."
+            "study by --time-limit."
         )
 
 
@@ -87,9 +87,9 @@ def make_distribution(key: str, values: str | Sequence[Any], model: str) -> Base
         return of.CategoricalDistribution(choices)
     low, high = (_read(key, end.strip(), model) for end in values.split("..", 1))
     if not all(isinstance(end, int | float) and not isinstance(end, bool) and isfinite(end) for end in (low, high)):
-        raise UsageError(f"Setting '{key}' has no range '{shown(values)}'; write its values as {key}=a,b.")
+        raise UsageError(f"Setting '{key}' has no range '{quote(values)}'; write its values as {key}=a,b.")
     if low >= high:
-        raise UsageError(f"Range '{shown(values)}' of '{key}' does not rise; write {key}=low..high.")
+        raise UsageError(f"Range '{quote(values)}' of '{key}' does not rise; write {key}=low..high.")
     kind = of.IntDistribution if isinstance(low, int) and isinstance(high, int) else of.FloatDistribution
     return kind(low, high, log=low > 0 and high >= LOG_FROM * low)
 
@@ -99,7 +99,7 @@ def _read(key: str, value: Any, model: str) -> Any:
     if key == SEQ_LEN:
         steps = whole_number(value, "Look-back")
         if steps is None or steps < 1:
-            raise UsageError(f"Look-back '{shown(value)}' is not a number of steps; write seq_len=168,336.")
+            raise UsageError(f"Look-back '{quote(value)}' is not a number of steps; write seq_len=168,336.")
         return steps
     part, _, name = key.partition(".")
     kind: type = {"model": model_card(model).model_class.Config, "training": TrainingConfig}[part]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import random
 import shutil
@@ -20,7 +21,7 @@ import numpy as np
 
 from femts.analysis import search_space
 from femts.analysis.search_space import SEQ_LEN, Space, import_optuna, make_distribution
-from femts.config.arguments import check_callable, check_kind, check_path
+from femts.config.arguments import check_kind, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.config.values import check_count
@@ -30,10 +31,11 @@ from femts.data.protocols import look_back_choices
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
 from femts.evaluation.metrics import chosen_by
 from femts.files import check_folder, write_file
+from femts.logging import PROGRESS, quiet_training
 from femts.models.registry import build_model
 from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
 from femts.progress import progress_line
-from femts.text import shown, spreadsheet_safe, strict_json
+from femts.text import quote, spreadsheet_safe, strict_json
 from femts.training.accelerator import find_accelerator
 from femts.training.data_module import DataModule, split_for
 from femts.training.fit import is_trained
@@ -44,6 +46,8 @@ from femts.training.train import train
 if TYPE_CHECKING:
     import optuna
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 STUDY, RECIPE, TRIALS, PICTURE, WORK = "study.db", "recipe.yaml", "trials.csv", "trials.png", ".work"
 ELSEWHERE = ("training.device", "training.devices", "training.eval_batch_size")  # may change when a study goes on
@@ -102,13 +106,12 @@ def tune(
     protocol: str | None = None,
     out: str | Path | None = None,
     trials: int | None = None,
-    max_time: str | None = None,
+    time_limit: str | None = None,
     search: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     origins: int = 1,
     seed: int = 42,
     data_root: str | Path | None = None,
-    say: Callable[[str], None] | None = None,
 ) -> TuningResult:
     """Choose settings, look-back and recipe of `model` by validation errors; the test part has no say.
 
@@ -123,8 +126,8 @@ def tune(
         protocol: as in `train`; look-backs to search lie around its own.
         out: folder of the study; called again with the same arguments, it goes on, and several
             processes may share it. None keeps nothing.
-        trials: how many there are to be in all; None takes 30, or as many as `max_time` leaves room for.
-        max_time: longest time for this call, such as `90s`, `9m` or `1h30m`.
+        trials: how many there are to be in all; None takes 30, or as many as `time_limit` leaves room for.
+        time_limit: longest time for this call, such as `90s`, `9m` or `1h30m`.
         search: values by setting, over those that the model declares: text `a,b,c` or `low..high`,
             or a list; `seq_len`, `model.*` and `training.*`.
         settings: fixed ones, as in `train`; these are not searched.
@@ -132,7 +135,6 @@ def tune(
             the training rows, each a validation part earlier.
         seed: of the trials, and of each training.
         data_root: where data of the catalogue is looked for.
-        say: takes a sentence on each trial, and on what a reader should know of the data.
 
     Returns:
         The best recipe: `settings`, `seq_len` and `pred_len` for `train`, `score` beside
@@ -144,11 +146,10 @@ def tune(
     """
     started = time.monotonic()
     optuna = import_optuna()
-    check_callable(say, "say")
     folder = None if out is None else check_path(out, "The folder of the study")
     n_trials = None if trials is None else check_count(trials, "Argument 'trials'")
     origins = 1 if origins is None else check_count(origins, "Argument 'origins'")
-    limit = None if max_time is None else parse_span(max_time)
+    limit = None if time_limit is None else parse_span(time_limit)
     fixed = {} if settings is None else settings
     check_kind(fixed, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     if "training.seed" in fixed:
@@ -158,10 +159,10 @@ def tune(
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        deadline, say = inf if limit is None else started + limit, say or (lambda line: None)
-        tuner = _Tuner(objective, _open_study(objective.record, folder), folder, say, deadline)
+        deadline = inf if limit is None else started + limit
+        tuner = _Tuner(objective, _open_study(objective.record, folder), folder, deadline)
         for note in objective.notes:
-            say(note)
+            logger.info(note)
         tuner.run(N_TRIALS if n_trials is None and limit is None else n_trials)
         return tuner.result(draw=True)
     except optuna.exceptions.StorageInternalError as error:
@@ -234,7 +235,7 @@ class _Objective:
         `Interrupted`."""
         values = self.values(trial)
         seq_len = values.pop(SEQ_LEN, self.default[SEQ_LEN])
-        with watched(watch):
+        with watched(watch), quiet_training():
             forecaster = train(
                 self.folds[origin],
                 self.model,
@@ -284,7 +285,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     check_folder(folder)
     names = sorted(each.name for each in folder.glob("[!.]*"))
     if names and not path.exists():
-        raise UsageError(f"Folder {folder} holds '{shown(names[0])}' and no study; choose a new or empty folder.")
+        raise UsageError(f"Folder {folder} holds '{quote(names[0])}' and no study; choose a new or empty folder.")
     with _locked(folder):
         try:
             storage = optuna.storages.RDBStorage(  # SQLite keeps a transaction as a whole or not, whenever it is killed
@@ -303,7 +304,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     for key in begun | record:
         if begun.get(key) != record.get(key):
             raise UsageError(
-                f"Study {path} was begun with {key} {shown(begun.get(key))}, not {shown(record.get(key))}; go on with "
+                f"Study {path} was begun with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; go on with "
                 "that, or choose another folder with --out."
             )
     return study
@@ -338,7 +339,6 @@ class _Tuner:
     objective: _Objective
     study: optuna.Study
     folder: Path | None
-    say: Callable[[str], None]
     deadline: float  # of `time.monotonic`
 
     def run(self, n_trials: int | None) -> None:
@@ -382,7 +382,7 @@ class _Tuner:
                 if len(trials) >= (n_trials or inf):
                     return None
                 if trials and objective.untried(study) == []:
-                    self.say("every combination has been tried")
+                    logger.info("every combination has been tried")
                     return None
                 study.sampler = _sampler(objective, len(trials))
                 trial = study.ask()
@@ -439,7 +439,7 @@ class _Tuner:
             f"{key} {f'{value:.3g}' if isinstance(value, float) else str(value).lower()}"
             for key, value in objective.values(trial).items()
         )
-        self.say(f"trial {trial.number}: {text} ({values if trial.number else 'as it is'}; {seconds:.0f} s)")
+        PROGRESS.info(f"trial {trial.number}: {text} ({values if trial.number else 'as it is'}; {seconds:.0f} s)")
 
     def result(self, draw: bool = False) -> TuningResult:
         """Result so far, written to the folder; RunFailure where no trial has a score."""
@@ -504,12 +504,12 @@ def trials_picture(trials: pd.DataFrame, space: Space) -> Picture:
         if choices:
             labels = list(dict.fromkeys([*choices, *values]))
             values = [labels.index(value) for value in values]
-            panel.set_xticks(range(len(labels)), [shown(str(label).lower(), 12) for label in labels])
+            panel.set_xticks(range(len(labels)), [quote(str(label).lower(), 12) for label in labels])
         elif getattr(space.get(key), "log", False):
             panel.set_xscale("log")
         panel.plot(values, scores, "o", color=PAST, markersize=4)
         panel.plot(values[best], scores[best], "o", color=FORECAST, markersize=6)
-        panel.set_title(shown(key), loc="left", fontsize=9, parse_math=False)
+        panel.set_title(quote(key), loc="left", fontsize=9, parse_math=False)
     figure.axes[0].step(done["trial"], done["score"].cummin(), where="post", color=TRUTH)
     figure.axes[0].set_ylabel("validation error")
     return figure

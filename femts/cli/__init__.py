@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 import warnings
@@ -13,10 +14,11 @@ from typing import cast
 import typer
 
 from femts.cli.command import app, load_commands
+from femts.cli.output import StderrHandler
 from femts.cli.streams import check_memory, check_streams
-from femts.errors import AgeWarning, FemtsError, GapWarning, UnitsWarning, UsageError, memory_checked
+from femts.errors import AgeWarning, FemtsError, GapWarning, ScaleWarning, UnitsWarning, UsageError, memory_checked
 from femts.plugins import load_plugins
-from femts.text import printable, sentence, shown
+from femts.text import printable, quote, sentence
 
 INTERRUPTED = 130
 _Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = typer.main.get_command(app)
         check_streams()
         check_memory()
-        with memory_checked(), _warnings_as_notes():
+        with memory_checked(), _warnings_as_notes(), _log_on_stderr():
             status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
     except FemtsError as error:
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         where = error.filename or "the output"
         if error.errno in _NAMES:
-            return _fail(f"{shown(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
+            return _fail(f"{quote(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
         return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
@@ -74,7 +76,7 @@ def _warnings_as_notes() -> Iterator[None]:
     def form(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        if issubclass(category, GapWarning | AgeWarning | UnitsWarning):
+        if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
             return f"note: {printable(str(message).removesuffix('.'))}\n"
         return plain(message, category, filename, lineno, line)
 
@@ -83,6 +85,20 @@ def _warnings_as_notes() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = plain
+
+
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
+    """Print what femts logs at level INFO and above."""
+    logger, handler = logging.getLogger("femts"), StderrHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _drop_output() -> None:

@@ -10,7 +10,7 @@ import typer
 
 from femts.config.values import check_count, whole_number
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 def option(text: str, metavar: str, *names: str, default: str | bool = False) -> Any:
@@ -20,7 +20,7 @@ def option(text: str, metavar: str, *names: str, default: str | bool = False) ->
 
 DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
 Settings = Annotated[list[str] | None, option("One setting of all models.", "KEY=VALUE", "--set")]
-MaxTime = Annotated[str | None, option("Stop after it; what is left is for the next time.", "SPAN")]
+TimeLimit = Annotated[str | None, option("Stop after this time; the next call continues.", "SPAN")]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
 
 
@@ -51,5 +51,5 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def _seed(text: str) -> int:
     number = whole_number(text, "Option '--seeds'")
     if number is None or number < 0:
-        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{shown(text)}'.")
+        raise UsageError(f"Option '--seeds' takes whole numbers of at least 0, not '{quote(text)}'.")
     return number

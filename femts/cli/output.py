@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Iterable, Mapping
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from femts.data.describe import count
 from femts.errors import UsageError
-from femts.text import printable, shown, spreadsheet_safe, strict_json, table
+from femts.logging import PROGRESS
+from femts.text import printable, quote, spreadsheet_safe, strict_json, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,9 +127,20 @@ def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
     say_notes([f"{missing} of {cells} cells are not finished; {then}"])
 
 
-def say_line(line: str) -> None:
-    """Print a line on the progress of long work, on stderr."""
-    print(printable(line), file=sys.stderr, flush=True)
+class StderrHandler(logging.Handler):
+    """Print what femts logs on stderr: lines on progress as they are, and anything else as a note, once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.noted = set[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if record.name == PROGRESS.name:
+            print(printable(line), file=sys.stderr, flush=True)
+        elif line not in self.noted:
+            self.noted.add(line)
+            say_notes([line])
 
 
 def final_note(metrics: Mapping[str, Any]) -> str:
@@ -201,7 +214,7 @@ def write_data(text: str) -> None:
         text.encode(encoding)
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"Standard output is {encoding}, which has no '{shown(text[error.start])}'; name a file by -o, or set "
+            f"Standard output is {encoding}, which has no '{quote(text[error.start])}'; name a file by -o, or set "
             "PYTHONIOENCODING=utf-8."
         ) from error
     sys.stdout.write(text)

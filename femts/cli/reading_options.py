@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from femts.cli.options import option, parts
+from femts.data.roles import NAMED, option_of
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,15 @@ class ReadingOptions:
             "NAME[,NAME...]",
         ),
     ] = None
-    past: Annotated[str | None, option("Columns known up to now, read and not scored.", "NAME[,NAME...]")] = None
-    future: Annotated[str | None, option("Columns known for the steps to come as well.", "NAME[,NAME...]")] = None
-    static: Annotated[str | None, option("Columns that stay the same for a series of a panel.", "NAME[,NAME...]")] = (
-        None
-    )
+    past_covariates: Annotated[
+        str | None, option("Covariates known only up to the forecast origin.", "NAME[,NAME...]")
+    ] = None
+    future_covariates: Annotated[
+        str | None, option("Covariates also known over the forecast horizon.", "NAME[,NAME...]")
+    ] = None
+    static_covariates: Annotated[
+        str | None, option("Covariates that are constant within each series of a panel.", "NAME[,NAME...]")
+    ] = None
     calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = (
         False
     )
@@ -87,10 +92,7 @@ class ReadingOptions:
         reading = {
             "na": _parse_na(self.na),
             "columns": _parse_columns(self.columns),
-            "target": _parse_names("target", self.target),
-            "past": _parse_names("past", self.past),
-            "future": _parse_names("future", self.future),
-            "static": _parse_names("static", self.static),
+            **{argument: _parse_names(option_of(role), getattr(self, argument)) for role, argument in NAMED.items()},
             "calendar": _check_flag("calendar", self.calendar or False),
         }
         from femts.data.schema import Schema  # pandas takes long to import
@@ -113,7 +115,7 @@ def _parse_na(value: object) -> tuple[float, ...]:
     try:
         return tuple(float(str(part)) for part in parts)
     except ValueError as error:
-        raise UsageError(f"Sentinel '{shown(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
+        raise UsageError(f"Sentinel '{quote(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
 
 
 def _parse_columns(value: object) -> dict[str, str]:
@@ -124,7 +126,7 @@ def _parse_columns(value: object) -> dict[str, str]:
     for key, _, name in (part.partition("=") for part in ([] if value is None else parts(str(value)))):
         if key not in ("time", "series", "value") or not name or key in pairs:
             raise UsageError(
-                f"Columns '{shown(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME, each once."
+                f"Columns '{quote(value)}' cannot be read; write --columns time=NAME,series=NAME,value=NAME, each once."
             )
         pairs[key] = name
     return pairs
@@ -136,8 +138,8 @@ def _parse_names(option: str, value: object) -> tuple[str, ...]:
     names = tuple(str(part) for part in given)
     if "" in names:
         raise UsageError(
-            f"Columns '{shown(value)}' cannot be read; write --{option} NAME, --{option} NAME,NAME, or "
-            f"--{option} '\"NAME, WITH COMMA\",NAME'."
+            f"Columns '{quote(value)}' cannot be read; write {option} NAME, {option} NAME,NAME, or "
+            f"{option} '\"NAME, WITH COMMA\",NAME'."
         )
     return names
 
@@ -145,5 +147,5 @@ def _parse_names(option: str, value: object) -> tuple[str, ...]:
 def _check_flag(name: str, value: object) -> bool:
     """A flag, or a YAML boolean."""
     if not isinstance(value, bool):
-        raise UsageError(f"Setting '{name}' takes true or false, not {shown(value)}.")
+        raise UsageError(f"Setting '{name}' takes true or false, not {quote(value)}.")
     return value

@@ -17,8 +17,9 @@ from femts.config.model import AUTO, DEFAULT_MODEL, SHAPE
 from femts.config.values import check_plain, left_open, read_yaml, whole_number
 from femts.data.catalog import CATALOG
 from femts.data.protocols import HORIZONS
+from femts.data.roles import to_arguments
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -75,7 +76,8 @@ class TrainingOptions:
     max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None
     max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
     max_time: Annotated[
-        str | None, option("Longest time for all horizons, such as 9m; the schedule fits it.", "SPAN")
+        str | None,
+        option("Time limit for all horizons, such as 9m; the schedule is fitted to it.", "SPAN", "--time-limit"),
     ] = None
     metric: Annotated[
         str | None,
@@ -168,7 +170,7 @@ def parse_horizons(value: object) -> tuple[int, ...]:
     horizons = tuple(dict.fromkeys(whole_number(part, "Horizon") for part in parts))
     numbers = tuple(number for number in horizons if number is not None and number >= 1)
     if not horizons or len(numbers) < len(horizons):
-        raise UsageError(f"Horizon '{shown(value)}' is not a number of steps; write 96, 96,192 or all.")
+        raise UsageError(f"Horizon '{quote(value)}' is not a number of steps; write 96, 96,192 or all.")
     return numbers
 
 
@@ -177,7 +179,7 @@ def _seq_len(value: object) -> int | None:
         return None
     steps = whole_number(value, "Look-back")
     if steps is None or steps < 1:
-        raise UsageError(f"Look-back '{shown(value)}' is not a number of steps; write --seq-len 512 or auto.")
+        raise UsageError(f"Look-back '{quote(value)}' is not a number of steps; write --seq-len 512 or auto.")
     return steps
 
 
@@ -185,10 +187,10 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
     """`section.name=value`, as `option` was given it, as key and value."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{option} '{shown(text)}' has no value; write it as {shown(text) or 'training.lr'}=VALUE.")
+        raise UsageError(f"{option} '{quote(text)}' has no value; write it as {quote(text) or 'training.lr'}=VALUE.")
     section, dot, name = key.strip().partition(".")
     if section not in SECTIONS or not dot or not name:
-        raise UsageError(f"Unknown setting '{shown(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")
+        raise UsageError(f"Unknown setting '{quote(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")
     return key.strip(), value.strip()
 
 
@@ -198,7 +200,7 @@ def each_once(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
     for key, value in pairs:
         if key in values:
             raise UsageError(
-                f"{option} '{shown(key)}' is given twice, as {shown(values[key])} and as {shown(value)}; give it once."
+                f"{option} '{quote(key)}' is given twice, as {quote(values[key])} and as {quote(value)}; give it once."
             )
         values[key] = value
     return values
@@ -213,7 +215,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     top = {str(key): value for key, value in content.items() if key != "format"}
     for key in top:
         if key not in _KEYS:
-            raise UsageError(f"Configuration {path} has the unknown key '{shown(key)}'{suggest(key, _KEYS)}")
+            raise UsageError(f"Configuration {path} has the unknown key '{quote(key)}'{suggest(key, _KEYS)}")
     return _flatten(top, path)
 
 
@@ -224,7 +226,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
         top |= {key: data[key] for key in ("na", "columns", "season", "freq") if key in data}
         top |= {
             "panel": data.get("panel"),
-            **(data.get("roles") or {}),
+            **to_arguments(data.get("roles") or {}),
             **(data.get("split") or {}),
             **(data.get("domain") or {}),
         }
@@ -238,12 +240,12 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
     training = top.pop("training", {})
     if not isinstance(training, dict):
         raise UsageError(
-            f"Configuration {path} has 'training: {shown(training)}'; give it indented lines such as 'lr: 1e-4'."
+            f"Configuration {path} has 'training: {quote(training)}'; give it indented lines such as 'lr: 1e-4'."
         )
     settings |= {f"training.{key}": value for key, value in training.items()}
     if model is not None:
         top["model"] = model
     for key in ("dataset", "model", "protocol"):
         if not isinstance(top.get(key, ""), str):
-            raise UsageError(f"Configuration {path} has '{key}: {shown(top[key])}', which is not a name.")
+            raise UsageError(f"Configuration {path} has '{key}: {quote(top[key])}', which is not a name.")
     return top, settings

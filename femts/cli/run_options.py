@@ -16,7 +16,7 @@ from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
 from femts.forecaster.run_folder import CONFIG
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
         check_series(forecaster, series)
         return forecaster
     if series is None:
-        first = shown(forecaster.series[0])
+        first = quote(forecaster.series[0])
         raise UsageError(f"This run is of a panel; name one of its series, as by --series '{first}'.")
     return forecaster.of(series)
 
@@ -119,7 +119,7 @@ def parse_levels(text: str) -> tuple[float, ...]:
     from femts.evaluation.intervals import check_levels
 
     return _numbers(
-        text, check_levels, f"Level '{shown(text)}' is not a number; write --level 80 or 80,95, in percent."
+        text, check_levels, f"Level '{quote(text)}' is not a number; write --level 80 or 80,95, in percent."
     )
 
 
@@ -128,7 +128,7 @@ def parse_quantiles(text: str) -> tuple[float, ...]:
     from femts.evaluation.quantiles import check_quantiles
 
     return _numbers(
-        text, check_quantiles, f"Quantile '{shown(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9."
+        text, check_quantiles, f"Quantile '{quote(text)}' is not a number; write --quantiles 0.1 or 0.1,0.9."
     )
 
 
@@ -145,7 +145,7 @@ def parse_steps(text: str) -> int:
     """A horizon as a number; UsageError when it is none."""
     steps = whole_number(text, "Horizon --horizon")
     if steps is None or steps < 1:
-        raise UsageError(f"Horizon '{shown(text)}' is not a number of steps; write --horizon 96.")
+        raise UsageError(f"Horizon '{quote(text)}' is not a number of steps; write --horizon 96.")
     return steps
 
 

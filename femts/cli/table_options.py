@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from femts.cli.options import MaxTime, Settings, count, names, option, parse_seeds
+from femts.cli.options import Settings, TimeLimit, count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import each_once, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
@@ -67,8 +67,11 @@ class GridOptions:
         option("Where look-backs come from.", "paper|lookback96|seasons", default="paper; seasons for files"),
     ] = None
     assignments: Settings = None
-    choices: Annotated[
-        list[str] | None, option("Values of a setting; validation chooses.", "KEY=VALUE,...", "--choose")
+    param_grid: Annotated[
+        list[str] | None,
+        option(
+            "Candidate values of a setting; the validation split selects among them.", "KEY=VALUE,...", "--param-grid"
+        ),
     ] = None
 
     def paired(self) -> tuple[tuple[str, str], ...]:
@@ -87,7 +90,9 @@ class GridOptions:
 
         of_pairs = tuple(dict.fromkeys(model for pair in self.paired() for model in pair))
         presets: dict[str, tuple[int | None, ...] | Literal["auto"]] = {"auto": "auto", "protocol": (None,)}
-        choices = each_once((parse_assignment(text, "--choose") for text in self.choices or []), "--choose")
+        param_grid = each_once(
+            (parse_assignment(text, "--param-grid") for text in self.param_grid or []), "--param-grid"
+        )
         return Grid(
             datasets=names(self.datasets),
             models=of_pairs or names(MODELS if self.models is None else self.models),
@@ -98,7 +103,7 @@ class GridOptions:
             or tuple(count("--seq-len", part) for part in names(self.seq_len)),
             settings=each_once(map(parse_assignment, self.assignments or []), "--set"),
             reading=self.reading.reading(),
-            choices={key: names(value) for key, value in choices.items()},
+            param_grid={key: names(value) for key, value in param_grid.items()},
         )
 
 
@@ -110,7 +115,7 @@ class EngineOptions:
         str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
     ] = "local"
     jobs: Annotated[str | None, option("Cells at a time.", "N", default="one a core, 4 on a GPU")] = None
-    max_time: MaxTime = None
+    time_limit: TimeLimit = None
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:
@@ -118,5 +123,5 @@ class EngineOptions:
         from femts.experiments.runner import Engine
 
         return Engine(
-            self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.max_time, device, data_root
+            self.engine, None if self.jobs is None else count("--jobs", self.jobs), self.time_limit, device, data_root
         )

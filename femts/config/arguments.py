@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 def check_path(value: object, what: str) -> Path:
@@ -22,12 +21,6 @@ def check_flag(value: object, name: str) -> bool:
     if type(value).__name__ in ("bool", "bool_"):  # of Python, or of numpy
         return bool(value)
     raise UsageError(f"Argument '{name}' is {_named(value)}; give True or False.")
-
-
-def check_callable(value: Callable[[str], None] | None, name: str) -> None:
-    """UsageError where `value` is neither None nor something to call with a sentence."""
-    if value is not None and not callable(value):
-        raise UsageError(f"Argument '{name}' is {_named(value)}; give a function of one text, such as print.")
 
 
 def check_kind(value: object, kind: type | tuple[type, ...], what: str, remedy: str) -> None:
@@ -55,5 +48,5 @@ def check_names(value: object, name: str) -> tuple[str, ...]:
 
 def _named(value: object) -> str:
     """A value for a sentence: itself where it is short, else its kind."""
-    text = shown(value) if isinstance(value, str | int | float) or value is None else ""
+    text = quote(value) if isinstance(value, str | int | float) or value is None else ""
     return f"'{text}'" if text else f"a {type(value).__name__}"

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from femts.config.model import SHAPE
 from femts.config.values import check_plain, is_single, whole_number
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 _Config = TypeVar("_Config")
 
@@ -43,7 +43,7 @@ def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping
         raise
     except ValueError as error:
         raise UsageError(
-            f"Setting {', '.join(f'{where}.{k}={shown(v)}' for k, v in settings.items())} cannot be used: {error}"
+            f"Setting {', '.join(f'{where}.{k}={quote(v)}' for k, v in settings.items())} cannot be used: {error}"
         ) from error
 
 
@@ -57,7 +57,7 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
     if name in SHAPE:
         raise UsageError(f"Setting '{where}.{name}' follows from the data, --seq-len and --horizon; leave it out.")
     if name not in names:
-        raise UsageError(f"Unknown setting '{where}.{shown(name)}'{suggest(name, names)}")
+        raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}")
     check_plain(value, f"Setting '{where}.{name}'")
     return _read(value, get_type_hints(kind)[name], f"{where}.{name}")
 
@@ -69,28 +69,28 @@ def _read(value: Any, kind: Any, key: str) -> Any:
             return None
         return _read(value, next(a for a in args if a is not type(None)), key)
     if origin is Literal:
-        text = shown(value)
+        text = quote(value)
         if text not in map(str, args):
-            raise UsageError(f"Setting '{key}' cannot be '{shown(value)}'{suggest(text, [str(a) for a in args])}")
+            raise UsageError(f"Setting '{key}' cannot be '{quote(value)}'{suggest(text, [str(a) for a in args])}")
         return next(a for a in args if str(a) == text)
     if origin is tuple:
         parts = (
             value.strip("()[] ").split(",") if isinstance(value, str) else [value] if is_single(value) else list(value)
         )
         if len(parts) != len(args) and Ellipsis not in args:
-            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{shown(value)}'; write them as a,b.")
+            raise UsageError(f"Setting '{key}' takes {len(args)} values, not '{quote(value)}'; write them as a,b.")
         return tuple(_read(p, args[0], key) for p in parts)
     if hasattr(kind, "from_record"):
         return kind.from_record(value)
     if kind is bool:
-        text = shown(value).strip().lower()
+        text = quote(value).strip().lower()
         if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
-            raise UsageError(f"Setting '{key}' takes true or false, not '{shown(value)}'.")
+            raise UsageError(f"Setting '{key}' takes true or false, not '{quote(value)}'.")
         return text in ("true", "1", "yes", "on")
     if kind is int:
         number = whole_number(value, f"Setting '{key}'")
         if number is None:
-            raise UsageError(f"Setting '{key}' takes a whole number, not '{shown(value)}'.")
+            raise UsageError(f"Setting '{key}' takes a whole number, not '{quote(value)}'.")
         return number
     try:
         if not is_single(value):
@@ -101,4 +101,4 @@ def _read(value: Any, kind: Any, key: str) -> Any:
         return read
     except (TypeError, ValueError, OverflowError) as error:
         article = {float: "a number", str: "text"}.get(kind, f"a {kind.__name__}")
-        raise UsageError(f"Setting '{key}' takes {article}, not '{shown(value)}'.") from error
+        raise UsageError(f"Setting '{key}' takes {article}, not '{quote(value)}'.") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 MOST_BYTES = 2**20  # of a file
 MOST_DEEP = 12  # lists in lists
@@ -45,7 +45,7 @@ def read_yaml(path: Path, what: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1
                 raise UsageError(
-                    f"{what} {path} has the alias '*{shown(event.anchor)}' in line {line}; write out what it means."
+                    f"{what} {path} has the alias '*{quote(event.anchor)}' in line {line}; write out what it means."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEEP:
@@ -74,7 +74,7 @@ def _check_keys(node: Any, where: str) -> None:
             name, line = str(key.value), key.start_mark.line + 1
             if name in lines:
                 raise UsageError(
-                    f"{where} has the key '{shown(name)}' twice, in lines {lines[name]} and {line}; keep one of them."
+                    f"{where} has the key '{quote(name)}' twice, in lines {lines[name]} and {line}; keep one of them."
                 )
             lines[name] = line
         _check_keys(value, where)
@@ -118,7 +118,7 @@ def whole_number(value: object, what: str) -> int | None:
     else:
         return None
     if abs(number) > LARGEST_WHOLE:
-        raise UsageError(f"{what} is {shown(value)}, and whole numbers go up to {LARGEST_WHOLE}; take a smaller one.")
+        raise UsageError(f"{what} is {quote(value)}, and whole numbers go up to {LARGEST_WHOLE}; take a smaller one.")
     return number
 
 
@@ -131,7 +131,7 @@ def check_count(value: object, what: str, least: int = 1) -> int:
     """`value`, a number or its text, as a whole number of at least `least`; UsageError naming `what` if it is none."""
     number = whole_number(value, what)
     if number is None or number < least:
-        raise UsageError(f"{what} takes a whole number of at least {least}, not '{shown(value)}'.")
+        raise UsageError(f"{what} takes a whole number of at least {least}, not '{quote(value)}'.")
     return number
 
 
@@ -139,6 +139,6 @@ def check_steps(steps: object) -> int:
     """A horizon, if it is one; else UsageError."""
     if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:
         raise UsageError(
-            f"A horizon of {shown(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
+            f"A horizon of {quote(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
         )
     return int(steps)

@@ -12,7 +12,7 @@ from femts.data.column_names import Categories, ColumnNames
 from femts.data.roles import Roles
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
-from femts.text import shown
+from femts.text import quote
 
 MOST_CATEGORIES = 24  # of a column: each but one is an input
 
@@ -38,7 +38,7 @@ def encode_categories(
     )
     names = replace(names, categories=found)
     notes = tuple(
-        f"column '{shown(each.column)}' is categorical; its {len(each.values)} categories are encoded as "
+        f"column '{quote(each.column)}' is categorical; its {len(each.values)} categories are encoded as "
         f"{len(each.indicators)} indicator column{'s' * (len(each.indicators) > 1)}"
         for each in found
     )
@@ -60,8 +60,8 @@ def with_indicators(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
         new = there & ~cells.isin(each.values)
         if new.any():
             warn(
-                f"Column '{shown(each.column)}' has the category '{shown(cells[new].iloc[0])}', which the training data "
-                f"did not have; it counts as '{shown(each.values[0])}'.",
+                f"Column '{quote(each.column)}' has the category '{quote(cells[new].iloc[0])}', which the training data "
+                f"did not have; it counts as '{quote(each.values[0])}'.",
                 GapWarning,
             )
         for name, value in zip(each.indicators, each.values[1:], strict=True):
@@ -84,11 +84,11 @@ def _categories(column: pd.Series, where: str) -> Categories:
     counts = cells.value_counts().sort_index().sort_values(ascending=False, kind="stable")
     if len(counts) == 1:
         raise UsageError(
-            f"{where} has the same text '{shown(counts.index[0])}' all through '{shown(name)}'; leave it out."
+            f"{where} has the same text '{quote(counts.index[0])}' all through '{quote(name)}'; leave it out."
         )
     if len(counts) > MOST_CATEGORIES:
         raise UsageError(
-            f"{where} has {len(counts)} categories in column '{shown(name)}', and at most {MOST_CATEGORIES} are encoded; "
+            f"{where} has {len(counts)} categories in column '{quote(name)}', and at most {MOST_CATEGORIES} are encoded; "
             "group them into fewer."
         )
     return Categories(name, tuple(map(str, counts.index)))

@@ -17,7 +17,7 @@ from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
 from femts.data.stamps import are_clocks, as_text, first_of_periods, read_stamps
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 LARGEST = 3.4e38  # that single precision holds
 MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
@@ -57,7 +57,7 @@ def check_frame(
     if time not in frame.columns:
         raise _without_stamps(frame, schema, where)
     if time != "date" and "date" in frame.columns:
-        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{shown(time)}'; rename or drop it.")
+        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{quote(time)}'; rename or drop it.")
     notes: tuple[str, ...] = ()
     if names.is_long(frame):
         frame, notes = _to_wide(frame, where, schema, freq)
@@ -95,9 +95,9 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     names = schema.form
     time = names.time_of(frame)
     return UsageError(
-        f"{where} has no '{shown(time)}' column (it has {_few(frame.columns)}); "
+        f"{where} has no '{quote(time)}' column (it has {_few(frame.columns)}); "
         "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
-        f"without stamps are in order of time, number them from 0 in a column '{shown(time)}', or give the "
+        f"without stamps are in order of time, number them from 0 in a column '{quote(time)}', or give the "
         f"columns {names.series}, {names.time or 'ds'}, {names.value}."
     )
 
@@ -112,16 +112,16 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     if frame[time].duplicated().any() and numbers:
         raise UsageError(
             f"{where} has several rows a date, and words in {_few(words)}: where these name the series, say so "
-            f"by --columns 'time={shown(time)},series={shown('+'.join(keys or words))}' --target '{shown(numbers[0])}'."
+            f"by --columns 'time={quote(time)},series={quote('+'.join(keys or words))}' --target '{quote(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
-    listed = ",".join(map(shown, numbers[:6]))
-    covariate = ", take it for a covariate (--past or --future)" * (
+    listed = ",".join(map(quote, numbers[:6]))
+    covariate = ", take it for a covariate (--past-covariates or --future-covariates)" * (
         as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
     )
     leave = f"{covariate}, or name what is to be forecast: --target '{listed}'"
     raise UsageError(
-        f"{where} has the text '{shown(frame[words[0]].iloc[row])}' in column '{shown(words[0])}' at data row "
+        f"{where} has the text '{quote(frame[words[0]].iloc[row])}' in column '{quote(words[0])}' at data row "
         f"{row + 1}; leave the column out{leave if numbers else ''}."
     )
 
@@ -134,7 +134,7 @@ def words_of(frame: pd.DataFrame) -> list[str]:
             numbers, unread = parsed(frame[name])
             if unread is None or not np.isnan(numbers).all() or are_clocks(frame[name]):
                 continue
-            if not _THOUSANDS.fullmatch(shown(frame[name].iloc[int(np.argmax(unread))]).strip()):
+            if not _THOUSANDS.fullmatch(quote(frame[name].iloc[int(np.argmax(unread))]).strip()):
                 words.append(str(name))
     return words
 
@@ -165,7 +165,7 @@ def check_values(
     for bad, what in ((np.isinf(numbers), "infinite"), (np.abs(numbers) > LARGEST, "large")):
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            place = f"in column '{shown(frame.columns[column])}' at data row {row + 1}"
+            place = f"in column '{quote(frame.columns[column])}' at data row {row + 1}"
             if what == "large":
                 raise UsageError(
                     f"{where} has {numbers[row, column]:g} {place}, and single precision holds nothing beyond "
@@ -183,12 +183,12 @@ def check_unique(names: Sequence[str], where: str) -> None:
     seen = set[str]()
     for name in names:
         if name in seen:
-            raise UsageError(f"{where} has two columns named '{shown(name)}'; rename one.")
+            raise UsageError(f"{where} has two columns named '{quote(name)}'; rename one.")
         seen.add(name)
 
 
 def _few(names: Sequence[Any]) -> str:
-    some = ", ".join(f"'{shown(name)}'" for name in list(names)[:6]) or "nothing"
+    some = ", ".join(f"'{quote(name)}'" for name in list(names)[:6]) or "nothing"
     return some if len(names) <= 6 else f"{some} and {len(names) - 6} more"
 
 
@@ -245,7 +245,7 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
         plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
         if marked and plain:
             raise UsageError(
-                f"{where} has '{marked}' in column '{shown(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
+                f"{where} has '{marked}' in column '{quote(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
                 "its mark could stand between thousands or before decimals; leave out marks between thousands, or "
                 "write all of its numbers with decimals."
             )
@@ -269,9 +269,9 @@ def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ())
     check_marks(column, name, where)
     if unread is not None:
         row = int(np.argmax(unread))
-        text = shown(column.iloc[row])
+        text = quote(column.iloc[row])
         remedy = "leave out marks between thousands" if _THOUSANDS.fullmatch(text.strip()) else "put a number there"
-        raise UsageError(f"{where} has the text '{text}' in column '{shown(name)}' at data row {row + 1}; {remedy}.")
+        raise UsageError(f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}; {remedy}.")
     return numbers
 
 
@@ -303,7 +303,7 @@ def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) 
     if again.any():
         row = int(np.argmax(again))
         raise UsageError(
-            f"{where} gives series '{shown(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
+            f"{where} gives series '{quote(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
             "keep one."
         )
     columns, steps = table["id"].nunique(), table["date"].nunique()

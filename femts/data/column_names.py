@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,13 +102,13 @@ class ColumnNames:
             raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
         unknown = next((key for key in given if key not in _KEYS), None)
         if unknown is not None:
-            raise UsageError(f"Unknown kind of column '{shown(unknown)}'{suggest(unknown, _KEYS[:3])}")
+            raise UsageError(f"Unknown kind of column '{quote(unknown)}'{suggest(unknown, _KEYS[:3])}")
         categories = tuple(Categories(column, tuple(map(str, values))) for column, values in found.items())
         made = cls(**given, categories=categories)
         used = [name for name in (made.time, made.series, made.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:
-            raise UsageError(f"Column '{shown(twice)}' cannot be two of time, series and value; name another.")
+            raise UsageError(f"Column '{quote(twice)}' cannot be two of time, series and value; name another.")
         return made
 
 

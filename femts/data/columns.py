@@ -16,7 +16,7 @@ from femts.data.column_names import USUAL, ColumnNames
 from femts.data.numbering import numbered
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 NOTES = "femts.notes"  # key in `attrs` of what a user should be told of a table
 SAMPLE = 20  # cells of a column that are looked at
@@ -116,7 +116,7 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
             if hasattr(table, "__dataframe__"):
                 return pd.api.interchange.from_dataframe(table)
     except Exception as error:  # whatever another library raises
-        reason = shown(str(error).strip().partition("\n")[0])
+        reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(f"{where} cannot be turned into a pandas DataFrame ({reason}); turn it into one.") from error
     raise UsageError(
         f"{where} is a {type(table).__name__}, which needs pyarrow; run pip install pyarrow, or use pandas."
@@ -164,8 +164,8 @@ def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
             stamps += "-01"
     rest = frame.drop(columns=parts)
     rest.insert(0, "date", stamps)
-    quoted = ", ".join(f"'{shown(name)}'" for name in parts[:-1])
-    note = f"columns {quoted} and '{shown(parts[-1])}' are taken together for the stamps"
+    quoted = ", ".join(f"'{quote(name)}'" for name in parts[:-1])
+    note = f"columns {quoted} and '{quote(parts[-1])}' are taken together for the stamps"
     rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return rest
 
@@ -246,14 +246,14 @@ def infer_columns(
     if time not in (names.time, "date"):
         if _are_dates(pd.Series([time])):
             raise UsageError(
-                f"{where} has '{shown(time)}' for the name of its first column; put a row of names above the cells."
+                f"{where} has '{quote(time)}' for the name of its first column; put a row of names above the cells."
             )
         names = replace(names, time=time)
-        notes = (f"column '{shown(time)}' holds dates, so it is taken for the stamps",)
+        notes = (f"column '{quote(time)}' holds dates, so it is taken for the stamps",)
     rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
     if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
         names = ColumnNames(time, *found)
-        series, value = map(shown, found)
+        series, value = map(quote, found)
         notes = (*notes, f"column '{series}' is taken for the names of series, and '{value}' for their values")
     return names, notes
 

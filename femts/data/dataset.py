@@ -18,7 +18,7 @@ from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Dataset:
         usual = {
             "freq": None,
             "sha256": "",
-            "split": schema.split.split(stamps, spans, f"'{shown(name)}'") if "split" not in further else None,
+            "split": schema.split.split(stamps, spans, f"'{quote(name)}'") if "split" not in further else None,
             "covariates": np.empty((len(values), 0)),
         }
         further = {**usual, **further}
@@ -96,8 +96,8 @@ class Dataset:
     def words(self, series: int) -> str:
         """Words on a series by its number `series`, to begin a message with."""
         if not self.schema.panel:
-            return f"Data set '{shown(self.name)}'"
-        return f"Series '{shown(self.series[series])}' of '{shown(self.name)}'"
+            return f"Data set '{quote(self.name)}'"
+        return f"Series '{quote(self.series[series])}' of '{quote(self.name)}'"
 
     def place(self, row: int) -> tuple[str, int]:
         """Words on the series of `row`, and the number of the row in it."""
@@ -223,7 +223,7 @@ class Dataset:
     def __getitem__(self, name: str) -> Dataset:
         """One series as a data set of its own; UsageError for a name that is none."""
         if name not in self.series:
-            raise UsageError(f"Data set '{shown(self.name)}' has no series '{shown(name)}'{suggest(name, self.series)}")
+            raise UsageError(f"Data set '{quote(self.name)}' has no series '{quote(name)}'{suggest(name, self.series)}")
         return self.take(np.array([self.series.index(name)]))
 
     def take(self, series: NDArray[np.integer[Any]], stops: Rows | None = None) -> Dataset:
@@ -290,7 +290,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         size = f"{count(len(self.values), 'row')} of {count(self.values.shape[1], 'column')}"
-        lines = [f"Dataset '{shown(self.name)}': {size}"]
+        lines = [f"Dataset '{quote(self.name)}': {size}"]
         if len(self) > 1:
             least, most = int(self.lengths.min()), int(self.lengths.max())
             each = f"{least} to {most} rows" if least < most else f"{most} rows each"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     pass
@@ -20,7 +20,7 @@ def count(number: int, noun: str) -> str:
 def names(columns: tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     rest = len(columns) - MOST_NAMES
-    return ", ".join(map(shown, columns[:MOST_NAMES])) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(quote, columns[:MOST_NAMES])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def stamp(when: object) -> str:

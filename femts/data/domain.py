@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.config.values import check_plain
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class Domain:
             raise UsageError(f"No value is above --min {low:g} and below --max {high:g}; give a lower --min.")
         name = "none" if transform is None else transform
         if name not in TRANSFORMS:
-            raise UsageError(f"Unknown transform '{shown(name)}'{suggest(shown(name), TRANSFORMS)}")
+            raise UsageError(f"Unknown transform '{quote(name)}'{suggest(quote(name), TRANSFORMS)}")
         return cls(low, high, str(name))
 
     def fitted(self, pieces: Sequence[Array]) -> Domain:
@@ -114,7 +114,7 @@ def _number(value: object, name: str) -> float | None:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"Argument '{name}' is '{shown(value)}', which is no number; give one, such as 0.") from error
+        raise UsageError(f"Argument '{name}' is '{quote(value)}', which is no number; give one, such as 0.") from error
     if not math.isfinite(number):
-        raise UsageError(f"Argument '{name}' is {shown(value)}, which bounds nothing; give a number, or leave it out.")
+        raise UsageError(f"Argument '{name}' is {quote(value)}, which bounds nothing; give a number, or leave it out.")
     return number

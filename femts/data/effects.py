@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 MOST_ROWS = 2**16  # that are fitted to, drawn from all, and that are computed at a time
@@ -103,7 +103,7 @@ def zone_of(dates: pd.DatetimeIndex) -> str | None:
         same = False
     if not same:
         raise UsageError(
-            f"The time zone {shown(name)} of the stamps has no name to keep with a calendar; convert them to one that "
+            f"The time zone {quote(name)} of the stamps has no name to keep with a calendar; convert them to one that "
             "has, such as Europe/Berlin or UTC."
         )
     return name

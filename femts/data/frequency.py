@@ -16,7 +16,7 @@ from femts.config.values import check_plain
 from femts.data.describe import count
 from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
 MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
@@ -219,7 +219,7 @@ def read_step(freq: object) -> str | None:
     except (ValueError, TypeError, OverflowError):
         pass
     raise UsageError(
-        f"Step '{shown(freq)}' is no frequency of pandas; write --freq h, 15min, D, W-WED, MS or the like, or a whole "
+        f"Step '{quote(freq)}' is no frequency of pandas; write --freq h, 15min, D, W-WED, MS or the like, or a whole "
         "number for rows that are numbered."
     )
 

@@ -30,7 +30,7 @@ from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
-from femts.text import shown
+from femts.text import quote
 
 
 @memory_checked()
@@ -55,12 +55,13 @@ def load_dataset(
             before it instead. `columns`: what one's own columns are called where not as usual:
             `time` for `date`, or for `ds` in a long table, whose other columns are `series` and
             `value` for `unique_id` and `y`.
-            `target`: columns to forecast and to score; by default all that are neither `past` nor `future`.
-            `past`: columns that are known up to now: models read them, and nobody scores them.
-            `future`: columns that are known for the steps to come as well, such as holidays;
-            `femts.data.effects` says how they act. Where targets are named, columns without a role are left out.
-            `static`: columns that do not change within a series of a long table.
-            `calendar`: let the hour of the week and the season of the year act likewise.
+            `target`: columns to forecast and to score; by default all columns that are not covariates. If targets are
+            named, columns without a role are ignored.
+            `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
+            `future_covariates`: columns also known over the forecast horizon, such as holidays; `femts.data.effects`
+            describes how they are used.
+            `static_covariates`: columns that are constant within each series of a long table.
+            `calendar`: add hour-of-week and time-of-year features.
             `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
             none; `freq`: the step, where the stamps do not show it, and 1 to number the rows in the order of dates that
             keep no even step. `femts.data.schema.Schema` says how they are used.
@@ -151,7 +152,7 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if schema.split.given and not tested.any():
         wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
         raise UsageError(
-            f"No series of '{shown(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
+            f"No series of '{quote(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
         )
     least, most = int(data.lengths.min()), int(data.lengths.max())
     gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
@@ -187,8 +188,8 @@ def check_known(
         for c, target in enumerate(roles.target):
             if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{shown(name)}' of --future equals '{shown(target)}' in every row, so it would tell what "
-                    "is to be forecast; leave it out."
+                    f"Column '{quote(name)}' of --future-covariates equals the target '{quote(target)}' in every row, "
+                    "which would leak the answer; leave it out."
                 )
 
 
@@ -273,7 +274,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
 
 def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
     """Refuse a step of a card that is none, or is not the usual one between its stamps; Weather repeats one of them."""
-    card = f"The card of {entry.name} has the step '{shown(entry.freq)}'"
+    card = f"The card of {entry.name} has the step '{quote(entry.freq)}'"
     try:
         with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
             step = to_offset(entry.freq)
@@ -301,11 +302,11 @@ def _checked(data: Dataset) -> Dataset:
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{shown(empty[0])}' of '{shown(data.name)}' has no value in its {len(train)} training rows; leave "
+            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; leave "
             "it out."
         )
     constant = train.columns[train.min() == train.max()]
-    notes = data.notes + tuple(f"column '{shown(c)}' is constant in training, so its scale is 1" for c in constant)
+    notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)
     gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
 
@@ -315,6 +316,6 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
-    where = f"in {gappy} of {len(columns)} columns, the first in '{shown(columns[column])}' at {when}"
+    where = f"in {gappy} of {len(columns)} columns, the first in '{quote(columns[column])}' at {when}"
     rule = "they count neither in losses nor in scores, and models read the last value before them"
     return f"{missing} of {observed.size} values are missing, {where}; {rule}"

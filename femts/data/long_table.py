@@ -19,7 +19,7 @@ from femts.data.schema import Schema
 from femts.data.stamps import first_of_periods, read_stamps
 from femts.data.static import read_static
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 DAY = 24 * 3600 * 10**9
@@ -91,14 +91,15 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
         further = [column for column in columns if column not in named and column not in form.keys]
         if further and not roles.target:
             raise UsageError(
-                f"{where} has the further column '{shown(further[0])}'; name it for --past, --future or --static, or "
+                f"{where} has the further column '{quote(further[0])}'; name it in --past-covariates, "
+                "--future-covariates or --static-covariates, or "
                 "leave it out."
             )
         return frame[[form.series, time, *named]], schema, notes
     if roles.any:
         lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
         raise UsageError(
-            f"{where} has no column '{shown(lacking)}', so it is no long table, and columns of others have no roles in "
+            f"{where} has no column '{quote(lacking)}', so it is no long table, and columns of others have no roles in "
             "a panel; bring a long one, or leave --panel out."
         )
     return _as_long(frame, schema, form.time_of(frame), where), schema, notes
@@ -191,10 +192,10 @@ def number_series(column: pd.Series, where: str) -> tuple[NDArray[np.intp], list
     try:
         codes, cells = pd.factorize(column)
     except TypeError:  # cells without a hash, such as lists
-        codes, cells = pd.factorize(column.map(shown))
+        codes, cells = pd.factorize(column.map(quote))
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        raise UsageError(f"{where} has no name in '{shown(column.name)}' at data row {row + 1}; name the series of it.")
+        raise UsageError(f"{where} has no name in '{quote(column.name)}' at data row {row + 1}; name the series of it.")
     names = [str(cell) for cell in cells]
     if len(set(names)) < len(names):  # 1 and "1" are written alike
         again, unique = pd.factorize(pd.Series(names))
@@ -256,7 +257,7 @@ def _with_odd(
         some = some if rows.order is None else np.sort(rows.order[some])
         table = rows.frame[list(columns)].iloc[some]
         table.insert(0, "date", rows.dates[some], allow_duplicates=True)
-        checked = check_frame(table, plain, columns, freq, f"Series '{shown(rows.names[number])}' of {where}")
+        checked = check_frame(table, plain, columns, freq, f"Series '{quote(rows.names[number])}' of {where}")
         dates.append(pd.Index(checked.pop("date")))
         pieces.append(checked.to_numpy(dtype=np.float64))
         lengths[number] = len(checked)

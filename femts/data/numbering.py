@@ -11,7 +11,7 @@ from femts.data.column_names import ROW, ColumnNames
 from femts.data.frequency import order_of
 from femts.data.stamps import as_text, read_dates, read_stamps
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def by_order(
     if not isinstance(read_stamps(frame.iloc[:, columns.index(time)], where, freq)[0], pd.DatetimeIndex):
         return frame, names, ()
     names = replace(names, time=ROW, dates=time)
-    note = f"its rows are numbered in the order of the dates in '{shown(time)}'"
+    note = f"its rows are numbered in the order of the dates in '{quote(time)}'"
     return numbered(frame, names, where), names, (f"{note}; --season N says how many make a season",)
 
 
@@ -66,7 +66,7 @@ def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.Dat
         if again.any():
             row = int(np.argmax(again))
             raise UsageError(
-                f"{where} gives series '{shown(frame[series].iloc[row])}' twice at {dates[row]} (data row {row + 1}); "
+                f"{where} gives series '{quote(frame[series].iloc[row])}' twice at {dates[row]} (data row {row + 1}); "
                 "keep one."
             )
     else:

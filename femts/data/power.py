@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 SMALL = 1e-12  # of what a power is undone from, where a forecast leaves what the transform can give
@@ -70,7 +70,7 @@ class PowerTransform:
             remedy = "take --transform log1p, or none" if not self.shift else "take --transform none"
             words, number = where(*place)
             raise UsageError(
-                f"{words} has {value:g} in column '{shown(columns[column])}' at data row {number + 1}, and this "
+                f"{words} has {value:g} in column '{quote(columns[column])}' at data row {number + 1}, and this "
                 f"transform takes values above {least:g} alone; {remedy}."
             )
 

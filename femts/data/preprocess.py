@@ -21,7 +21,7 @@ from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.data.static import StaticCodes
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -246,7 +246,7 @@ class Preprocess:
             *place, column = np.argwhere(far)[0].tolist()
             words, number = where(*place)
             raise UsageError(
-                f"{words} has, in column '{shown(self.columns[column])}' at data row {number + 1}, a value more than "
+                f"{words} has, in column '{quote(self.columns[column])}' at data row {number + 1}, a value more than "
                 f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too far for single precision; "
                 "correct it, or leave it empty."
             )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from femts.config.arguments import check_text
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
 """Steps to forecast in the literature's tables."""
@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 def check_protocol(name: object) -> str:
     """`name` where it is one of `PROTOCOLS`; else UsageError."""
     if check_text(name, "protocol") not in PROTOCOLS:
-        raise UsageError(f"Unknown protocol '{shown(name)}'{suggest(str(name), PROTOCOLS)}")
+        raise UsageError(f"Unknown protocol '{quote(name)}'{suggest(str(name), PROTOCOLS)}")
     return str(name)
 
 

@@ -40,7 +40,7 @@ from femts.data.unpack import (
 )
 from femts.errors import UsageError
 from femts.files import write_file
-from femts.text import shown
+from femts.text import quote
 
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
 SEPARATORS = ",;\t|"
@@ -124,7 +124,7 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
         return frame, names, ()
     first = str(frame.columns[0])
     if len(frame.columns) > 1 and _counts(frame.iloc[:, 0]):
-        note = f"column '{shown(first)}' counts the rows, so it is taken for the stamps"
+        note = f"column '{quote(first)}' counts the rows, so it is taken for the stamps"
         return frame, replace(names, time=first), (note,)
     if ROW in map(str, frame.columns):
         return frame, names, ()
@@ -194,7 +194,7 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
                 rows = max(1, cells // len(next(csv.reader(file), [""])))
         yield from _csv_pieces(path, cells, header=None, chunksize=rows)
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
-        reason = shown(str(error).strip())
+        reason = quote(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
 
 
@@ -270,7 +270,7 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         if "out of memory" in detail:
             raise MemoryError(detail) from error
         raise UsageError(
-            f"{place(path)} is not a table ({shown(detail)}); give every row the header's cells."
+            f"{place(path)} is not a table ({quote(detail)}); give every row the header's cells."
         ) from error
 
 
@@ -355,7 +355,7 @@ def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
         return separator, ".", header
     if separator != ";" and all(_ROUND.fullmatch(cell) for cell in numbers):
         raise UsageError(
-            f"{place(path)} has '{shown(numbers[0])}', in which the comma could stand before decimals or between "
+            f"{place(path)} has '{quote(numbers[0])}', in which the comma could stand before decimals or between "
             "thousands; leave out marks between thousands, or write decimals after a point."
         )
     return separator, ",", header
@@ -368,7 +368,7 @@ def _check_points(piece: pd.DataFrame, path: Path) -> None:
             if _POINT.fullmatch(cell.strip()):
                 row = piece.index[int(np.argmax(piece[name] == cell))] + 1
                 raise UsageError(
-                    f"{place(path)} has '{shown(cell.strip())}' in column '{shown(name)}' at data row {row}, but other "
+                    f"{place(path)} has '{quote(cell.strip())}' in column '{quote(name)}' at data row {row}, but other "
                     "numbers with decimals after a comma; leave out marks between thousands, and write all of them in "
                     "one way."
                 )
@@ -436,7 +436,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
     except UsageError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-        reason = shown(str(error).strip().partition("\n")[0])
+        reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
 
 
@@ -473,12 +473,12 @@ def _excel_table(path: Path) -> pd.DataFrame:
     except Exception as error:  # openpyxl reads whatever XML there is
         if isinstance(error, MemoryError):
             raise
-        reason = shown(str(error).strip().partition("\n")[0])
+        reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(
             f"File {path} cannot be read as an Excel workbook ({reason}); save it anew, or as CSV."
         ) from error
     if len(full) > 1:
-        table.attrs[NOTES] = (f"of its {len(full)} sheets the first, '{shown(full[0].title)}', is read",)
+        table.attrs[NOTES] = (f"of its {len(full)} sheets the first, '{quote(full[0].title)}', is read",)
     return table
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from femts.data.column_names import ColumnNames
 
 
-NAMED = ("target", "past", "future", "static")  # fields of `Roles` that name columns
+# Fields of `Roles` that name columns, and the arguments and options that set them.
+NAMED = {
+    "target": "target",
+    "past": "past_covariates",
+    "future": "future_covariates",
+    "static": "static_covariates",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ class Roles:
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
             raise UsageError(
-                f"No column of '{shown(name)}' is left to be forecast; name fewer of them in --past and --future."
+                f"No column of '{quote(name)}' is left to forecast; name fewer of them in --past-covariates "
+                "and --future-covariates."
             )
         return replace(self, target=targets)
 
@@ -90,11 +97,13 @@ class Roles:
         for role in NAMED:
             for column in getattr(self, role):
                 if column not in columns:
-                    raise UsageError(f"{where} has no column '{shown(column)}' for --{role}{suggest(column, columns)}")
+                    raise UsageError(
+                        f"{where} has no column '{quote(column)}' for {option_of(role)}{suggest(column, columns)}"
+                    )
                 if column in seen:
                     raise UsageError(
-                        f"Column '{shown(column)}' is named for --{seen[column]} and for --{role}; what is to be "
-                        "forecast cannot be known, so name it once."
+                        f"Column '{quote(column)}' is named by {option_of(seen[column])} and by {option_of(role)}; give "
+                        "it one role."
                     )
                 seen[column] = role
         return seen
@@ -102,12 +111,22 @@ class Roles:
     def _refuse_static(self) -> None:
         if self.static:
             raise UsageError(
-                f"A single table has no static columns, such as '{shown(self.static[0])}'; leave --static out, or take "
-                "a long table as a panel (--panel)."
+                f"A single table has no static columns, such as '{quote(self.static[0])}'; leave out "
+                "--static-covariates, or read a long table as a panel (--panel)."
             )
 
 
 NO_ROLES = Roles()
+
+
+def to_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Roles.to_dict` gives, by the names of the arguments of `load_dataset`."""
+    return {NAMED.get(key, key): value for key, value in record.items()}
+
+
+def option_of(role: str) -> str:
+    """The option of the command line that names the columns of a role."""
+    return f"--{NAMED[role].replace('_', '-')}"
 
 
 def names_of(given: object, role: str) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from femts.config.arguments import check_flag
 from femts.config.values import check_plain, whole_number
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.domain import ANY, Domain
-from femts.data.roles import NAMED, NO_ROLES, Roles, names_of
+from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, suggest
-from femts.text import shown
+from femts.text import quote
 
 
 class Reading(TypedDict, total=False):
@@ -23,9 +23,9 @@ class Reading(TypedDict, total=False):
     na: Sequence[float] | float
     columns: Mapping[str, str]
     target: Sequence[str] | str
-    past: Sequence[str] | str
-    future: Sequence[str] | str
-    static: Sequence[str] | str
+    past_covariates: Sequence[str] | str
+    future_covariates: Sequence[str] | str
+    static_covariates: Sequence[str] | str
     calendar: bool
     split: Sequence[float] | str
     val_rows: int
@@ -73,8 +73,8 @@ class Schema:
         Args:
             reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
                 `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
-                `past`, `future` and `static`, names of columns by what they are for, and `calendar`, as in
-                `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
+                `past_covariates`, `future_covariates` and `static_covariates`, names of columns by role, and
+                `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
                 `max` and `transform` as in `Domain`; `season`, `freq` and `panel` as above.
 
         Raises:
@@ -83,8 +83,8 @@ class Schema:
         names = list(Reading.__annotations__)
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
-            raise UsageError(f"Unknown argument '{shown(unknown)}' of the data{suggest(unknown, names)}")
-        given = {role: names_of(reading.get(role, ()), role) for role in NAMED}
+            raise UsageError(f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}")
+        given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         return cls(
             _sentinels(reading.get("na", ())),
@@ -102,7 +102,7 @@ class Schema:
         given = {
             "na": list(self.na),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
-            **self.roles.to_dict(),
+            **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
             "freq": self.freq,
         }
@@ -161,7 +161,7 @@ def _seasons(season: object) -> tuple[int, ...]:
     seasons = tuple(each for each in steps if each is not None and each >= 1)
     if len(set(seasons)) < len(given):
         raise UsageError(
-            f"Season '{shown(season)}' is no number of steps, or of several different ones; write season=24 or "
+            f"Season '{quote(season)}' is no number of steps, or of several different ones; write season=24 or "
             "season=[24, 168], and 1 for none."
         )
     return seasons
@@ -172,7 +172,7 @@ def _sentinels(na: object) -> tuple[float, ...]:
     try:
         numbers = tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"Sentinels '{shown(na)}' are not numbers; write na=[-9999].") from error
+        raise UsageError(f"Sentinels '{quote(na)}' are not numbers; write na=[-9999].") from error
     endless = next((number for number in numbers if not isfinite(number)), None)
     if endless is not None:
         raise UsageError(

@@ -12,7 +12,7 @@ from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import holds_dates
 from femts.data.stamps import as_text
-from femts.text import shown
+from femts.text import quote
 
 
 def from_rows(
@@ -46,7 +46,7 @@ def from_rows(
         }
     )
     others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
-    return long, names, (f"each row is read as a series, named by column '{shown(series)}'; {others}",)
+    return long, names, (f"each row is read as a series, named by column '{quote(series)}'; {others}",)
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:

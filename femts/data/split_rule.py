@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ class SplitRule:
         for name, number in numbers.items():
             if number is None or number < 1:
                 raise UsageError(
-                    f"Argument '{name}' is {shown(counts[name])}; give a whole number of rows, at least 1."
+                    f"Argument '{name}' is {quote(counts[name])}; give a whole number of rows, at least 1."
                 )
         if shares and (numbers or test_from is not None):
             raise UsageError("The split is given by shares and by rows or a date as well; give one of them.")
@@ -121,7 +121,7 @@ class SplitRule:
 
         if not isinstance(stamps, pd.DatetimeIndex):
             raise UsageError(
-                f"{where} has no dates, so --test-from {shown(self.test_from)} says nothing; give --test-rows N."
+                f"{where} has no dates, so --test-from {quote(self.test_from)} says nothing; give --test-rows N."
             )
         try:
             first = pd.Timestamp(self.test_from)
@@ -129,7 +129,7 @@ class SplitRule:
             later = np.pad(np.cumsum(stamps >= first), (1, 0))
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(
-                f"The date '{shown(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
+                f"The date '{quote(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
             ) from error
         return np.asarray(later[spans[:, 1]] - later[spans[:, 0]], dtype=np.int64)
 
@@ -156,7 +156,7 @@ def _shares(given: object) -> tuple[float, ...]:
     try:
         shares = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
     except (TypeError, ValueError) as error:
-        raise UsageError(f"Split '{shown(given)}' is not three numbers; write .8,.1,.1.") from error
+        raise UsageError(f"Split '{quote(given)}' is not three numbers; write .8,.1,.1.") from error
     if len(shares) != 3 or not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-6:
-        raise UsageError(f"Split '{shown(given)}' is not three shares that add up to 1; write .8,.1,.1.")
+        raise UsageError(f"Split '{quote(given)}' is not three shares that add up to 1; write .8,.1,.1.")
     return shares

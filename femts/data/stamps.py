@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
 MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
@@ -97,11 +97,11 @@ def read_stamps(
         dates, notes = _parsed(text, where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
-        year = re.match(r"\d{4}(?=-\d{2}(-\d{2}|$))", shown(column.iloc[row]))
+        year = re.match(r"\d{4}(?=-\d{2}(-\d{2}|$))", quote(column.iloc[row]))
         if year and not YEARS[0] <= int(year[0]) <= YEARS[1]:  # pandas 2 reads none that nanoseconds do not reach
             raise _beyond(where, int(year[0]), row)
         raise UsageError(
-            f"{where} has '{shown(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
+            f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
     stamps = pd.DatetimeIndex(dates)
     beyond = np.asarray((stamps.year < YEARS[0]) | (stamps.year > YEARS[1]))
@@ -143,7 +143,7 @@ def as_text(column: pd.Series) -> pd.Series:
     try:
         return column.astype(str)
     except ValueError:
-        return column.map(shown).astype(str)
+        return column.map(quote).astype(str)
 
 
 def are_clocks(column: pd.Series) -> bool:
@@ -379,7 +379,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             row = int(np.argmax(whole[0] != other))
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
-                f"{where} has dates such as '{shown(cells.iloc[row])}' whose day could be the month{year}; {_WRITE}."
+                f"{where} has dates such as '{quote(cells.iloc[row])}' whose day could be the month{year}; {_WRITE}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
 
@@ -440,7 +440,7 @@ def _check_years(text: pd.Series, where: str) -> None:
     if without.any():
         row = int(np.argmax(without))
         raise UsageError(
-            f"{where} has '{shown(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}."
+            f"{where} has '{quote(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}."
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
-from femts.text import shown
+from femts.text import quote
 
 MOST_WORDS = 256  # of a column: each is an input of the model
 
@@ -49,16 +49,16 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
     if changing.any():
         first = int(np.argmax(changing))
         one, other = (
-            f"{values[place]:g}" if numeric else f"'{shown(values[place])}'" for place in (low[first], high[first])
+            f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
         raise UsageError(
-            f"Static column '{shown(name)}' of series '{shown(series[first])}' changes, from {one} to {other}; give it "
-            "one value, or take it out of --static."
+            f"Static column '{quote(name)}' of series '{quote(series[first])}' changes, from {one} to {other}; give it "
+            "one value, or take it out of --static-covariates."
         )
     if numeric and np.isinf(np.asarray(values)).any():
         first = int(codes[np.isinf(cells.to_numpy())][0])
         raise UsageError(
-            f"Static column '{shown(name)}' of series '{shown(series[first])}' is infinite; put a number there."
+            f"Static column '{quote(name)}' of series '{quote(series[first])}' is infinite; put a number there."
         )
     cells = pd.Series([np.nan if numeric else None, *values], dtype=np.float64 if numeric else object)
     return cells.iloc[high + 1].set_axis(list(series))
@@ -89,14 +89,14 @@ class StaticColumn:
         """Code of the `cells` of the training's series; UsageError for too many words, or no cell at all."""
         cells = cells.dropna()
         if cells.empty:
-            raise UsageError(f"Static column '{shown(name)}' has no value; leave it out of --static.")
+            raise UsageError(f"Static column '{quote(name)}' has no value; leave it out of --static-covariates.")
         if cells.dtype != object:
             spread = float(cells.std(ddof=0))
             return cls(name, (), float(cells.mean()), spread if spread > 0 else 1.0)
         words = tuple(sorted(set(cells)))
         if len(words) > MOST_WORDS:
             raise UsageError(
-                f"Static column '{shown(name)}' has {len(words)} different words, and at most {MOST_WORDS} are taken; "
+                f"Static column '{quote(name)}' has {len(words)} different words, and at most {MOST_WORDS} are taken; "
                 "bring one of fewer, such as a group."
             )
         return cls(name, words)
@@ -115,16 +115,16 @@ class StaticColumn:
             unread = np.isnan(numbers) & cells.notna().to_numpy()
             if unread.any():
                 raise UsageError(
-                    f"{where} has '{shown(cells.iloc[int(np.argmax(unread))])}' in the static column "
-                    f"'{shown(self.name)}', which held numbers in the training; put a number there."
+                    f"{where} has '{quote(cells.iloc[int(np.argmax(unread))])}' in the static column "
+                    f"'{quote(self.name)}', which held numbers in the training; put a number there."
                 )
             return np.nan_to_num((numbers - self.mean) / self.scale)[:, None]
         text = (cells if cells.dtype == object else cells.map(self._word)).where(cells.notna(), None)
         unknown = text[text.notna() & ~text.isin(self.words)]
         if len(unknown):
             warn(
-                f"static column '{shown(self.name)}' has words that the training did not have, the first "
-                f"'{shown(unknown.iloc[0])}'; they count as none.",
+                f"static column '{quote(self.name)}' has words that the training did not have, the first "
+                f"'{quote(unknown.iloc[0])}'; they count as none.",
                 GapWarning,
             )
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)

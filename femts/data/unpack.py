@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from femts.environment import available_memory
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 STDIN = Path("-")
 MOST_COLUMNS = 2**20
@@ -137,9 +137,9 @@ def check_file(path: Path) -> bytes:
     except ValueError as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"File {shown(path)} cannot exist ({error}); check its name.") from error
+        raise UsageError(f"File {quote(path)} cannot exist ({error}); check its name.") from error
     except OSError as error:
-        reason = error.strerror or shown(error)
+        reason = error.strerror or quote(error)
         raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and its rights.") from error
     _check_empty(head, path)
     return head
@@ -172,7 +172,7 @@ def too_large(path: Path, room: str = "") -> UsageError:
 
 
 def _damaged(path: Path, error: Exception) -> UsageError:
-    return UsageError(f"{place(path)} is damaged ({shown(str(error).strip()) or 'it ends early'}); get it anew.")
+    return UsageError(f"{place(path)} is damaged ({quote(str(error).strip()) or 'it ends early'}); get it anew.")
 
 
 def raw(path: Path) -> BinaryIO:

@@ -16,7 +16,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.raw import Raw
 from femts.data.resident import Context, ScaledSeries, SeriesFacts
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 FAR = 10.0  # deviations from the mean of the training rows
 
@@ -222,7 +222,7 @@ class Windows:
         series = int(self.series_of(torch.tensor(number)))
         return series, int(self._offsets[series]) + number + self.seq_len - int(self.spans[series, 0])
 
-    def spread(self, most: int | None) -> Tensor:
+    def subsample(self, most: int | None) -> Tensor:
         """Numbers of all windows, or of `most` at even distances, shared out evenly over the series, of which each
         keeps its last window."""
         if most is None or len(self) <= most:
@@ -311,7 +311,7 @@ def part_windows(
         windows.counted = None
     if not any(_any_scored(windows, index) for index in some):
         raise UsageError(
-            f"No value of '{shown(data.name)}' is there in its {part} rows, or none with a value in its look-back of "
+            f"No value of '{quote(data.name)}' is there in its {part} rows, or none with a value in its look-back of "
             f"{seq_len}; bring a table without such a gap."
         )
     return windows
@@ -319,7 +319,7 @@ def part_windows(
 
 def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_raw: bool = False) -> None:
     """UsageError where `part` of `data` has no window of these lengths; see `part_windows`."""
-    ranges, name = data.split.part(part), shown(data.name)
+    ranges, name = data.split.part(part), quote(data.name)
     if min(seq_len, pred_len) < 1:  # these are named by Windows itself
         return
     if not data.schema.panel and len(ranges) == 1:
@@ -365,7 +365,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     phase, own_scale = phases(data.stamps, data.freq, data.season), preprocess.scaler.own[:, :targets]
     static = None
     if preprocess.static is not None and data.static is not None:
-        static = torch.from_numpy(preprocess.static.encode(data.static, f"'{shown(data.name)}'"))
+        static = torch.from_numpy(preprocess.static.encode(data.static, f"'{quote(data.name)}'"))
     return ScaledSeries(
         torch.from_numpy(scaled),
         None if data.observed is None else torch.from_numpy(data.observed),

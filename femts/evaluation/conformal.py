@@ -70,7 +70,7 @@ def usual_levels(model: ForecastModel) -> tuple[float, ...]:
 
 def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
     """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
-    count = len(windows.spread(model.most_windows))
+    count = len(windows.subsample(model.most_windows))
     return count, min(count, windows.disjoint)
 
 
@@ -116,7 +116,7 @@ def calibrate(
             raise RunFailure(
                 "Intervals cannot be calibrated: forecasts of the validation part are not finite; train again."
             )
-        index = windows.spread(model.most_windows)
+        index = windows.subsample(model.most_windows)
         made = made or _difficulty(held, windows, index)
         half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1], INTERVALS[method])
     assert made is not None

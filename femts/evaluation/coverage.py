@@ -19,7 +19,7 @@ from femts.evaluation.intervals import Intervals
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.quantiles import ends_of
 from femts.models.base import Forecasts
-from femts.text import shown
+from femts.text import quote
 
 MOST_MISSED = 10.0  # points between a level and what is covered, beyond which it is said
 
@@ -58,7 +58,7 @@ def missing_notes(names: Sequence[str]) -> list[str]:
     """A note where the targets `names` have no intervals, for validation has no value of them."""
     if not names:
         return []
-    listed = ", ".join(shown(name) for name in names)
+    listed = ", ".join(quote(name) for name in names)
     return [f"no intervals for {listed}: a target without a value in the validation rows has no errors to go by"]
 
 

@@ -66,7 +66,7 @@ def evaluate(
     """
     device, also, share = windows.rows.device, list(also), share or Share()
     sums = ErrorSums(device)
-    numbers = some if isinstance(some, Tensor) else windows.spread(some or model.most_windows)
+    numbers = some if isinstance(some, Tensor) else windows.subsample(some or model.most_windows)
     scored = numbers.to(device)
     with _scoring(model, device):
         for index in scored[share.rank :: share.world].split(windows_at_a_time(windows.rows, batch_size)):
@@ -107,7 +107,7 @@ def evaluate_horizons(
     """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
     long as it has room for.
 
-    A shorter forecast is the beginning of a longer one (`ForecastModel.at_once`).
+    A shorter forecast is the beginning of a longer one (`ForecastModel.direct_forecast`).
 
     Args:
         model: forecaster on the device of `windows`.
@@ -125,7 +125,7 @@ def evaluate_horizons(
     counts, first, most = dict.fromkeys(sums, 0), 0, most or model.most_windows
     with _scoring(model, device):
         for longest in sorted(windows, key=lambda each: each.pred_len, reverse=True):  # it has the fewest windows
-            begin = torch.arange(first, len(longest)) if most is None else longest.spread(most)
+            begin = torch.arange(first, len(longest)) if most is None else longest.subsample(most)
             for index in begin.to(device).split(batch_size):
                 made, batch = forecast_windows(model, longest, index)
                 counted = _counted(longest, index, batch)

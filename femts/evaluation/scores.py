@@ -19,7 +19,7 @@ from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.relative import relative, sizes, zero_within
 from femts.evaluation.series_scores import seasonal_error
 from femts.models.base import Forecasts
-from femts.text import shown
+from femts.text import quote
 
 Array = NDArray[np.float64]
 GROUPS = ("step", "channel")
@@ -196,7 +196,7 @@ def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     groups = (*GROUPS, *BY_SERIES)
     for name in names:
         if not isinstance(name, str) or name not in groups:
-            raise UsageError(f"Scores cannot be grouped by '{shown(name)}'{suggest(str(name), groups)}")
+            raise UsageError(f"Scores cannot be grouped by '{quote(name)}'{suggest(str(name), groups)}")
     if len(set(names)) > 1 and set(names) & set(BY_SERIES):
         raise UsageError("Scores are grouped by series alone, or by step and channel; name series, or these.")
     return tuple(dict.fromkeys(names))

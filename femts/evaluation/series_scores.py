@@ -41,7 +41,7 @@ class SeriesSums:
         bounds: Bounds | None = None,
     ) -> None:
         self._preprocess, self._data, self._bounds = preprocess, data, bounds
-        numbers = windows.series_of(windows.spread(most)).cpu()
+        numbers = windows.series_of(windows.subsample(most)).cpu()
         self.windows = torch.bincount(numbers, minlength=len(data))
         levels, shape = 0 if bounds is None else len(bounds.levels), (len(data), data.n_targets)
         self._sums = torch.zeros(4, *shape, dtype=torch.float64)  # squares, absolutes, naive squares, values

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from femts.config.model import AUTO, SHAPE
 from femts.errors import UsageError
 from femts.experiments.results import Job, Record
+from femts.logging import quiet_training
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -138,19 +139,20 @@ class Cell(Job):
         from femts.training.train import train
 
         data = self.load(data_root)
-        forecaster = train(
-            data,
-            self.model,
-            self.pred_len,
-            seq_len=self.seq_len,
-            protocol=self.protocol,
-            out=work,
-            seed=self.seed,
-            device=device,
-            resume=work is not None,
-            refit=False,
-            settings=self.settings,
-        )
+        with quiet_training():
+            forecaster = train(
+                data,
+                self.model,
+                self.pred_len,
+                seq_len=self.seq_len,
+                protocol=self.protocol,
+                out=work,
+                seed=self.seed,
+                device=device,
+                resume=work is not None,
+                refit=False,
+                settings=self.settings,
+            )
         return make_record(self, forecaster, data)
 
 

@@ -21,7 +21,7 @@ from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store
 from femts.models.registry import has_seen, model_card
-from femts.text import shown
+from femts.text import quote
 
 NAIVE = "seasonal_naive"
 TABLE = {  # columns of a table, and their types
@@ -209,13 +209,13 @@ def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
     """
     checked = []
     for pair in pairs:
-        names = tuple(str(name).strip() for name in pair) if isinstance(pair, list | tuple) else (shown(pair),)
+        names = tuple(str(name).strip() for name in pair) if isinstance(pair, list | tuple) else (quote(pair),)
         if len(names) != 2 or not all(names):
             raise UsageError(
-                f"Pair '{shown(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
+                f"Pair '{quote(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
             )
         if names[0] == names[1]:
-            raise UsageError(f"Pair '{shown(':'.join(names))}' is one model beside itself; write two models.")
+            raise UsageError(f"Pair '{quote(':'.join(names))}' is one model beside itself; write two models.")
         some = [name for name in names if scores_some(name)]
         if len(some) == 1:
             raise UsageError(
@@ -345,7 +345,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
     for cell in cells:
         if cell.own is not None or cell.dataset not in known:
             raise UsageError(
-                f"Nothing that femts knows is published on '{shown(cell.dataset)}' as it is read here; "
+                f"Nothing that femts knows is published on '{quote(cell.dataset)}' as it is read here; "
                 f"leave '--published' out, or take {', '.join(known)}."
             )
         if scores_some(cell.model):

@@ -49,7 +49,7 @@ class Grid:
             `auto` offers each data set some that fit it.
         settings: `model.*` and `training.*` of all cells.
         reading: how data are read, arguments of `load_dataset`.
-        choices: values of settings by key, of whose combinations validation chooses; a model that lacks a setting
+        param_grid: values of settings by key, of whose combinations validation chooses; a model that lacks a setting
             runs without it.
     """
 
@@ -61,7 +61,7 @@ class Grid:
     seq_lens: LookBacks = (None,)
     settings: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
-    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    param_grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
@@ -138,13 +138,13 @@ def _check_grid(grid: Grid) -> None:
         check_protocol(grid.protocol)
     for model in grid.models:
         if model != AUTO:
-            check_past(model, grid.reading.get("past", ()))
-    for key in (*grid.settings, *grid.choices):
+            check_past(model, grid.reading.get("past_covariates", ()))
+    for key in (*grid.settings, *grid.param_grid):
         if key.removeprefix("training.") in (*RESOURCES, "seed"):
             raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
-        if key in grid.settings and key in grid.choices:
-            raise UsageError(f"Setting '{key}' is given to --set and to --choose; leave one of them out.")
-    if "model.windows" in grid.choices:
+        if key in grid.settings and key in grid.param_grid:
+            raise UsageError(f"Setting '{key}' is given to --set and to --param-grid; leave one of them out.")
+    if "model.windows" in grid.param_grid:
         raise UsageError(
             "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; give it one "
             "value, by --set."
@@ -155,8 +155,10 @@ def _check_grid(grid: Grid) -> None:
 
 def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
     """Settings of `model` for each combination of the choices that it has; one that no model has, it is refused by."""
-    lacked = {key for key in grid.choices if _lacks(model, key) and not all(_lacks(each, key) for each in grid.models)}
-    own = {key: values for key, values in grid.choices.items() if key not in lacked}
+    lacked = {
+        key for key in grid.param_grid if _lacks(model, key) and not all(_lacks(each, key) for each in grid.models)
+    }
+    own = {key: values for key, values in grid.param_grid.items() if key not in lacked}
     every = [{**grid.settings, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
     return [{key: _plain(value) for key, value in settings.items()} for settings in every]
 

@@ -10,11 +10,11 @@ import torch
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
 from femts.data.protocols import HORIZONS
-from femts.environment import commit, place
+from femts.environment import commit, run_environment
 from femts.evaluation.window_errors import WindowErrors
 from femts.experiments.cell import Cell
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score, score_beside, score_windows, scored_part
+from femts.forecaster.scoring import score, score_windows, score_with_naive, scored_part
 
 MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
 SAMPLES = 2
@@ -37,7 +37,7 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
         "history": [dict(row) for row in forecaster.validations],
         "samples": _samples(forecaster, data),
         "kernels": metrics["kernels"],
-        "place": place(metrics["device"], metrics["precision"]),
+        "place": run_environment(metrics["device"], metrics["precision"]),
         "commit": commit(),
     }
 
@@ -56,8 +56,8 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
     rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.supports.recursive else []
     fitting = [p for p in rivals if all(data.split.fits(part, look_back, p) for part in ("val", "test"))]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
-    test, naive = score_beside(forecaster, "test", tuple(errors), data, also=errors)
-    val = score_beside(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
+    test, naive = score_with_naive(forecaster, "test", tuple(errors), data, also=errors)
+    val = score_with_naive(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
     rolled = {str(p): {"val": val[p], "test": test[p], "naive": naive[p]} for p in fitting}
     return rolled, {str(p): each.thinned() for p, each in errors.items()}
 
@@ -69,7 +69,7 @@ def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     of, windows, _ = scored_part(forecaster, "test", None, data)
     errors = WindowErrors()
     score(of, windows, [errors])
-    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.spread(None)).cpu())}
+    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.subsample(None)).cpu())}
 
 
 def _samples(forecaster: Forecaster, data: Dataset) -> list[dict[str, Any]]:

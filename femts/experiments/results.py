@@ -120,7 +120,7 @@ class Sample(Part):
     series: str = ""
 
 
-class Place(Part):
+class Environment(Part):
     device: str
     name: str
     threads: Annotated[int, Field(ge=1, le=4096)]
@@ -137,7 +137,7 @@ class AnyRecord(Part):
     seconds: Loss
     parameters: Count
     kernels: dict[str, str]
-    place: Place
+    place: Environment
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}\+?$")] | None
 
 

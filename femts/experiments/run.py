@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from femts.config.arguments import check_callable, check_flag, check_names, check_path
+from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
@@ -24,7 +24,7 @@ from femts.experiments.compare import (
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
 from femts.experiments.runner import Engine, refuse_damaged, run_cells
-from femts.text import sentence, shown
+from femts.text import quote, sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,16 +38,15 @@ class Options(TypedDict, total=False):
     seq_lens: Sequence[int] | int | Literal["auto"] | None
     protocol: str | None
     settings: Mapping[str, Any]
-    choices: Mapping[str, Sequence[Any]]
+    param_grid: Mapping[str, Sequence[Any]]
     reading: Reading
     roll_out: Sequence[int]
     engine: str
     jobs: int | None
-    max_time: str | None
+    time_limit: str | None
     device: str
     data_root: str | Path | None
     train: bool
-    say: Callable[[str], None] | None
 
 
 def table(
@@ -73,12 +72,11 @@ def table(
         seeds: of weights, order and dropout, a run each.
         results: folder of the records.
         options: `seq_lens` (look-backs, of which validation chooses; `auto` offers some that fit),
-            `protocol`, `settings` by name for all models, `choices` of settings, of which
-            validation chooses for the models that have them, `reading` (as of `load_dataset`),
+            `protocol`, `settings` by name for all models, `param_grid` (values of settings, of which
+            validation chooses for the models that have them), `reading` (as of `load_dataset`),
             `roll_out` (horizons at which models of shorter ones count, too),
-            `engine` (`local`, `ray`), `jobs` (cells at a time), `max_time`, `device`, `data_root`,
-            `train=False` for what there is, and `say`, which takes a sentence on how each cell
-            ends, and on what is odd about the data.
+            `engine` (`local`, `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`,
+            and `train=False` for what there is.
 
     Returns:
         One row for each data set, model and horizon, and one for the mean of several, without a
@@ -140,7 +138,6 @@ def run_grid(
     *,
     train: bool = True,
     published: bool = False,
-    say: Callable[[str], None] = lambda _: None,
 ) -> list[Cell]:
     """Train what is missing of a grid, where that is asked for, and return its cells.
 
@@ -154,7 +151,7 @@ def run_grid(
     check_roll_out(cells, roll_out, engine.data_root)
     store.check_folder(to_show=not train)
     if train:
-        run_cells(cells, store, engine, say)
+        run_cells(cells, store, engine)
     return cells
 
 
@@ -165,7 +162,7 @@ def _grid(
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
         raise UsageError(
-            f"Unknown argument '{shown(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
+            f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
         )
     look_backs = options.get("seq_lens")
     auto = look_backs is not None and left_open(look_backs)
@@ -178,19 +175,18 @@ def _grid(
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
         reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # as the command line says it
-        choices={
-            key: _several(value, f"choices['{key}']")
-            for key, value in _mapping(options.get("choices"), "choices").items()
+        param_grid={
+            key: _several(value, f"param_grid['{key}']")
+            for key, value in _mapping(options.get("param_grid"), "param_grid").items()
         },
     )
 
 
 def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     """Scores of the cells of a grid, trained where they are missing."""
-    say, store = options.get("say"), Store(check_path(results, "The folder of results"))
-    check_callable(say, "say")
+    store = Store(check_path(results, "The folder of results"))
     roll_out, train = _steps(options.get("roll_out"), "roll_out"), check_flag(options.get("train", True), "train")
-    cells = run_grid(grid, store, _engine(options), roll_out, train=train, say=say or (lambda _: None))
+    cells = run_grid(grid, store, _engine(options), roll_out, train=train)
     refuse_damaged(cells, store)
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
@@ -204,7 +200,7 @@ def _engine(options: Options) -> Engine:
     return Engine(
         options.get("engine", "local"),
         None if jobs is None else check_count(jobs, "Argument 'jobs'"),
-        options.get("max_time"),
+        options.get("time_limit"),
         options.get("device", "auto"),
         None if root is None else check_path(root, "The data root"),
     )
@@ -214,7 +210,7 @@ def _several(value: object, name: str) -> tuple[Any, ...]:
     """One value, or several; UsageError that names the argument where it is an empty list."""
     several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     if not several:
-        raise UsageError(f"Argument '{shown(name)}' is empty; give one value or more, or leave it out.")
+        raise UsageError(f"Argument '{quote(name)}' is empty; give one value or more, or leave it out.")
     return several
 
 
@@ -226,7 +222,7 @@ def _steps(value: object, name: str) -> tuple[int, ...]:
 def _seed(value: object) -> int:
     number = whole_number(value, "A seed")
     if number is None or number < 0:
-        raise UsageError(f"Seed '{shown(value)}' is none; give whole numbers of at least 0.")
+        raise UsageError(f"Seed '{quote(value)}' is none; give whole numbers of at least 0.")
     return number
 
 

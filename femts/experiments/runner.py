@@ -28,12 +28,15 @@ from femts.config.arguments import check_text
 from femts.environment import cores
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.results import Job, Store
+from femts.logging import PROGRESS
 from femts.plugins import modules_of
 from femts.progress import progress_line
-from femts.text import shown
+from femts.text import quote
 
 ENGINES = ("local", "ray")
 INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
+logger = logging.getLogger("femts.experiments.runner")  # `__name__` is `__main__` in the process of a cell
+
 GRACE = 120.0  # seconds for a process to keep what it has reached
 POLL = 0.2
 
@@ -45,20 +48,20 @@ class Engine:
     Attributes:
         name: `local`, this machine, or `ray`, a cluster.
         jobs: cells at a time, on one machine or one GPU; None takes one a core, or four on a GPU.
-        max_time: the longest time, such as `30m`; None takes all that it needs.
+        time_limit: the longest time, such as `30m`; None takes all that it needs.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_root: where data of the catalogue is looked for.
     """
 
     name: str = "local"
     jobs: int | None = None
-    max_time: str | None = None
+    time_limit: str | None = None
     device: str = "auto"
     data_root: Path | None = None
 
     def __post_init__(self) -> None:
         if check_text(self.name, "engine") not in ENGINES:
-            raise UsageError(f"Unknown engine '{shown(self.name)}'{suggest(self.name, ENGINES)}")
+            raise UsageError(f"Unknown engine '{quote(self.name)}'{suggest(self.name, ENGINES)}")
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class Work:
     modules: tuple[str, ...]
 
 
-def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[[str], None]) -> None:
-    """Run what is not finished of `cells`, and say how each ends, and before it what is odd about its data.
+def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
+    """Run the unfinished ones of `cells`, and log notes on their data and how each ends.
 
     One that crashes or is killed leaves its reason in the store, and the others go on.
 
@@ -94,7 +97,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
 
     started = time.time()
     refuse_damaged(cells, store)
-    deadline = started + (parse_span(engine.max_time) if engine.max_time is not None else float("inf"))
+    deadline = started + (parse_span(engine.time_limit) if engine.time_limit is not None else float("inf"))
     device, free = named_accelerator(engine.device).device, cores()
     jobs = (4 if device == "cuda" else free) if engine.jobs is None else engine.jobs
     threads, root = max(1, free // jobs), None if engine.data_root is None else str(engine.data_root.resolve())
@@ -102,7 +105,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
     modules = tuple(sorted(modules_of([asdict(cell) for cell in left])))  # type: ignore[call-overload]
     for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
         for note in cell.notes(engine.data_root):
-            say(f"note: {source}: {note}")
+            logger.info(f"{source}: {note}")
     with (_ray if engine.name == "ray" else _local)(jobs, threads, device) as (submit, stop), progress_line() as show:
         futures = {submit(Work(cell, store, threads, device, root, deadline, modules)): cell for cell in left}
         told = set[Future[str]]()
@@ -114,7 +117,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine, say: Callable[
             except Exception as error:  # the machine of a cluster is gone
                 line = _failed(futures[future], store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             if line:
-                say(line)
+                PROGRESS.info(line)
             show(len(told) / len(left), f"{len(told)} of {len(left)} cells")
 
         try:

@@ -13,7 +13,7 @@ from femts.evaluation.verdict import EVEN
 from femts.experiments.cell import Cell
 from femts.experiments.compare import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
 from femts.experiments.results import Store
-from femts.text import part_of, sentence, shown, spreadsheet_safe, table
+from femts.text import part_of, quote, sentence, spreadsheet_safe, table
 
 MISSING, ROLLED, SEEN = "-", " r", " (seen)"
 LEAST_DIGITS = 3
@@ -68,7 +68,7 @@ def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(shown(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
+    return html.escape(quote(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _as_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

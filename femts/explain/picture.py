@@ -11,7 +11,7 @@ import numpy as np
 from femts.errors import UsageError, suggest
 from femts.files import write_file
 from femts.plotting import AXIS, GRID, LABEL, MOST_PANELS, Picture, picture_format
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +156,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
             ha="center", va="center", size=7, weight="bold", color=INK, path_effects=halo,
         )  # fmt: skip
         aside = {"ha": "right", "va": "center", "transform": panel.get_yaxis_transform(), "parse_math": False}
-        panel.text(-0.01, row + 0.22, shown(name), size=9, weight="bold", color=INK, **aside)
+        panel.text(-0.01, row + 0.22, quote(name), size=9, weight="bold", color=INK, **aside)
         panel.text(-0.01, row + 0.5, _range(low, high), size=7, color=FAINT, **aside)
         panel.text(-0.01, row + sum(CONTEXT) / 2, "all channels", size=7, color=FAINT, **aside)
     panel.set_title(

@@ -29,7 +29,7 @@ from femts.forecaster.restore import Restored, restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
 from femts.models.mean import MeanConfig
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.onnx import Exported
@@ -81,7 +81,7 @@ class Forecaster:
         lines = [
             f"Forecaster '{config.model}': {count(config.pred_len, 'step')}{step} ahead from "
             f"{count(config.seq_len, 'step')}",
-            f"  data: '{shown(config.dataset)}', {self.subject}",
+            f"  data: '{quote(config.dataset)}', {self.subject}",
         ]
         if isinstance(config.model_config, MeanConfig):
             lines.append(f"  mean of: {', '.join(member.model for member in config.model_config.members)}")
@@ -169,7 +169,7 @@ class Forecaster:
                 "A model with static columns knows its series by them, and no single one; use it as it is."
             )
         if check_text(name, "series") not in self.series:
-            raise UsageError(f"Series '{shown(name)}' was not in the training{suggest(name, self.series)}")
+            raise UsageError(f"Series '{quote(name)}' was not in the training{suggest(name, self.series)}")
         number = self.series.index(name)
         try:
             data: Dataset | None = self.training_data()[name]
@@ -375,7 +375,7 @@ class Forecaster:
             UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
         """
         if isinstance(pred_len, Sequence):
-            return scoring.score_beside(self, part, pred_len, dataset)[0]
+            return scoring.score_with_naive(self, part, pred_len, dataset)[0]
         return scoring.score_overall(*scoring.scored_part(self, part, pred_len, dataset)[:2])
 
     @memory_checked()
@@ -402,7 +402,7 @@ class Forecaster:
             UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
         """
         if isinstance(pred_len, Sequence):
-            return scoring.score_details_beside(self, part, pred_len, by, level, dataset)
+            return scoring.score_details_with_naive(self, part, pred_len, by, level, dataset)
         of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_details(of, windows, by, level, data)
 
@@ -527,5 +527,5 @@ def check_device(device: object) -> torch.device:
         place = torch.device(device)  # type: ignore[call-overload]
         torch.empty(0, device=place)
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"Device '{shown(device)}' is not there; take cpu, or one that femts doctor lists.") from error
+        raise UsageError(f"Device '{quote(device)}' is not there; take cpu, or one that femts doctor lists.") from error
     return place

@@ -29,7 +29,7 @@ from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -137,7 +137,7 @@ def _scenario(
     try:
         return inputs.known_ahead(forecaster, data, future, ahead, steps)
     except UsageError as error:
-        raise UsageError(f"Scenario '{shown(name)}': {error}") from error
+        raise UsageError(f"Scenario '{quote(name)}': {error}") from error
 
 
 def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecasts, ends: QuantileSpec) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from femts.errors import UsageError, suggest
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.scoring import scored_part
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -144,7 +144,7 @@ def permutation_importance(
 
 def importance_label(kind: str, name: str) -> str:
     """An input in words."""
-    return f"lags {name.replace('-', ' to ')}" if kind == "lags" else shown(name)
+    return f"lags {name.replace('-', ' to ')}" if kind == "lags" else quote(name)
 
 
 def percent_label(rise: float) -> str:
@@ -218,7 +218,7 @@ def _chosen(columns: Sequence[str] | None, listed: Sequence[str]) -> Sequence[st
     chosen = check_names(columns, "columns")
     for name in chosen:
         if name not in listed:
-            raise UsageError(f"The model reads no column '{shown(name)}'{suggest(name, listed)}")
+            raise UsageError(f"The model reads no column '{quote(name)}'{suggest(name, listed)}")
     return chosen
 
 

@@ -27,7 +27,7 @@ from femts.data.splits import Split
 from femts.data.stamps import read_dates
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -90,7 +90,7 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
         if missing is not None:
-            raise UsageError(f"The history has no series '{shown(missing)}'{suggest(missing, data.series)}")
+            raise UsageError(f"The history has no series '{quote(missing)}'{suggest(missing, data.series)}")
         data = data.take(np.array([data.series.index(name) for name in chosen]))
     wide = data.schema.form.series not in map(str, frame.columns)
     time = data.schema.form.time
@@ -232,7 +232,7 @@ def known_ahead(
     """
     schema, freq = forecaster.config.schema, forecaster.freq
     names, steps = schema.roles.future, len(ahead) // len(data)
-    listed, after = ", ".join(map(shown, origins(names, schema.form))), "the end of each series"
+    listed, after = ", ".join(map(quote, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
@@ -257,9 +257,9 @@ def known_ahead(
     missing = np.argwhere(values.isna().to_numpy() & (within < first)[:, None])
     if len(missing):
         row, column = missing[0]
-        series = f" of series '{shown(values.index[row][0])}'" if schema.panel else ""
+        series = f" of series '{quote(values.index[row][0])}'" if schema.panel else ""
         name = origins(names[column : column + 1], schema.form)[0]
-        raise UsageError(f"{KNOWN} has no '{shown(name)}'{series} at {ahead[row]}; give {needed}.")
+        raise UsageError(f"{KNOWN} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
     values = values.groupby(np.arange(len(ahead)) // steps).ffill()
     return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
@@ -296,7 +296,7 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     time = form.time or "ds"
     lacking = next((name for name in (form.series, time, *names) if name not in frame.columns), None)
     if lacking is not None:
-        raise UsageError(f"{KNOWN} has no column '{shown(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
+        raise UsageError(f"{KNOWN} has no column '{quote(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
     codes, series = number_series(frame[form.series], KNOWN)
     dates = _on_clock(read_dates(frame[time], KNOWN, freq), needed.levels[1])
     keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
@@ -309,7 +309,7 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     if again.any():
         row = int(np.argmax(again))
         key, stamp = table.index[row]
-        raise UsageError(f"{where} gives series '{shown(key)}' twice at {stamp} (data row {row + 1}); keep one.")
+        raise UsageError(f"{where} gives series '{quote(key)}' twice at {stamp} (data row {row + 1}); keep one.")
     return table
 
 
@@ -344,7 +344,7 @@ def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     if len(values.columns) and missing.all(axis=None):
         raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
     if missing.to_numpy().any():
-        first, count = shown(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
+        first, count = quote(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
         warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
 
 
@@ -378,7 +378,7 @@ def warn_stopped(data: Dataset, most: int) -> None:
     if len(stopped):
         warn(
             f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
-            f"'{shown(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
+            f"'{quote(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
             AgeWarning,
         )
 
@@ -390,7 +390,7 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
     if data.schema.panel and len(short):
         warn(
             f"{len(short)} of {len(data)} series are too short for intervals that hold, the first "
-            f"'{shown(data.series[short[0]])}' of {data.lengths[short[0]]} rows; read them as too narrow up to {length} "
+            f"'{quote(data.series[short[0]])}' of {data.lengths[short[0]]} rows; read them as too narrow up to {length} "
             "rows.",
             GapWarning,
         )
@@ -401,7 +401,7 @@ def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
     new = np.flatnonzero(~known)
     if len(new):
         warn(
-            f"{len(new)} of {len(series)} series are new, the first '{shown(series[new[0]])}'; each is scaled by its "
+            f"{len(new)} of {len(series)} series are new, the first '{quote(series[new[0]])}'; each is scaled by its "
             "own rows.",
             GapWarning,
         )
@@ -437,7 +437,7 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
         more = f" and {len(named) - 1} more" * (len(named) > 1)
         warn(
             f"The recent history is some {float(f'{max(level, 1 / level):.0e}'):,.0f} times as {times} as the training "
-            f"rows in '{shown(name)}'{more}; check its units.",
+            f"rows in '{quote(name)}'{more}; check its units.",
             UnitsWarning,
         )
 
@@ -450,5 +450,5 @@ def warn_ended(names: Sequence[str], steps: int) -> None:
 
 def ended_note(names: Sequence[str], steps: int) -> str:
     """What is said of targets `names` that have no value in the last `steps` steps."""
-    some = ", ".join(f"'{shown(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
+    some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
     return f"{some}: no value in the last {steps} steps, so none in the forecast"

@@ -26,7 +26,7 @@ from femts.files import write_file
 from femts.forecaster.forecasting import forecast_array
 from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -118,7 +118,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     if len(forecaster.series) > 1:
         raise UsageError(
             f"This run is of {len(forecaster.series)} series, and a graph is of one; name it, as by --series "
-            f"'{shown(forecaster.series[0])}' (series= in Python)."
+            f"'{quote(forecaster.series[0])}' (series= in Python)."
         )
     apart = {
         "is fitted to each look-back anew": lambda one: one.config.reads_raw,
@@ -133,7 +133,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
-            "export one trained without --future and --calendar."
+            "export one trained without --future-covariates and --calendar."
         )
     steps = forecaster.config.pred_len if horizon is None else horizon
     content = _graph(forecaster, steps)

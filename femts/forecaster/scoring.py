@@ -20,15 +20,15 @@ from femts.data.loading import load_dataset
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
-from femts.evaluation.beside import NaiveSums
 from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.metrics import Metric
 from femts.evaluation.relative import RelativeErrors
+from femts.evaluation.relative_to_naive import NaiveSums
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -87,22 +87,22 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
     if bool(schema.panel) != bool(own.panel):
         kinds = ("series", "a table") if own.panel else ("a table", "series")
         raise UsageError(
-            f"Data set '{shown(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
+            f"Data set '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
             f"and this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
         )
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(
-            f"Data set '{shown(data.name)}' has other columns than the training data; give one with the same."
+            f"Data set '{quote(data.name)}' has other columns than the training data; give one with the same."
         )
-    check_step_of_training(forecaster, data.freq, f"Data set '{shown(data.name)}'")
+    check_step_of_training(forecaster, data.freq, f"Data set '{quote(data.name)}'")
     if schema.roles.static != own.roles.static:
         static = ", ".join(own.roles.static) or "none"
-        raise UsageError(f"Data set '{shown(data.name)}' has other static columns than the training data ({static}).")
+        raise UsageError(f"Data set '{quote(data.name)}' has other static columns than the training data ({static}).")
     places = forecaster.preprocess.places(data.series)
     if (places < 0).any():
         new = data.series[int(np.argmax(places < 0))]
-        raise UsageError(f"Series '{shown(new)}' was not in the training, so it has no training rows; leave it out.")
+        raise UsageError(f"Series '{quote(new)}' was not in the training, so it has no training rows; leave it out.")
     return data
 
 
@@ -118,7 +118,7 @@ def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path
     `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
     if data.record != forecaster.data:
-        raise UsageError(f"Data set '{shown(data.name)}' is not what this model was trained on; {remedy}.")
+        raise UsageError(f"Data set '{quote(data.name)}' is not what this model was trained on; {remedy}.")
     return data
 
 
@@ -136,7 +136,7 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     source = config.source
     if source is None:
         raise UsageError(
-            f"The training data '{shown(config.dataset)}' was passed as an object and is not kept in the run; "
+            f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run; "
             "pass it again as dataset= (--dataset)."
         )
     if source not in CATALOG and not Path(source).is_file():
@@ -185,7 +185,7 @@ def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(check_steps, horizons)))
 
 
-def score_beside(
+def score_with_naive(
     forecaster: Forecaster,
     part: str,
     horizons: Sequence[int],
@@ -288,7 +288,7 @@ def score_details(
     return frame if pooled is None else frame.assign(**pooled.ratios())
 
 
-def score_details_beside(
+def score_details_with_naive(
     forecaster: Forecaster,
     part: str,
     horizons: Sequence[int],

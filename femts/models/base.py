@@ -186,7 +186,7 @@ class ForecastModel(nn.Module):
 
         Args:
             outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they
-                cross; `at_once` sorts them.
+                cross; `direct_forecast` sorts them.
             target: P along `dim`.
             observed: which targets are real, of the shape of `target`; None means all.
             dim: axis of the steps.
@@ -226,7 +226,7 @@ class ForecastModel(nn.Module):
             chosen: the same model as an earlier training left it.
         """
 
-    def at_once(self, batch: Batch, steps: int) -> Tensor:
+    def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
         """Forecast the next steps without going on from a forecast.
 
         A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
@@ -305,7 +305,7 @@ class ForecastModel(nn.Module):
             raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
         pieces, left = [], steps
         while True:
-            piece = self.at_once(batch, left)
+            piece = self.direct_forecast(batch, left)
             pieces.append(piece)
             left -= piece.shape[1]
             if left <= 0:

@@ -58,8 +58,7 @@ class SegmentConfig(ModelConfig):
         window_std: share of a look-back's own variance in what it is divided by, the rest being that
             of the training rows: 1 for its deviation, 0 for nothing. Its level is taken off either way.
         n_static: inputs that describe a series; they follow from the static columns.
-        n_known: columns known for the steps to come, and marks of the calendar; they follow from `--future` and
-            `--calendar`.
+        n_known: future covariates and calendar features; follows from `--future-covariates` and `--calendar`.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "none,32,128", "n_layers": "1..3", "dropout": "0..0.3"}

@@ -48,9 +48,9 @@ class FemRidge(SegmentForecaster):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C)."""
-        return self.at_once(batch, self.config.pred_len)
+        return self.direct_forecast(batch, self.config.pred_len)
 
-    def at_once(self, batch: Batch, steps: int) -> Tensor:
+    def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
         """The next `steps`, at most `longest`: the ridge regression's from the look-back, the mixer's from it and the
         means so far."""
         pieces = []

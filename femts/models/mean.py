@@ -164,9 +164,9 @@ class MeanModel(ForecastModel):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C), where no member reads raw rows."""
-        return self.at_once(batch, self.config.pred_len)
+        return self.direct_forecast(batch, self.config.pred_len)
 
-    def at_once(self, batch: Batch, steps: int) -> Tensor:
+    def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
         """All of the next `steps`: each member goes on from its own forecasts.
 
         Raises:

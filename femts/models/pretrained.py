@@ -24,7 +24,7 @@ from femts.errors import UsageError, warn
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.weight_files import CONFIG, check_hash, find_weights, read_weights_config
 from femts.models.registry import check_library, register
-from femts.text import shown
+from femts.text import quote
 
 AT_A_TIME = 256  # series in one pass of the network
 
@@ -153,7 +153,7 @@ class Pretrained(ForecastModel):
         check_hash(folder, self.config.sha256)
         found = read_weights_config(folder).architecture
         if found != self.architecture:
-            raise UsageError(f"Weights in {folder} are of {shown(found)}, and '{self.name}' reads {self.architecture}.")
+            raise UsageError(f"Weights in {folder} are of {quote(found)}, and '{self.name}' reads {self.architecture}.")
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # which lasts a moment
@@ -165,7 +165,7 @@ class Pretrained(ForecastModel):
             )
         except Exception as error:  # of whatever kind the library finds
             reason = str(error).partition("\n")[0]
-            raise UsageError(f"Weights in {folder} cannot be read ({shown(reason)}); give others.") from error
+            raise UsageError(f"Weights in {folder} cannot be read ({quote(reason)}); give others.") from error
         if info["missing_keys"] or info["mismatched_keys"]:  # which the library draws at random
             raise UsageError(f"Weights in {folder} do not fit their {CONFIG}; give a whole set.")
         self.pipeline = getattr(module, self.library)(model.eval())

@@ -148,9 +148,9 @@ class Ridge(ForecastModel):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C)."""
-        return self.at_once(batch, self.config.pred_len)
+        return self.direct_forecast(batch, self.config.pred_len)
 
-    def at_once(self, batch: Batch, steps: int) -> Tensor:
+    def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
         """As many of the next `steps` as were fitted."""
         forecast: Tensor = self.linear(batch.past, min(steps, self.linear.longest))
         return forecast

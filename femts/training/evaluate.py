@@ -23,7 +23,7 @@ from femts.evaluation.metrics import named_metrics
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import naive_sums, relative_errors
 from femts.models.base import ForecastModel
-from femts.text import shown
+from femts.text import quote
 from femts.training.accelerator import Accelerator
 from femts.training.schedule import FEWEST
 
@@ -106,7 +106,7 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
     if dominant:
         error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
         notes.append(
-            f"'{shown(dominant['name'])}' holds {values} of the values and {error} of the squared test error, so the "
+            f"'{quote(dominant['name'])}' holds {values} of the values and {error} of the squared test error, so the "
             f"mean says little about the other {what}"
         )
     return notes
@@ -180,4 +180,4 @@ def most_scored(metrics: Mapping[str, Any]) -> int | None:
 
 
 def _counts(model: ForecastModel, windows: Mapping[str, Windows]) -> dict[str, int]:
-    return {part: len(windows[part].spread(model.most_windows)) for part in ("val", "test")}
+    return {part: len(windows[part].subsample(model.most_windows)) for part in ("val", "test")}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
 from femts.models.registry import build_model
-from femts.text import shown
+from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
@@ -55,8 +56,7 @@ from femts.training.stopping import Interrupted
 SHARE = 0.5  # of the time for the training that is scored, where another one follows
 
 
-def nothing(_: str) -> None:
-    """Say nothing."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,6 @@ class FitRequest:
         overwrite: replace the run in it, once the new one is about to be written.
         refit: then train on all rows.
         progress: show a line on a terminal.
-        say: takes a sentence on what a reader should know.
         most_windows: of each part, how many are scored at most; None for as many as the model wants.
         chosen: sentences on what femts chose in the place of the user.
         ignores: past and static columns that the model cannot read are ignored, and not refused.
@@ -94,7 +93,6 @@ class FitRequest:
     overwrite: bool = False
     refit: bool = False
     progress: bool = False
-    say: Callable[[str], None] = nothing
     most_windows: int | None = None
     chosen: tuple[str, ...] = ()
     ignores: bool = False
@@ -110,11 +108,11 @@ class FitRequest:
         resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
-            raise UsageError(f"Setting '{shown(odd)}' is of one model, and --model auto chooses it; name a model.")
+            raise UsageError(f"Setting '{quote(odd)}' is of one model, and --model auto chooses it; name a model.")
         check_registered(training)
         if model == AUTO and training.metric not in ("", *CRITERIA):
             raise UsageError(
-                f"--model auto cannot choose by '{shown(training.metric)}'; take one of {', '.join(CRITERIA)}, or name a model."
+                f"--model auto cannot choose by '{quote(training.metric)}'; take one of {', '.join(CRITERIA)}, or name a model."
             )
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
             raise UsageError(
@@ -127,7 +125,7 @@ class FitRequest:
         self, model: str, seconds: float | None, out: Path | None, most_windows: int, loss: str = "mse"
     ) -> FitRequest:
         """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
-        None for no limit, by the `loss` where none is asked for, and scored on so many windows; it says nothing."""
+        None for no limit, by the `loss` where none is asked for, and scored on so many windows."""
         given, settings = self.asked
         if self.criterion not in BUILT_IN:  # a training is validated by the error in scaled units
             given = {name: value for name, value in given.items() if name != "metric"}
@@ -225,7 +223,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                 model = first.model
                 model.most_windows = min(request.most_windows, model.most_windows or request.most_windows)
             for note in _notes(request, data, config, first):
-                request.say(note)
+                logger.info(note)
             try:
                 # Train and score.
                 if first.state is not None:
@@ -352,7 +350,7 @@ def train_and_score(run: Run, later: bool) -> None:
     if is_trained(model) and not state.complete:
         from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models need none
 
-        count, tested = (len(windows[part].spread(model.most_windows)) for part in ("val", "test"))
+        count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
         calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)
         alone = calibration + tested  # the work of one process, where validations are shared
@@ -397,9 +395,8 @@ def is_trained(model: ForecastModel) -> bool:
 
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
-    """The forecaster in `out`, which is what `request` asks for and was trained on `data`; says that nothing is left to
-    do."""
-    request.say(f"run {out} is finished; nothing is left to do")
+    """The forecaster in `out`, which is what `request` asks for and was trained on `data`."""
+    logger.info(f"run {out} is finished; nothing is left to do")
     made = load(out, request.accelerator.device)
     made._dataset = data.all_rows() if request.refit else data
     if made.scored is not None:

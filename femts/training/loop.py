@@ -309,7 +309,7 @@ class Trainer:
         budget, most, some = self.loop.budget, self.config.val_windows, TIMED
         if budget.seconds is None:
             return most
-        seconds, whole = VALIDATING * budget.seconds, len(val.spread(most))
+        seconds, whole = VALIDATING * budget.seconds, len(val.subsample(most))
         while True:
             began = time.monotonic()
             timed = int(evaluate(self.average.model, val, self.config.eval_batch_size, some=some)["windows"])

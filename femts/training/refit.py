@@ -15,7 +15,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import MEMBERS, member_record
 from femts.forecaster.run_folder import SCORED
 from femts.models.mean import MeanConfig, MeanModel
-from femts.text import shown
+from femts.text import quote
 from femts.training.accelerator import find_accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
@@ -45,7 +45,7 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
     scored = forecaster.scored or forecaster
     if bool(data.schema.panel) != bool(forecaster.config.schema.panel):
         kinds = ("series of their own", "columns of one") if data.schema.panel else ("one series", "several")
-        raise UsageError("'{}' has {}, and this model was trained on {}; pass such.".format(shown(data.name), *kinds))
+        raise UsageError("'{}' has {}, and this model was trained on {}; pass such.".format(quote(data.name), *kinds))
     for one in scored.members or (scored,):
         chosen_by(one)  # before any of them takes its time
     return _again(scored, data.all_rows(), limit)

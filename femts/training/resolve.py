@@ -27,7 +27,7 @@ from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
-from femts.text import shown
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.data.preprocess import Preprocess
@@ -65,16 +65,16 @@ def resolve_training(
     for key, value in settings.items():
         prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
-            raise UsageError(f"Unknown setting '{shown(key)}'{_suggest_setting(key, model)}")
+            raise UsageError(f"Unknown setting '{quote(key)}'{_suggest_setting(key, model)}")
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
     for name, value in given.items():
         check_plain(value, f"Argument '{name}'")
         if value is None or value == _DEFAULTS[name]:
             continue
-        if name in parts["training"] and shown(value) != shown(training[name]):
+        if name in parts["training"] and quote(value) != quote(training[name]):
             raise UsageError(
-                f"'{name}' is given twice, as {shown(value)} and as training.{name}={shown(training[name])}; give one."
+                f"'{name}' is given twice, as {quote(value)} and as training.{name}={quote(training[name])}; give one."
             )
         training[name] = value
     asked = {name for name in _BUDGETS if name in parts["training"] or given.get(name) is not None}
@@ -86,7 +86,7 @@ def resolve_training(
     losses = model_card(model).model_class.losses
     if losses and resolved.loss not in losses:
         raise UsageError(
-            f"Model '{model}' cannot be trained by training.loss={shown(resolved.loss)}; take one of {', '.join(losses)}."
+            f"Model '{model}' cannot be trained by training.loss={quote(resolved.loss)}; take one of {', '.join(losses)}."
         )
     return parts["model"], resolved
 
@@ -161,7 +161,7 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
         raise UsageError(
-            f"Horizon '{shown(pred_len)}' is no number of steps; give a whole number of at least 1, or auto."
+            f"Horizon '{quote(pred_len)}' is no number of steps; give a whole number of at least 1, or auto."
         )
     return Choice(steps)
 
@@ -185,7 +185,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         return preset
     steps = whole_number(seq_len, "Look-back")
     if steps is None:
-        raise UsageError(f"Look-back '{shown(seq_len)}' is no number of steps; give a whole number or auto.")
+        raise UsageError(f"Look-back '{quote(seq_len)}' is no number of steps; give a whole number or auto.")
     if steps < 1:
         raise UsageError(f"A look-back of {steps} steps holds nothing; give --seq-len 1 or more.")
     return Choice(steps)
@@ -210,7 +210,7 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     most, scored = model.most_windows, [part for part in windows if part != "train"]
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
-    counts = " and ".join(f"{len(windows[part].spread(most))} of {len(windows[part])} {part}" for part in scored)
+    counts = " and ".join(f"{len(windows[part].subsample(most))} of {len(windows[part])} {part}" for part in scored)
     remedy = "; --set model.windows=N takes more" if hasattr(model.config, "windows") else ""
     return [f"scores are of {counts} windows, evenly spread{remedy}"]
 
@@ -233,13 +233,13 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
-        raise UsageError("Setting 'model.n_static' follows from the static columns (--static); leave it out.")
+        raise UsageError("Setting 'model.n_static' follows from --static-covariates; leave it out.")
     if not width:
         return {}
     if not model_card(model).model_class.supports.static:
         raise UsageError(
-            f"Model '{model}' takes no static columns; take one that does, such as fem_sm, or leave out --static "
-            f"{','.join(data.schema.roles.static)}."
+            f"Model '{model}' does not support static covariates; use one that does, such as fem_sm, or leave out "
+            f"--static-covariates {','.join(data.schema.roles.static)}."
         )
     return {"n_static": width}
 
@@ -250,14 +250,14 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     roles, supports = data.schema.roles, model_card(model).model_class.supports
     reads = Reads.of(roles, supports.known, supports.calendar, covariates)
     if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
-        named = ", ".join(map(shown, roles.future)) if roles.future and not supports.known else "the calendar"
+        named = ", ".join(map(quote, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
             f"Model '{model}' cannot read {named} for the steps to come; take one that does, such as fem_sm or tide, or "
             "leave training.covariates at auto, which takes the linear effect off before it."
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
-        raise UsageError("Setting 'model.n_known' follows from --future and --calendar; leave it out.")
+        raise UsageError("Setting 'model.n_known' follows from --future-covariates and --calendar; leave it out.")
     return {"n_known": width} if width else {}
 
 
@@ -273,8 +273,8 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     """A sentence on how what is known in advance reaches the model."""
     roles, reads = data.schema.roles, config.reads
-    names = [*map(shown, roles.future), *["the calendar"] * roles.calendar]
-    read = [*map(shown, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
+    names = [*map(quote, roles.future), *["the calendar"] * roles.calendar]
+    read = [*map(quote, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
     if names and reads.effect:
         notes.append(
@@ -285,7 +285,7 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
 
 def seen_notes(config: RunConfig) -> list[str]:
     """A sentence where the model comes with weights that were trained on the data set."""
-    said = f"'{config.model}' was pretrained on '{shown(config.dataset)}', so its scores do not tell how it does on unseen data"
+    said = f"'{config.model}' was pretrained on '{quote(config.dataset)}', so its scores do not tell how it does on unseen data"
     return [said] if config.model_config.has_seen(config.dataset) else []
 
 
@@ -293,6 +293,6 @@ def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
-            f"Model '{model}' forecasts each column from itself alone, so --past {','.join(past)} would change "
-            "nothing; take one that reads all columns, such as fem_sm, or leave it out."
+            f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} would "
+            "have no effect; use a model that reads all columns, such as fem_sm, or leave out the option."
         )

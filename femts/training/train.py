@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femts.config.arguments import check_callable, check_flag, check_path
+from femts.config.arguments import check_flag, check_path
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
@@ -22,7 +22,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable, clear_run
 from femts.training.data_module import split_for
 from femts.training.evaluate import scale_notes
-from femts.training.fit import FitRequest, fit, nothing
+from femts.training.fit import FitRequest, fit
 from femts.training.resolve import Lengths, horizon, resolve_run
 from femts.training.select.candidates import shortlist
 from femts.training.select.look_back import with_look_back
@@ -44,7 +44,7 @@ def train(
     seed: int = 42,
     max_steps: int | None = None,
     max_epochs: int | None = None,
-    max_time: str | None = None,
+    time_limit: str | None = None,
     device: str = "auto",
     precision: str = "auto",
     resume: bool = False,
@@ -53,7 +53,6 @@ def train(
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
-    say: Callable[[str], None] | None = None,
 ) -> Forecaster:
     """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
 
@@ -70,7 +69,7 @@ def train(
         seed: decides initial weights, order of the windows and dropout.
         max_steps: optimiser steps; None takes the recipe's.
         max_epochs: the same in passes over the training windows; at most one of the two.
-        max_time: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take
+        time_limit: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take
             longer, the learning rate falls to zero within it all the same, and time for the scores
             is left. With `refit`, half of it is for the training that is scored.
         device: `auto`, `cpu`, `cuda` or `mps`.
@@ -85,9 +84,6 @@ def train(
         settings: `model.*` and `training.*` by name, values typed or as text.
         progress: show a line on stderr where that is a terminal.
         data_root: where data of the catalogue is looked for.
-        say: takes a sentence on what a reader should know: what is odd about the data, which
-            lengths were chosen, and why. Without it, a `ScaleWarning` names series or columns
-            whose training rows do not tell the scale of their errors.
 
     Returns:
         The forecaster, with `metrics` (test errors in scaled units), `validations` and
@@ -99,7 +95,7 @@ def train(
         RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
     """
     started = time.monotonic()
-    given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": max_time}
+    given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": time_limit}
     given |= {"device": device, "precision": precision}
     folder = None if out is None else check_path(out, "The run folder")
     for name, flag in {"resume": resume, "overwrite": overwrite, "progress": progress}.items():
@@ -107,7 +103,6 @@ def train(
     if overwrite:
         _check_overwrite(folder, resume)
     refit = None if refit is None else check_flag(refit, "refit")
-    check_callable(say, "say")
     if model is None:
         source = dataset.source if isinstance(dataset, Dataset) else dataset
         model = DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
@@ -123,7 +118,6 @@ def train(
         overwrite=overwrite,
         refit=refits(data) if refit is None else refit,
         progress=progress,
-        say=say or nothing,
     )
     data = split_for(data, pred_len)
     if request.model == AUTO and overwrite and folder is not None:
@@ -132,10 +126,7 @@ def train(
             clear_run(folder)
     made = choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
     for note in scale_notes(made):
-        if say is None:
-            warn(f"{note}.", ScaleWarning)
-        else:
-            say(note)
+        warn(f"{note}.", ScaleWarning)
     return made
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from logged import logged
 from small_panels import LENGTHS, panel_forecaster, panel_table
 
 import femts
@@ -92,8 +93,8 @@ def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int)
 
 @pytest.mark.parametrize("horizon", [3, WEEK, 10])
 def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) -> None:
-    said = list[str]()
-    frame = femts.backtest(ridge, LONG, **cut(2, 5, horizon), say=said.append)
+    with logged() as notes:
+        frame = femts.backtest(ridge, LONG, **cut(2, 5, horizon))
     assert list(frame) == ["window", "series", "cutoff", "date", "forecast", "seasonal_naive", "actual"]
     for (window, name), rows in frame.groupby(["window", "series"]):
         before = horizon + (2 - int(str(window))) * 5
@@ -106,7 +107,7 @@ def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) ->
         season = past["y"].ffill().to_numpy()[-WEEK:]
         np.testing.assert_allclose(rows["seasonal_naive"], season[np.arange(horizon) % WEEK])
     assert "tiny" not in set(frame["series"])
-    assert "series, the first 'tiny', are left out at cutoffs that have less than a season of 7 rows" in said[0]
+    assert "series, the first 'tiny', are left out at cutoffs that have less than a season of 7 rows" in notes[0]
 
 
 def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster) -> None:
@@ -152,7 +153,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
     many: bool, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, table = (panel_forecaster("dlinear"), LONG) if many else (forecaster, FRAME)
-    refit, seen, said = again.refit, list[tuple[Dataset, Forecaster]](), list[str]()
+    refit, seen = again.refit, list[tuple[Dataset, Forecaster]]()
 
     def watched(forecaster: Forecaster, data: Dataset) -> Forecaster:
         seen.append((data, refit(forecaster, data)))
@@ -160,9 +161,10 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
 
     monkeypatch.setattr(again, "refit", watched)
     steps, step = model.config.pred_len, 7
-    frame = femts.backtest(model, table, **cut(2, step), refit=True, say=said.append)
-    assert not any("flatter" in text for text in said)
-    assert said[-1].startswith("2 trainings and their forecasts took")
+    with logged() as notes:
+        frame = femts.backtest(model, table, **cut(2, step), refit=True)
+    assert not any("flatter" in text for text in notes)
+    assert notes[-1].startswith("2 trainings and their forecasts took")
     for number, (data, made) in enumerate(seen):
         back = steps + (1 - number) * step
         lengths = {name: rows - back for name, rows in LENGTHS.items() if rows - back >= WEEK}
@@ -173,7 +175,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
         assert (made.config.training, made.config.model_config) == (model.config.training, model.config.model_config)
         words = f"{rows} rows of {len(data)} series before cutoff {number + 1}"
         words = words if many else f"{rows} rows up to {FRAME['date'][rows - 1]}"
-        assert said[number + many].startswith(f"trained on the {words} in ")
+        assert notes[number + many].startswith(f"trained on the {words} in ")
         with warnings.catch_warnings(action="ignore"):
             wanted = made.predict(data.frame()).drop(columns=["unique_id", "ds", "date"], errors="ignore")
         window = frame[frame.iloc[:, 0] == frame.iloc[:, 0].unique()[number]]
@@ -186,14 +188,15 @@ def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
         final = panel_forecaster("dlinear", refit=True)
     else:
         final = fit.train(DATA, "dlinear", P, seq_len=L, seed=7, device="cpu", settings=QUICK, refit=True)
-    data, said = load_dataset(LONG, panel=True) if many else DATA, list[str]()
+    data = load_dataset(LONG, panel=True) if many else DATA
     assert final.scored is not None
     for forecaster in (final, final.scored):
         made = again.refit(forecaster, data)
         assert made.data == final.data
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
-    femts.backtest(final, data, **cut(1), say=said.append)
-    assert "let the backtest refit, or take the one in scored/" in said[-1]
+    with logged() as notes:
+        femts.backtest(final, data, **cut(1))
+    assert "let the backtest refit, or take the one in scored/" in notes[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -215,10 +218,9 @@ def test_missing_values_are_filled_for_the_model_and_left_out_of_the_score() -> 
 
 def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
     """Cutoffs, or series, that the note on rows known from the training is of; 0 without one."""
-    said = list[str]()
-    with warnings.catch_warnings(action="ignore", category=GapWarning):
-        femts.backtest(forecaster, data, **cutoffs, say=said.append)
-    notes = [text for text in said if "are of rows that this model was trained or chosen on" in text]
+    with warnings.catch_warnings(action="ignore", category=GapWarning), logged() as messages:
+        femts.backtest(forecaster, data, **cutoffs)
+    notes = [text for text in messages if "are of rows that this model was trained or chosen on" in text]
     assert len(notes) < 2
     return int(notes[0].split()[2]) if notes else 0
 

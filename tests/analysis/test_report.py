@@ -208,7 +208,7 @@ def test_forecast_is_of_the_model_that_learned_from_all_rows(tmp_path: Path) -> 
 
 def test_forecast_that_needs_known_columns_says_so(tmp_path: Path) -> None:
     table = synthetic_frame(600).iloc[:, :3]
-    made = train(load_dataset(table, future=["s1"]), "ridge", P, seq_len=L, device="cpu")
+    made = train(load_dataset(table, future_covariates=["s1"]), "ridge", P, seq_len=L, device="cpu")
     page = femts.report(made, tmp_path / "page.html").read_text()
     assert "What follows the last row depends on s1" in page and numbers(page)["ahead"] is None
 
@@ -241,7 +241,7 @@ def test_classic_is_fitted_for_the_forecast_alone_right_after_training(
     months = pd.date_range("2012-01-01", periods=140, freq="MS")
     table = pd.DataFrame({"date": months, "y": 50 + 9 * np.sin(np.arange(140) * np.pi / 6)})
     table["y"] += np.random.default_rng(0).normal(size=140)
-    made = train(table, "auto_theta", 6, out=tmp_path / "run", device="cpu", max_time=limit, refit=True)
+    made = train(table, "auto_theta", 6, out=tmp_path / "run", device="cpu", time_limit=limit, refit=True)
     del fits[:]
     femts.report(made, tmp_path / "page.html", table)
     assert len(fits) == 1

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from logged import logged
 from small_tables import small_table
 
 import femts
@@ -84,10 +85,10 @@ def test_trials_worse_than_the_median_are_pruned() -> None:
 
 
 def test_a_study_ends_when_every_combination_has_been_tried() -> None:
-    said: list[str] = []
-    trials = tune_ridge(trials=50, say=said.append).trials
+    with logged() as notes:
+        trials = tune_ridge(trials=50).trials
     # The recipe as it is looks back further than the two that are searched.
-    assert len(trials) == 5 and said[-1] == "every combination has been tried"
+    assert len(trials) == 5 and notes[-1] == "every combination has been tried"
     assert len(trials[["seq_len", "model.ridge"]].drop_duplicates()) == 5
 
 
@@ -193,7 +194,7 @@ def test_a_signal_or_a_limit_of_time_ends_a_study_and_the_next_call_goes_on(
     monkeypatch.setattr(Trainer, "step", step)
     with pytest.raises(Interrupted, match=r"interrupted after 1 trials; the same command goes on"):
         tune_small(out=tmp_path / "study", trials=5)
-    late = tune_small(out=tmp_path / "study", trials=None, max_time="2s").trials
+    late = tune_small(out=tmp_path / "study", trials=None, time_limit="2s").trials
     assert 1 <= len(late) < 5
     monkeypatch.setattr(Trainer, "step", take)
     trials = tune_small(out=tmp_path / "study", trials=5).trials

@@ -94,9 +94,11 @@ CASES = {
     "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
     "static column of a single table": Case(
-        f"{OWN} good.csv --static load", r"no static columns.*take a long table as"
+        f"{OWN} good.csv --static-covariates load", r"no static columns.*take a long table as"
     ),
-    "roles of a panel of columns": Case(f"{OWN} good.csv --panel --past load", r"no column 'unique_id', so it is no"),
+    "roles of a panel of columns": Case(
+        f"{OWN} good.csv --panel --past-covariates load", r"no column 'unique_id', so it is no"
+    ),
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
@@ -205,9 +207,9 @@ CASES = {
     ),
     "table of a file with text": Case("table --datasets text.csv --models naive --horizons 12", r"'broken'"),
     "choice without values": Case(
-        "table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"
+        "table --datasets good.csv --param-grid training.lr", r"--param-grid 'training.lr' has no value"
     ),
-    "time that is none, table": Case("table --datasets synthetic --max-time soon", r"'soon'"),
+    "time that is none, table": Case("table --datasets synthetic --time-limit soon", r"'soon'"),
     "unknown setting, table": Case("table --set training.lrr=1", r"did you mean 'lr'"),
     "record that is missing": Case("verify none.json", r"none.json cannot be read"),
     "record that is something else": Case("verify good.csv", r"good.csv is not JSON"),

@@ -27,7 +27,7 @@ CASES = {
     "drawn channels": Case(
         f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
     ),
-    "unreadable time": Case(f"{TRAIN} --max-time soon", r"'soon'.*9m"),
+    "unreadable time": Case(f"{TRAIN} --time-limit soon", r"'soon'.*9m"),
     "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
     "device that is not there": Case(
         f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"
@@ -70,10 +70,11 @@ CASES = {
         f"{TABLE} --set training.lr=1 --set training.lr=2", r"--set 'training.lr' is given twice, as 1 and as 2"
     ),
     "choices given twice": Case(
-        f"{TABLE} --choose training.lr=1,2 --choose training.lr=3", r"--choose 'training.lr' is given twice, as 1,2 and"
+        f"{TABLE} --param-grid training.lr=1,2 --param-grid training.lr=3",
+        r"--param-grid 'training.lr' is given twice, as 1,2 and",
     ),
     "choice of the windows": Case(
-        "table --models auto_ets --choose model.windows=8,24", r"'model.windows' changes which windows are scored"
+        "table --models auto_ets --param-grid model.windows=8,24", r"'model.windows' changes which windows are scored"
     ),
     "no models": Case("table --datasets synthetic --models ''", r"Unknown model ''; choose from"),
     "pinball for a mean with ridge": Case(

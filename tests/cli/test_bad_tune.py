@@ -19,7 +19,7 @@ CASES = {
     "no trials": Case(f"{TUNE} --trials 0", r"'--trials' takes a whole number of at least 1, not '0'"),
     "no origins": Case(f"{TUNE} --origins none", r"'--origins' takes a whole number of at least 1, not 'none'"),
     "too many origins": Case(f"{TUNE} --origins 50", r"50 origins, each 30 rows .*good'; ask for at most 4"),
-    "unreadable time": Case(f"{TUNE} --max-time soon", r"'soon'.*9m"),
+    "unreadable time": Case(f"{TUNE} --time-limit soon", r"'soon'.*9m"),
     "nothing to search": Case(
         "tune --dataset good.csv --model naive", r"'naive' has nothing left to search; name a setting by --search"
     ),

@@ -150,7 +150,7 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
                 "1000000",
                 "--set",
                 "training.patience=1000000",
-                "--max-time",
+                "--time-limit",
                 "8s",
                 "--out",
                 str(tmp_path / "all"),

@@ -35,8 +35,10 @@ def test_quotes_hold_a_comma(text: str, expected: list[str]) -> None:
 
 
 def test_columns_of_every_role_may_have_one() -> None:
-    given = ReadingOptions(target=f'"{LOAD}",heat', past='"a,b"', columns='time=when,"value=sales, net"').reading()
-    assert given["target"] == [LOAD, "heat"] and given["past"] == ["a,b"]
+    given = ReadingOptions(
+        target=f'"{LOAD}",heat', past_covariates='"a,b"', columns='time=when,"value=sales, net"'
+    ).reading()
+    assert given["target"] == [LOAD, "heat"] and given["past_covariates"] == ["a,b"]
     assert given["columns"] == {"time": "when", "value": "sales, net"}
 
 

@@ -88,7 +88,7 @@ def test_a_configuration_file_may_hold_lists_where_the_command_line_has_text() -
         "columns": {"time": "when"},
         "target": ["a", "b"],
         "calendar": True,
-        "past": None,
+        "past_covariates": None,
         "model": "x",
     }
     reading = {"na": [-9999.0], "columns": {"time": "when"}, "target": ["a", "b"], "calendar": True}

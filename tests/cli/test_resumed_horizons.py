@@ -69,7 +69,7 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
     before, said = files(place / "each" / "24"), capsys.readouterr().out
     os.rename("m.csv", "other/m.csv")
     command[command.index("m.csv")] = "other/m.csv"  # the same file elsewhere is the same
-    assert main([*command, "--resume", "--max-time", "1h"]) == 0
+    assert main([*command, "--resume", "--time-limit", "1h"]) == 0
     assert capsys.readouterr().out == said
     command[command.index("12,24")] = "36,24"
     assert main([*command, "--resume"]) == 0

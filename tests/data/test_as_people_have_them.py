@@ -200,7 +200,7 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
 def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
     table = dated(market()).assign(k=np.arange(280) % 7 == 3)
     table["y"] += 20 * table["k"]
-    forecaster = femts.train(femts.load_dataset(table, freq=1, season=7, future="k"), "ridge", P, seq_len=14)
+    forecaster = femts.train(femts.load_dataset(table, freq=1, season=7, future_covariates="k"), "ridge", P, seq_len=14)
     ahead = pd.DataFrame({"date": pd.date_range("2023-02-27 09:30", periods=P, freq="h"), "k": [0, 0, 0, 1]})
     with pytest.raises(
         UsageError, match=r"has no column 'row', .* give it their numbers, 280 for the first to forecast"
@@ -366,7 +366,7 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
     winter = whole[time].str.slice(0, len(change)) <= change
     assert whole[time][winter].str.endswith("+01:00").all() and whole[time][~winter].str.endswith("+02:00").all()
     target: dict[str, Any] = {"target": "y"} if panel else {}
-    data = femts.load_dataset(whole[winter], future="k", **target)
+    data = femts.load_dataset(whole[winter], future_covariates="k", **target)
     forecaster = femts.train(data, "ridge", 12, seq_len=12)
     for future in (whole[~winter], whole):
         forecast = forecaster.predict(whole[winter], future=future.drop(columns="y"))

@@ -29,7 +29,7 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_each_category_but_the_most_frequent_becomes_an_indicator() -> None:
-    data = femts.load_dataset(HISTORY, future="promo")
+    data = femts.load_dataset(HISTORY, future_covariates="promo")
     assert data.columns == ("sales",) and data.schema.roles.future == ("promo = radio", "promo = tv")
     np.testing.assert_array_equal(data.covariates[:, 1], PROMO[:ROWS] == "tv")
     assert "column 'promo' is categorical; its 3 categories are encoded as 2 indicator columns" in data.notes
@@ -41,7 +41,7 @@ def test_effect_of_categories_is_forecast_by_a_saved_run(panel: bool, tmp_path: 
     history, future = (long(each) if panel else each for each in (HISTORY, FUTURE))
     for file, table in (("history.csv", history), ("future.csv", future)):
         table.to_csv(tmp_path / file, index=False)
-    data = femts.load_dataset(tmp_path / "history.csv", future="promo")
+    data = femts.load_dataset(tmp_path / "history.csv", future_covariates="promo")
     femts.train(data, "ridge", P, out=tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
     made = loaded.predict(history, future=future)
@@ -54,14 +54,14 @@ def test_effect_of_categories_is_forecast_by_a_saved_run(panel: bool, tmp_path: 
 
 
 def test_past_categories_are_read_and_are_no_targets() -> None:
-    made = femts.train(femts.load_dataset(HISTORY, past="promo"), "fem_sm", P, max_steps=3)
+    made = femts.train(femts.load_dataset(HISTORY, past_covariates="promo"), "fem_sm", P, max_steps=3)
     assert made.targets == ("sales",) and made.columns == ("sales", "promo = radio", "promo = tv")
     other = made.predict(HISTORY.assign(promo=HISTORY["promo"].to_numpy()[::-1]))
     assert not np.array_equal(other["sales"], made.predict(HISTORY)["sales"])
 
 
 def test_unknown_category_counts_as_the_most_frequent_and_is_said() -> None:
-    made = femts.train(femts.load_dataset(HISTORY, future="promo"), "ridge", P)
+    made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.warns(
         GapWarning, match="has the category 'web', which the training data did not have; it counts as 'none'"
     ):
@@ -70,19 +70,21 @@ def test_unknown_category_counts_as_the_most_frequent_and_is_said() -> None:
 
 
 def test_refusals_name_the_column_of_the_user() -> None:
-    made = femts.train(femts.load_dataset(HISTORY, future="promo"), "ridge", P)
+    made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.raises(UsageError, match="give promo for the 7 steps"):
         made.predict(HISTORY)
     with pytest.raises(UsageError, match="has no 'promo' at 2023-07-20"):
         made.predict(HISTORY, future=FUTURE.assign(promo=[None, *PROMO[-P + 1 :]]))
     many = HISTORY.assign(promo=[f"word{n}" for n in range(ROWS)])
     with pytest.raises(UsageError, match="has 200 categories in column 'promo', and at most 24 are encoded"):
-        femts.load_dataset(many, future="promo")
+        femts.load_dataset(many, future_covariates="promo")
     with pytest.raises(UsageError, match="has the same text 'tv' all through 'promo'; leave it out"):
-        femts.load_dataset(HISTORY.assign(promo="tv"), future="promo")
+        femts.load_dataset(HISTORY.assign(promo="tv"), future_covariates="promo")
     with pytest.raises(UsageError, match="two columns named 'promo'"):
-        femts.load_dataset(pd.concat([HISTORY, HISTORY[["promo"]]], axis=1), future="promo")
+        femts.load_dataset(pd.concat([HISTORY, HISTORY[["promo"]]], axis=1), future_covariates="promo")
     with pytest.raises(UsageError, match="Argument 'columns' takes names of columns"):
         femts.load_dataset(HISTORY, columns={"categories": "promo"})
-    with pytest.raises(UsageError, match=r"covariate \(--past or --future\), or name .*: --target 'sales'"):
+    with pytest.raises(
+        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .*: --target 'sales'"
+    ):
         femts.load_dataset(HISTORY)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 
 import femts
 from femts.data.domain import Domain
@@ -128,7 +129,7 @@ def test_values_that_a_transform_does_not_take_are_named() -> None:
 
 def test_past_columns_are_not_transformed() -> None:
     table = demand().assign(cold=lambda f: -1.0 - f["y"])
-    data = femts.load_dataset(table, target=["y"], past=["cold"], transform="log1p")
+    data = femts.load_dataset(table, target=["y"], past_covariates=["cold"], transform="log1p")
     run = femts.train(data, "itransformer", **QUICK)
     assert run.preprocess.power is not None and run.preprocess.power.powers.shape == (1, 1)
     assert np.isfinite(run.predict(table)["y"]).all()
@@ -156,10 +157,10 @@ def prices(rows: int = 300) -> pd.DataFrame:
 
 @pytest.mark.parametrize("model", ["naive", "ridge", "dlinear"])
 def test_targets_without_negative_training_values_are_bounded_at_0(model: str, tmp_path: Path) -> None:
-    said = list[str]()
-    made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, say=said.append, out=tmp_path / "run")
+    with logged() as notes:
+        made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, out=tmp_path / "run")
     free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
-    assert [note for note in said if "bounded below" in note] == [
+    assert [note for note in notes if "bounded below" in note] == [
         "forecasts of sold are bounded below at 0, because no training value is negative; --min none removes the bound"
     ]
     for run in (made, femts.load(tmp_path / "run")):

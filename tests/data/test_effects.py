@@ -28,7 +28,7 @@ def driven(noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
 
 
 def test_a_broken_line_is_found_and_its_slopes_are_right() -> None:
-    data = load_dataset(driven(), target=["load"], future=["cold"])
+    data = load_dataset(driven(), target=["load"], future_covariates=["cold"])
     preprocess = Preprocess.fit(data)
     assert preprocess.effects is not None
     ladder = np.array([[-2.0], [-1.0], [1.0], [2.0]])
@@ -39,7 +39,7 @@ def test_a_broken_line_is_found_and_its_slopes_are_right() -> None:
 
 
 def test_a_column_without_effect_gets_none() -> None:
-    data = load_dataset(driven(), target=["load"], future=["idle"])
+    data = load_dataset(driven(), target=["load"], future_covariates=["idle"])
     effects = Preprocess.fit(data).effects
     assert effects is not None
     assert effects.explained.tolist() == [0.0]
@@ -48,10 +48,10 @@ def test_a_column_without_effect_gets_none() -> None:
 
 def test_effects_see_the_training_rows_alone() -> None:
     frame = driven()
-    usual = load_dataset(frame, target=["load"], future=["cold"])
+    usual = load_dataset(frame, target=["load"], future_covariates=["cold"])
     stop = usual.split.train[0, 1]
     frame.loc[stop:, ["load", "cold"]] = 1e6
-    changed = load_dataset(frame, target=["load"], future=["cold"])
+    changed = load_dataset(frame, target=["load"], future_covariates=["cold"])
     ladder = np.linspace(-3, 3, 7)[:, None]
     first, second = (Preprocess.fit(data).effects for data in (usual, changed))
     assert first is not None and second is not None
@@ -74,10 +74,10 @@ def test_hours_of_the_week_act_through_the_calendar() -> None:
 def test_gaps_count_for_nothing() -> None:
     frame = driven()
     frame.loc[100:300, "load"] = np.nan
-    holed = load_dataset(frame, target=["load"], future=["cold"])
+    holed = load_dataset(frame, target=["load"], future_covariates=["cold"])
     effects = Preprocess.fit(holed).effects
     assert effects is not None and effects.explained[0] > 0.8
-    two = load_dataset(frame.assign(other=driven(seed=1)["load"]), target=["load", "other"], future=["cold"])
+    two = load_dataset(frame.assign(other=driven(seed=1)["load"]), target=["load", "other"], future_covariates=["cold"])
     both = Preprocess.fit(two).effects
     assert both is not None
     np.testing.assert_allclose(both.weight[:, 0], effects.weight[:, 0], rtol=1e-6)
@@ -85,7 +85,7 @@ def test_gaps_count_for_nothing() -> None:
 
 
 def test_of_a_target_that_never_moves_nothing_is_explained() -> None:
-    data = load_dataset(driven().assign(load=2.0), target=["load"], future=["cold"])
+    data = load_dataset(driven().assign(load=2.0), target=["load"], future_covariates=["cold"])
     effects = Preprocess.fit(data).effects
     assert effects is not None and effects.explained.tolist() == [0.0]
 
@@ -95,7 +95,7 @@ def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
     frame["open"] = (np.arange(ROWS) // 50 % 2).astype(float)
     frame["load"] += 4 * frame["open"]
     frame["same"] = 1.0
-    effects = Preprocess.fit(load_dataset(frame, target=["load"], future=["open", "same"])).effects
+    effects = Preprocess.fit(load_dataset(frame, target=["load"], future_covariates=["open", "same"])).effects
     assert effects is not None
     assert effects.knots == ((), ())
     assert np.isfinite(effects.weight).all()
@@ -103,7 +103,7 @@ def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
 
 
 def test_effects_are_kept_without_loss() -> None:
-    data = load_dataset(driven(), target=["load"], future=["cold"], calendar=True)
+    data = load_dataset(driven(), target=["load"], future_covariates=["cold"], calendar=True)
     preprocess = Preprocess.fit(data)
     again = Preprocess.from_dict(preprocess.to_dict()).effects
     assert isinstance(again, Effects) and preprocess.effects is not None and data.covariates is not None
@@ -113,7 +113,7 @@ def test_effects_are_kept_without_loss() -> None:
 
 
 def test_many_rows_are_a_matter_of_time_and_not_of_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = load_dataset(driven(), target=["load"], future=["cold"])
+    data = load_dataset(driven(), target=["load"], future_covariates=["cold"])
     assert data.covariates is not None
     effects = Preprocess.fit(data).effects
     assert effects is not None

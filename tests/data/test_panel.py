@@ -48,11 +48,11 @@ def trained(model: str, frame: pd.DataFrame | None = None, **more: Any) -> Forec
 
 ROLES: dict[str, dict[str, Any]] = {
     "none": {},
-    "known": {"future": ["promo", "price"], "target": ["y"]},
+    "known": {"future_covariates": ["promo", "price"], "target": ["y"]},
     "calendar": {"calendar": True},
-    "past": {"past": ["heat"]},
-    "all": {"future": "promo", "past": "heat", "calendar": True},
-    "several": {"target": ["y", "heat"], "future": "promo"},
+    "past": {"past_covariates": ["heat"]},
+    "all": {"future_covariates": "promo", "past_covariates": "heat", "calendar": True},
+    "several": {"target": ["y", "heat"], "future_covariates": "promo"},
 }
 
 
@@ -78,7 +78,7 @@ def test_a_long_table_of_one_series_is_the_wide_table_of_it(model: str, roles: s
         assert torch.equal(ours, theirs)
     assert long.intervals is not None and wide.intervals is not None
     np.testing.assert_array_equal(long.intervals.half_widths, wide.intervals.half_widths)
-    ahead = (one[-P:], same[-P:]) if "future" in reading else (None, None)
+    ahead = (one[-P:], same[-P:]) if "future_covariates" in reading else (None, None)
     forecast = long.predict(one[:-P], level=[80], future=ahead[0])
     expected = wide.predict(same[:-P], level=[80], future=ahead[1])
     assert list(forecast.columns[2:]) == list(expected.columns[1:]) and list(forecast["ds"]) == list(expected["date"])

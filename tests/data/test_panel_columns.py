@@ -49,7 +49,7 @@ def trained(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = N
 
 def test_a_known_column_makes_the_forecast_better() -> None:
     history, ahead = cut(table())
-    known, blind = trained("ridge", history, future="promo"), trained("ridge", history)
+    known, blind = trained("ridge", history, future_covariates="promo"), trained("ridge", history)
     assert known.metrics["test"]["mse"] < 0.3 * blind.metrics["test"]["mse"] and known.metrics["known"]["y"] > 0.8
     forecast = known.predict(history, future=ahead, level=[80])
     assert list(forecast["unique_id"]) == list(ahead["unique_id"]) and list(forecast["ds"]) == list(ahead["ds"])
@@ -65,16 +65,16 @@ def test_a_known_column_makes_the_forecast_better() -> None:
 
 
 def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
-    alike = Preprocess.fit(load_dataset(table(40), target="y", future="promo"))
+    alike = Preprocess.fit(load_dataset(table(40), target="y", future_covariates="promo"))
     assert not alike.own_effects, "too short for one of their own"
-    other = Preprocess.fit(load_dataset(table(400, effect=(3, 3, 3, -3)), target="y", future="promo"))
+    other = Preprocess.fit(load_dataset(table(400, effect=(3, 3, 3, -3)), target="y", future_covariates="promo"))
     assert 3 in other.own_effects
     again = Preprocess.from_dict(other.to_dict())
     assert again.to_dict() == other.to_dict() and again.own_effects.keys() == other.own_effects.keys()
 
 
 def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
-    forecaster = trained("fem_sm", table(), SMALL, future="promo", static=["region", "area"])
+    forecaster = trained("fem_sm", table(), SMALL, future_covariates="promo", static_covariates=["region", "area"])
     history, ahead = cut(table())
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
@@ -91,7 +91,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
 @pytest.mark.parametrize("model", ["fem_sm", "fem_gla_ridge"])
 def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> None:
     small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
-    forecaster = trained(model, table(), small | {"training.lr": 0.01}, static="region")
+    forecaster = trained(model, table(), small | {"training.lr": 0.01}, static_covariates="region")
     assert asdict(forecaster.config.model_config)["n_static"] == 2
     one = table().query("unique_id == 's0'")
     north = forecaster.predict(one, 3 * P)
@@ -140,22 +140,24 @@ def test_whole_numbers_are_the_same_as_categories_and_as_numbers() -> None:
 
 
 def test_without_static_columns_the_model_is_what_it_was() -> None:
-    states = [trained("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static": "region"})]
+    states = [
+        trained("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static_covariates": "region"})
+    ]
     assert states[1].keys() - states[0].keys() == {"static_in.weight", "static_in.bias"}
 
 
 def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_training() -> None:
     frame = table()
-    audit = femts.audit(trained("ridge", frame, future="promo"))
+    audit = femts.audit(trained("ridge", frame, future_covariates="promo"))
     assert not audit.failed, audit
-    placed = trained("fem_sm", frame, SMALL, static="region")
+    placed = trained("fem_sm", frame, SMALL, static_covariates="region")
     with pytest.raises(UsageError, match=r"other static columns than the training data \(region\)"):
         placed.evaluate(dataset=load_dataset(frame, target="y"))
 
 
 def test_several_targets_of_each_series() -> None:
     frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
-    data = load_dataset(frame, target=["y", "other"], static="region")
+    data = load_dataset(frame, target=["y", "other"], static_covariates="region")
     forecast = femts.train(data, "fem_sm", settings=SMALL, **QUICK).predict(frame, level=[80])
     assert list(forecast.columns[2:5]) == ["y", "y-lo-80", "y-hi-80"] and "other-hi-80" in forecast
     assert np.isfinite(forecast.iloc[:, 2:]).all(axis=None)
@@ -176,26 +178,28 @@ def test_several_targets_of_each_series() -> None:
 )
 def test_a_future_that_does_not_fit_is_refused(change: Any, says: str) -> None:
     history, ahead = cut(table())
-    forecaster = trained("naive", history, future="promo")
+    forecaster = trained("naive", history, future_covariates="promo")
     with pytest.raises(UsageError, match=says):
         forecaster.predict(history, future=change(ahead))
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     frame = table()
-    with pytest.raises(UsageError, match="Model 'ridge' takes no static columns; take one that does, such as fem_sm"):
-        trained("ridge", frame, static="region")
-    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from the static columns"):
+    with pytest.raises(
+        UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"
+    ):
+        trained("ridge", frame, static_covariates="region")
+    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from --static-covariates"):
         trained("fem_sm", frame, {"model.n_static": 2})
     with pytest.raises(UsageError, match="Static column 'region' has no value"):
-        trained("fem_sm", frame.assign(region=np.nan), static="region")
+        trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")
     with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
-        load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static="ds2")
+        load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static_covariates="ds2")
     with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
-        femts.load_dataset(one, target="y", static="region")
-    forecaster = trained("fem_sm", frame, SMALL, static="area")
-    with pytest.raises(UsageError, match="The history has no column 'area' for --static"):
+        femts.load_dataset(one, target="y", static_covariates="region")
+    forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
+    with pytest.raises(UsageError, match="The history has no column 'area' for --static-covariates"):
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static column 'area', which held numbers in the training"):
         forecaster.predict(frame.assign(area="big"))
@@ -208,7 +212,7 @@ def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     history, ahead = cut(table())
     history.to_csv("shops.csv", index=False)
     ahead.to_csv("ahead.csv", index=False)
-    roles = "--target y --future promo --static region,area --calendar"
+    roles = "--target y --future-covariates promo --static-covariates region,area --calendar"
     small = " ".join(f"--set {name}={value}" for name, value in SMALL.items())
     line = f"train --dataset shops.csv --panel {roles} --model fem_sm --horizon 7 --seq-len 14 --max-steps 2 {small}"
     assert main([*line.split(), "--out", "run"]) == 0
@@ -229,7 +233,11 @@ def test_several_columns_name_a_series_together(tmp_path: Path) -> None:
     table = pd.concat(parts).sort_values(["day", "region"], kind="stable")
     path = tmp_path / "sales.csv"
     table.to_csv(path, index=False)
-    reading: dict[str, Any] = {"columns": {"time": "day", "series": "region+shop"}, "target": "sold", "static": "kind"}
+    reading: dict[str, Any] = {
+        "columns": {"time": "day", "series": "region+shop"},
+        "target": "sold",
+        "static_covariates": "kind",
+    }
     for source in (table, path):
         data = femts.load_dataset(source, **reading)
         assert data.series == ("north / 1", "north / 2", "south / 1")

@@ -59,7 +59,7 @@ def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_same_batches_on_a_gpu() -> None:
     windows = Windows(SERIES, 5, 3, spans(2, 28, 5, 3))
-    for index in windows.spread(None).split(4):
+    for index in windows.subsample(None).split(4):
         batch, on_gpu = windows.batch(index), windows.to("cuda").batch(index.to("cuda"))
         assert on_gpu.past.device.type == "cuda"
         assert torch.equal(batch.past, on_gpu.past.cpu()) and torch.equal(batch.target, on_gpu.target.cpu())
@@ -123,7 +123,7 @@ def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
 
 
 def series_data(lengths: dict[str, int] = LENGTHS) -> Dataset:
-    reading: dict[str, Any] = {"future": "promo", "static": "region", "calendar": True}
+    reading: dict[str, Any] = {"future_covariates": "promo", "static_covariates": "region", "calendar": True}
     return load_dataset(ragged(lengths), target="y", **reading).for_horizon(P)
 
 
@@ -211,6 +211,6 @@ def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
 def test_windows_spread_over_the_series_keep_the_last_of_each() -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), "test", L, P)
-    some = windows.spread(9)
+    some = windows.subsample(9)
     assert len(some) <= 9 and {*(windows.ends[windows.spans[:, 3] > 0] - 1).tolist()} <= {*some.tolist()}
-    assert torch.equal(windows.spread(None), torch.arange(len(windows)))
+    assert torch.equal(windows.subsample(None), torch.arange(len(windows)))

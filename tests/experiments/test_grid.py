@@ -63,7 +63,7 @@ def test_what_a_recipe_says_anyway_changes_nothing() -> None:
 
 def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
     choices = {"training.lr": ("5e-3", "1e-3"), "training.patience": ("4", "3")}  # 1e-3 and 4 are dlinear's own
-    cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, choices=choices))
+    cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, param_grid=choices))
     assert len({cell.path for cell in cells}) == len(cells) == 8
     assert [dict(cell.settings) for cell in cells if cell.seq_len == 512] == [
         {"training.lr": "5e-3"},
@@ -72,12 +72,12 @@ def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() 
         {"training.patience": "3"},
     ]
     choices = {"training.lr": ("1e-3", "0.001")}
-    assert len(make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, choices=choices))) == 1
+    assert len(make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, param_grid=choices))) == 1
 
 
 def test_a_model_without_a_chosen_setting_runs_without_it() -> None:
     choices = {"model.kernel_size": ("3", "25"), "model.ridge": ("0.1", "1")}
-    cells = make_grid(Grid(("ETTh1",), ("dlinear", "ridge", "naive"), (96,), (1,), "paper", (512,), choices=choices))
+    cells = make_grid(Grid(("ETTh1",), ("dlinear", "ridge", "naive"), (96,), (1,), "paper", (512,), param_grid=choices))
     assert [(cell.model, dict(cell.settings)) for cell in cells] == [
         ("dlinear", {"model.kernel_size": "3"}),
         ("dlinear", {}),  # 25 is its own
@@ -86,7 +86,7 @@ def test_a_model_without_a_chosen_setting_runs_without_it() -> None:
         ("naive", {}),
     ]
     with pytest.raises(UsageError, match=r"Unknown setting 'model\.rigde'"):
-        make_grid(Grid(("ETTh1",), ("dlinear", "ridge"), (96,), choices={"model.rigde": ("0.1", "1")}))
+        make_grid(Grid(("ETTh1",), ("dlinear", "ridge"), (96,), param_grid={"model.rigde": ("0.1", "1")}))
 
 
 def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
@@ -116,15 +116,21 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
         ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have one name; leave one out, or rename a file"),
         ({"pred_lens": (2881,)}, "2881 steps does not fit the 2880 val rows of 'ETTh1'; the longest that fits is 2880"),
         ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
-        ({"settings": {"training.lr": "1"}, "choices": {"training.lr": ("1", "2")}}, "given to --set and to --choose"),
-        ({"choices": {"training.max_time": ("1m", "2m")}}, "'training.max_time' is no part of a cell"),
-        ({"choices": {"model.kernel_size": ("3", "25")}}, "Model 'naive' cannot be set so"),
         (
-            {"choices": {"model.windows": ("8", "24")}},
+            {"settings": {"training.lr": "1"}, "param_grid": {"training.lr": ("1", "2")}},
+            "given to --set and to --param-grid",
+        ),
+        ({"param_grid": {"training.max_time": ("1m", "2m")}}, "'training.max_time' is no part of a cell"),
+        ({"param_grid": {"model.kernel_size": ("3", "25")}}, "Model 'naive' cannot be set so"),
+        (
+            {"param_grid": {"model.windows": ("8", "24")}},
             "'model.windows' changes which windows are scored, so validation",
         ),
         ({"settings": {"model.windows": "8"}}, "Unknown setting 'model.windows'; there is none to choose from"),
-        ({"reading": {"past": ("OT",)}}, "Model 'naive' forecasts each column from itself alone, so --past OT"),
+        (
+            {"reading": {"past_covariates": ("OT",)}},
+            "Model 'naive' forecasts each column from its own past alone, so --past-covariates OT",
+        ),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
     ],
 )

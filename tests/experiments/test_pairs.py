@@ -57,7 +57,7 @@ def fill(store: Store, changes: Any = None) -> None:
 
 def test_the_difference_of_real_cells_is_exact(tmp_path: Path) -> None:
     store, grid = Store(tmp_path), small_grid(("naive", "dlinear"))
-    run_cells(grid, store, Engine(jobs=2, device="cpu"), print)
+    run_cells(grid, store, Engine(jobs=2, device="cpu"))
     pairs = list(make_pairs([("dlinear", "naive"), ("naive", "naive")], grid, store).itertuples())
     records = {(cell.model, cell.pred_len): store.record(cell) or {} for cell in grid}
     assert [(pair.first, pair.pred_len) for pair in pairs] == [(m, p) for m in ("dlinear", "naive") for p in (12, 24)]

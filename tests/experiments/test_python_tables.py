@@ -71,7 +71,7 @@ def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tm
 def test_settings_of_other_kinds_are_made_plain(asked: list[Cell], tmp_path: Path) -> None:
     settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
     choices = {"training.lr": [np.float32(0.5), 0.25]}
-    femts.table("synthetic", "dlinear", 96, settings=settings, choices=choices, results=tmp_path)
+    femts.table("synthetic", "dlinear", 96, settings=settings, param_grid=choices, results=tmp_path)
     plain = {"training.betas": [0.9, 0.99], "training.max_steps": 5}
     assert [cell.settings for cell in asked] == [{**plain, "training.lr": lr} for lr in (0.5, 0.25)]
     assert [verified(cell).path for cell in asked] == [cell.path for cell in asked]
@@ -101,10 +101,10 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
-        ({"choices": {"training.lr": []}}, r"Argument 'choices\['training.lr'\]' is empty"),
+        ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
-        ({"reading": {"psat": "OT"}}, "Unknown argument 'psat' of the data; did you mean 'past'"),
+        ({"reading": {"psat_covariates": "OT"}}, "of the data; did you mean 'past_covariates'"),
     ],
 )
 def test_what_asks_for_nothing_or_is_none_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ CELL = Cell("synthetic", "ridge", 96, seq_len=192)
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The record of a model that is rolled out."""
     store = Store(tmp_path_factory.mktemp("genuine"))
-    run_cells([CELL], store, Engine(jobs=2, device="cpu"), print)
+    run_cells([CELL], store, Engine(jobs=2, device="cpu"))
     return store.record(CELL) or {}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 from orphans import marked, wait_for_workers
 from small_grid import COMMAND, SETTINGS, small_grid, without_times
 from small_tables import small_table
@@ -36,7 +37,7 @@ TWO = Engine(jobs=2, device="cpu")  # a thread each
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The small grid, undisturbed."""
     store = Store(tmp_path_factory.mktemp("results"))
-    run_cells(small_grid(), store, TWO, print)
+    run_cells(small_grid(), store, TWO)
     return store
 
 
@@ -65,7 +66,7 @@ def test_a_segment_model_is_scored_at_longer_horizons_too(tmp_path: Path) -> Non
     small = {"training.max_epochs": "1", "training.batch_size": "512", "model.d_model": "8", "model.n_layers": "1"}
     settings, store = {**small, "model.n_heads": "1"}, Store(tmp_path)
     cell, longer = (Cell("synthetic", "sm", pred_len, seq_len=192, settings=settings) for pred_len in (96, 192))
-    run_cells([cell, longer], store, TWO, print)
+    run_cells([cell, longer], store, TWO)
     record, rival = store.record(cell) or {}, store.record(longer) or {}
     assert list(record["rolled"]) == ["192", "336", "720"]
     assert record["rolled"]["720"]["test"]["windows"] == 1753 - 720
@@ -100,7 +101,7 @@ def test_a_file_with_gaps_and_known_columns_is_compared(tmp_path: Path, capsys: 
     table, results = small_table(columns=("load", "open", "heat")), tmp_path / "results"
     table.loc[290:292, "load"] = np.nan
     table.to_csv(tmp_path / "mine.csv", index=False)
-    words = "--models ridge,naive --horizons 24 --seq-len 48 --target load --future open --device cpu"
+    words = "--models ridge,naive --horizons 24 --seq-len 48 --target load --future-covariates open --device cpu"
     command = ["table", "--datasets", str(tmp_path / "mine.csv"), *words.split(), "--results", str(results)]
     assert main(command) == 0
     out, err = capsys.readouterr()
@@ -148,7 +149,7 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(
     store, good = Store(tmp_path), small_grid(("naive",))[0]
     bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={"training.lr": "1e30"})
     store.fail(good, "an earlier crash")
-    run_cells([bad, good], store, TWO, print)
+    run_cells([bad, good], store, TWO)
     assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
     assert store.finished(good) and store.failure(good) is None
     command = "table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --jobs 1 --device cpu"
@@ -170,7 +171,7 @@ ENDLESS = Cell(
 
 def test_a_killed_process_costs_its_own_cell_alone(tmp_path: Path) -> None:
     """Killed for memory, for example."""
-    store, said, good = Store(tmp_path), list[str](), small_grid(("naive",))
+    store, good = Store(tmp_path), small_grid(("naive",))
 
     def kill() -> None:
         while not (store.work(ENDLESS) / "config.yaml").exists():
@@ -179,12 +180,12 @@ def test_a_killed_process_costs_its_own_cell_alone(tmp_path: Path) -> None:
         (child,) = (child for task in tasks for child in task.read_text().split())
         os.kill(int(child), signal.SIGKILL)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool, logged() as notes:
         killed = pool.submit(kill)
-        run_cells([ENDLESS, *good], store, Engine(jobs=1, device="cpu", max_time="90s"), said.append)
+        run_cells([ENDLESS, *good], store, Engine(jobs=1, device="cpu", time_limit="90s"))
     killed.result()
-    assert said[0] == f"{ENDLESS.path}: failed: killed by signal 9" and store.failure(ENDLESS) == "killed by signal 9"
-    assert all(map(store.finished, good)) and len(said) == 3
+    assert notes[0] == f"{ENDLESS.path}: failed: killed by signal 9" and store.failure(ENDLESS) == "killed by signal 9"
+    assert all(map(store.finished, good)) and len(notes) == 3
 
 
 @pytest.mark.parametrize("left", [None, ".0123456789abcdef.part"], ids=["nothing", "a part of a file"])
@@ -193,16 +194,17 @@ def test_a_cell_that_was_killed_before_it_said_what_it_is_begins_anew(left: str 
     store.work(cell).mkdir(parents=True)
     if left is not None:
         (store.work(cell) / left).write_text("format")
-    run_cells([cell], store, TWO, print)
+    run_cells([cell], store, TWO)
     assert store.finished(cell) and store.failure(cell) is None
 
 
 @pytest.mark.parametrize("seconds", [1, 12], ids=["while it starts", "while it trains"])
 def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: int, tmp_path: Path) -> None:
-    store, said, started = Store(tmp_path), list[str](), time.monotonic()
-    run_cells([ENDLESS, *small_grid()], store, Engine(jobs=1, device="cpu", max_time=f"{seconds}s"), said.append)
+    store, started = Store(tmp_path), time.monotonic()
+    with logged() as notes:
+        run_cells([ENDLESS, *small_grid()], store, Engine(jobs=1, device="cpu", time_limit=f"{seconds}s"))
     assert time.monotonic() - started < seconds + 30
-    assert said == [f"{ENDLESS.path}: stopped, goes on next time"]
+    assert notes == [f"{ENDLESS.path}: stopped, goes on next time"]
     assert store.failure(ENDLESS) is None and not any(map(store.finished, small_grid()))
 
 
@@ -247,5 +249,5 @@ def test_a_ray_cluster_gives_the_same_records(finished: Store, tmp_path: Path, m
 def test_without_ray_its_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="Engine 'ray' needs Ray"):
-        run_cells(small_grid(), Store(tmp_path), Engine("ray", device="cpu"), print)
+        run_cells(small_grid(), Store(tmp_path), Engine("ray", device="cpu"))
     assert not list(tmp_path.iterdir())

@@ -109,7 +109,7 @@ def test_validation_chooses_the_look_back(first: float, chosen: int, tmp_path: P
 
 
 def test_validation_chooses_settings_for_each_seed_and_says_so(tmp_path: Path) -> None:
-    store, of = Store(tmp_path), cells("dlinear", seeds=(1, 2), choices={"training.lr": ("1e-3", "5e-3")})
+    store, of = Store(tmp_path), cells("dlinear", seeds=(1, 2), param_grid={"training.lr": ("1e-3", "5e-3")})
     for cell, val, test in zip(of, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
         lr = float(cell.settings.get("training.lr", 1e-3))
         store.finish(cell, record(cell, test, training={"lr": lr}, val=scores(val)))
@@ -132,9 +132,9 @@ def test_choices_that_are_not_trained_yet_are_said(tmp_path: Path) -> None:
 def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store, of = Store(tmp_path), cells("sm", choices={"model.patch_len": ("none", "32")})
+    store, of = Store(tmp_path), cells("sm", param_grid={"model.patch_len": ("none", "32")})
     store.finish(of[0], record(of[0], 0.4))
-    words = "table --datasets ETTh1 --models sm --horizons 96 --seq-len 512 --choose model.patch_len=none,32 --show"
+    words = "table --datasets ETTh1 --models sm --horizons 96 --seq-len 512 --param-grid model.patch_len=none,32 --show"
     assert main([*words.split(), "--seeds", "1", "--results", str(tmp_path)]) == 0
     assert "seed 1: model.patch_len None" in capsys.readouterr().out
 

@@ -33,7 +33,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def data() -> femts.data.dataset.Dataset:
-    return femts.load_dataset(table(), target=["load"], future=["cold", "dice", "price", "promo"])
+    return femts.load_dataset(table(), target=["load"], future_covariates=["cold", "dice", "price", "promo"])
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,9 @@ def test_series_of_other_sizes_exchange_their_shapes_and_not_their_sizes() -> No
     kind = panel["unique_id"].map({"long": "a", "short": "b", "young": "b"})
     panel = panel.assign(size=kind, promo=rng.integers(0, 2, len(panel)))
     panel["y"] *= 1 + 0.5 * panel["promo"]
-    data = femts.load_dataset(panel, target=["y"], future=["promo"], static=["size"], calendar=True, panel=True)
+    data = femts.load_dataset(
+        panel, target=["y"], future_covariates=["promo"], static_covariates=["size"], calendar=True, panel=True
+    )
     tiny = {"model.n_layers": 1, "model.d_model": 16, "model.n_heads": 2}
     fc = femts.train(data, "fem_sm", seq_len=14, pred_len=7, device="cpu", max_steps=20, settings=tiny)
     importance = fc.importance(windows=30)
@@ -126,8 +128,8 @@ def test_the_command_and_its_picture(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table()[["date", "load", "cold"]].to_csv("past.csv", index=False)
-    line = "train --dataset past.csv --target load --future cold --model ridge --horizon 12 --seq-len 48 --out run"
-    assert main(line.split()) == 0
+    line = "train --dataset past.csv --target load --future-covariates cold --model ridge --horizon 12 --seq-len 48"
+    assert main([*line.split(), "--out", "run"]) == 0
     capsys.readouterr()
     assert main("explain run --windows 40 -o why.csv --plot why.svg".split()) == 0
     said = capsys.readouterr()

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 from small_tables import small_table
 
 import femts
@@ -98,9 +99,9 @@ def test_a_plot_is_a_figure_that_a_notebook_shows(
 
 
 def test_python_and_the_command_have_one_table(tmp_path: Path) -> None:
-    said: list[str] = []
     asked: dict[str, Any] = {"results": tmp_path, "seq_lens": 48, "jobs": 1}
-    made = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], say=said.append, **asked)
-    assert len(said) == 4 and made["mse"].notna().all() and made["pred_len"].isna().sum() == 2
+    with logged() as notes:
+        made = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], **asked)
+    assert len(notes) == 4 and made["mse"].notna().all() and made["pred_len"].isna().sum() == 2
     again = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], train=False, **asked)
     pd.testing.assert_frame_equal(made, again)

@@ -79,8 +79,8 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
 }
 CALLS["Forecaster.of"] = (lambda f: f.of, {"name": "load"})
 FURTHER = {
-    "load_dataset": ("na", "columns", "target", "past", "future", "calendar", "panel"),
-    "table": tuple("seq_lens protocol settings choices reading roll_out engine jobs max_time device say".split()),
+    "load_dataset": ("na", "columns", "target", "past_covariates", "future_covariates", "calendar", "panel"),
+    "table": tuple("seq_lens protocol settings param_grid reading roll_out engine jobs time_limit device".split()),
     "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
 }
 OTHERS = set(

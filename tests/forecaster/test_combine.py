@@ -167,7 +167,7 @@ def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
     table = panel_table()
     if static:
         table = table.assign(kind=table["unique_id"].str.len())
-    data = femts.load_dataset(table, static=["kind"] if static else [], panel=True)
+    data = femts.load_dataset(table, static_covariates=["kind"] if static else [], panel=True)
     members = small_members(data, ("fem_sm", "fem_sm_ridge") if static else MIXED, 7)
     made = femts.mean_of(members)
     check_mean(made, members, table)
@@ -193,7 +193,7 @@ def test_past_and_known_columns_go_through(models: tuple[str, ...], tmp_path: Pa
     table = small_table(160, ("load", "heat", "open"))
     past = [] if "ridge" in models else ["heat"]
     table = table if past else table.drop(columns="heat")
-    data = femts.load_dataset(table, target=["load"], past=past, future=["open"])
+    data = femts.load_dataset(table, target=["load"], past_covariates=past, future_covariates=["open"])
     members = small_members(data, models)
     made, ahead = femts.mean_of(members), small_table(170, ("load", "heat", "open"))[["date", "open"]]
     check_mean(made, members, table, future=ahead)

@@ -248,7 +248,7 @@ def test_windows_of_etth1_give_the_reported_score(tmp_path: Path) -> None:
     windows, reported = score_windows(forecaster, "test", 96, data), forecaster.metrics["test"]
     scores = evaluate(forecaster.model, windows)
     assert scores == {name: reported[name] for name in scores} and reported["windows"] == 2785
-    frame, origins, total = data.frame(), data.split.test[0, 0] + windows.spread(200).numpy(), 0.0
+    frame, origins, total = data.frame(), data.split.test[0, 0] + windows.subsample(200).numpy(), 0.0
     for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())

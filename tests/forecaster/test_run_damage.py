@@ -22,7 +22,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run that learned from all rows, beside the one that is scored, with a column known in advance."""
     folder = tmp_path_factory.mktemp("damage")
     small_table(columns=("load", "heat", "open")).to_csv(folder / "past.csv", index=False)
-    data = femts.load_dataset(folder / "past.csv", future=["open"])
+    data = femts.load_dataset(folder / "past.csv", future_covariates=["open"])
     for name, seed in (("run", 0), ("other", 1)):
         settings = {"training.batch_size": 100, "training.max_steps": 4, "training.seed": seed}
         train(data, "dlinear", 12, seq_len=24, out=folder / name, settings=settings, device="cpu", refit=True)

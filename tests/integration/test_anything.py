@@ -51,8 +51,8 @@ ROLES = st.fixed_dictionaries(
     {},
     optional={
         "target": COLUMNS,
-        "past": COLUMNS,
-        "future": COLUMNS,
+        "past_covariates": COLUMNS,
+        "future_covariates": COLUMNS,
         "calendar": st.booleans(),
         "na": st.one_of(ODD, st.sampled_from([(-9999,), [0, 1]])),
         "columns": st.one_of(

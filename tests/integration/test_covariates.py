@@ -34,7 +34,7 @@ def table(rows: int = 400) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def known() -> femts.Forecaster:
-    return femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "ridge", **QUICK)
+    return femts.train(femts.load_dataset(table(), target=["load"], future_covariates=["open"]), "ridge", **QUICK)
 
 
 def test_a_known_column_makes_the_forecast_better(known: femts.Forecaster) -> None:
@@ -85,7 +85,9 @@ def test_several_futures_give_a_forecast_each(known: femts.Forecaster, tmp_path:
 def test_series_have_scenarios_of_their_own(tmp_path: Path) -> None:
     rows = [table(200).assign(unique_id=name).rename(columns={"date": "ds"}) for name in ("a", "b")]
     panel = pd.concat(rows)[["unique_id", "ds", "load", "open"]]
-    fc = femts.train(femts.load_dataset(panel, target=["load"], future=["open"], panel=True), "ridge", **QUICK)
+    fc = femts.train(
+        femts.load_dataset(panel, target=["load"], future_covariates=["open"], panel=True), "ridge", **QUICK
+    )
     past, last = panel.groupby("unique_id").head(200 - P), panel.groupby("unique_id").tail(P)
     future = {"shut": last.assign(open=0.0), "open": last.assign(open=1.0)}
     made = fc.predict(past, future=future)
@@ -121,7 +123,7 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
         return replace(fit(data, *given), effects=fit(data.all_rows(), *given).effects)
 
     fit = Preprocess.fit
-    data = femts.load_dataset(table(), target=["load"], future=["open"])
+    data = femts.load_dataset(table(), target=["load"], future_covariates=["open"])
     with monkeypatch.context() as patch:
         patch.setattr(Preprocess, "fit", peeking)
         forecaster = femts.train(data, "naive", **QUICK)
@@ -131,7 +133,7 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("model", ["fem_sm", "itransformer"])
 def test_past_columns_are_read_and_not_scored(model: str) -> None:
     frame = table()
-    data = femts.load_dataset(frame, target=["load"], past=["heat"], future=["open"])
+    data = femts.load_dataset(frame, target=["load"], past_covariates=["heat"], future_covariates=["open"])
     small: dict[str, Any] = (
         {} if model == "itransformer" else {"settings": {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1}}
     )
@@ -169,7 +171,7 @@ def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch
         return offsets(*given)
 
     monkeypatch.setattr(Preprocess, "offsets", count)
-    femts.train(femts.load_dataset(table(), target=["load"], future=["open"]), "naive", **QUICK)
+    femts.train(femts.load_dataset(table(), target=["load"], future_covariates=["open"]), "naive", **QUICK)
     assert len(calls) == 1
 
 
@@ -195,7 +197,7 @@ def test_refit_keeps_the_roles(known: femts.Forecaster) -> None:
 def test_long_tables_name_series(known: femts.Forecaster) -> None:
     frame = table().drop(columns="note")
     long = frame.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
-    forecaster = femts.train(femts.load_dataset(long, target=["load"], future=["open"]), "ridge", **QUICK)
+    forecaster = femts.train(femts.load_dataset(long, target=["load"], future_covariates=["open"]), "ridge", **QUICK)
     assert forecaster.metrics["test"]["mse"] == pytest.approx(known.metrics["test"]["mse"])
     cut = frame["date"].iloc[-P]
     forecast = forecaster.predict(long[long["ds"] < cut], future=long[long["ds"] >= cut])
@@ -211,8 +213,8 @@ def test_from_the_command_line(
     frame.to_csv("mine.csv", index=False)
     frame[:-P].to_csv("past.csv", index=False)
     frame[["date", "open"]][-P:].to_csv("open.csv", index=False)
-    train = "train --dataset mine.csv --target load --future open --model ridge --horizon 12 --seq-len 24 --out run"
-    assert main(train.split()) == 0
+    train = "train --dataset mine.csv --target load --future-covariates open --model ridge --horizon 12 --seq-len 24"
+    assert main([*train.split(), "--out", "run"]) == 0
     assert "what is known in advance explains: load 100 %" in capsys.readouterr().err
     assert main("predict run past.csv --future open.csv -o out.csv --plot out.png".split()) == 0
     assert list(pd.read_csv("out.csv").columns) == ["date", "load"]
@@ -255,7 +257,7 @@ def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaste
 def test_many_series_ask_nothing_of_other_rows_either() -> None:
     frame = table()[["date", "load", "open"]].rename(columns={"date": "ds", "load": "y"})
     frame = pd.concat([frame.assign(unique_id=name) for name in ("a", "b")], ignore_index=True)
-    forecaster = femts.train(femts.load_dataset(frame, target="y", future="open"), "ridge", **QUICK)
+    forecaster = femts.train(femts.load_dataset(frame, target="y", future_covariates="open"), "ridge", **QUICK)
     cut = frame["ds"].iloc[-P]
     history, future = frame[frame["ds"] < cut], frame[frame["ds"] >= cut].drop(columns="y")
     usual = forecaster.predict(history, future=future)
@@ -293,9 +295,18 @@ def test_what_is_not_known_is_refused(known: femts.Forecaster, future: Any, says
     ("roles", "says"),
     [
         ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
-        ({"target": ["load"], "future": ["load"]}, "Column 'load' is named for --target and for --future"),
-        ({"past": ["load", "heat"], "future": ["open", "copy"]}, "No column of 'frame' is left to be forecast"),
-        ({"target": ["load"], "future": ["copy"]}, "Column 'copy' of --future equals 'load' in every row"),
+        (
+            {"target": ["load"], "future_covariates": ["load"]},
+            "Column 'load' is named by --target and by --future-covariates",
+        ),
+        (
+            {"past_covariates": ["load", "heat"], "future_covariates": ["open", "copy"]},
+            "No column of 'frame' is left to forecast",
+        ),
+        (
+            {"target": ["load"], "future_covariates": ["copy"]},
+            "Column 'copy' of --future-covariates equals the target 'load' in every row",
+        ),
     ],
 )
 def test_roles_that_do_not_fit_are_refused(roles: dict[str, Any], says: str) -> None:
@@ -306,8 +317,10 @@ def test_roles_that_do_not_fit_are_refused(roles: dict[str, Any], says: str) -> 
 
 def test_other_refusals(known: femts.Forecaster) -> None:
     frame = table()
-    with pytest.raises(UsageError, match="'ridge' forecasts each column from itself alone, so --past heat"):
-        femts.train(femts.load_dataset(frame, target=["load"], past=["heat"]), "ridge", **QUICK)
+    with pytest.raises(
+        UsageError, match="'ridge' forecasts each column from its own past alone, so --past-covariates heat"
+    ):
+        femts.train(femts.load_dataset(frame, target=["load"], past_covariates=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
     with pytest.raises(UsageError, match="takes offsets= for a model before which the effects of known columns"):
@@ -353,7 +366,9 @@ def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
     frame = table(200)[["date", "load", "open"]]
     if form == "long":
         frame = frame.rename(columns={"date": "ds", "load": "y"}).assign(unique_id="a")
-    data = femts.load_dataset(frame, target=["y" if form == "long" else "load"], future=["open"], calendar=True)
+    data = femts.load_dataset(
+        frame, target=["y" if form == "long" else "load"], future_covariates=["open"], calendar=True
+    )
     settings = {} if model == "tide" else {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
     run = femts.train(data, model, P, seq_len=L, max_steps=30, settings=settings)
     past, ahead = frame[: -2 * P], frame[-2 * P :]
@@ -374,7 +389,7 @@ def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:The history ends:femts.AgeWarning")
 def test_scores_of_fewer_steps_are_of_the_same_forecasts() -> None:
-    data = femts.load_dataset(table(300), target=["load"], future=["open"])
+    data = femts.load_dataset(table(300), target=["load"], future_covariates=["open"])
     run = femts.train(data, "tide", P, seq_len=L, max_steps=30)
     scores = run.scores(by="step")
     windows = int(scores["windows"].iloc[0])

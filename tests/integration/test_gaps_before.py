@@ -50,18 +50,18 @@ SHAPES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "long": lambda frame: femts.load_dataset(long(frame), panel=False),
     "panel": lambda frame: load_dataset(long(frame), panel=True),
     "sentinel": lambda frame: femts.load_dataset(frame.fillna({"heat": -9.0}), na=[-9]),
-    "past": lambda frame: femts.load_dataset(frame, past=["heat"]),
-    "known": lambda frame: femts.load_dataset(known(frame), future=["open"], calendar=True),
-    "known, gaps": lambda frame: femts.load_dataset(known(frame, frame.index % 7 == 2), future=["open"]),
-    "known, long": lambda frame: femts.load_dataset(long(known(frame)), future=["open"], panel=False),
+    "past": lambda frame: femts.load_dataset(frame, past_covariates=["heat"]),
+    "known": lambda frame: femts.load_dataset(known(frame), future_covariates=["open"], calendar=True),
+    "known, gaps": lambda frame: femts.load_dataset(known(frame, frame.index % 7 == 2), future_covariates=["open"]),
+    "known, long": lambda frame: femts.load_dataset(long(known(frame)), future_covariates=["open"], panel=False),
     "zone": lambda frame: femts.load_dataset(
         frame.assign(date=frame["date"].dt.tz_localize("Europe/Berlin")), calendar=True
     ),
     "bounded": lambda frame: femts.load_dataset(frame, min=0),
     "log": lambda frame: femts.load_dataset(frame.assign(load=frame["load"] + 9), transform="log1p"),
-    "static": lambda frame: load_dataset(long(frame).assign(kind="a"), static=["kind"], target="y"),
+    "static": lambda frame: load_dataset(long(frame).assign(kind="a"), static_covariates=["kind"], target="y"),
     "panel, known": lambda frame: load_dataset(
-        long(frame).assign(open=np.tile(known(frame)["open"], 2)), future=["open"], calendar=True
+        long(frame).assign(open=np.tile(known(frame)["open"], 2)), future_covariates=["open"], calendar=True
     ),
 }
 
@@ -140,7 +140,7 @@ def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) 
 
 def test_a_channel_beside_the_targets_is_read_from_before_even_if_it_has_ended() -> None:
     frame = sparse()
-    made = femts.train(femts.load_dataset(frame, past=["heat"]), "itransformer", max_epochs=1, **QUICK)
+    made = femts.train(femts.load_dataset(frame, past_covariates=["heat"]), "itransformer", max_epochs=1, **QUICK)
     ended = frame.assign(heat=frame["heat"].where(frame.index < 250))
     filled = made.predict(ended.ffill())
     pd.testing.assert_frame_equal(made.predict(ended), filled, check_exact=True)

@@ -188,7 +188,7 @@ def driven() -> pd.DataFrame:
 )
 def test_validation_chooses_a_recursion_where_it_is_tried(loss: str, pred_len: int, recursive: bool) -> None:
     data, settings = (
-        femts.load_dataset(driven(), future="push"),
+        femts.load_dataset(driven(), future_covariates="push"),
         {**FEW, "training.loss": loss, "training.covariates": "model"},
     )
     model = femts.train(data, "boost", pred_len, seq_len=28, refit=False, settings=settings).model
@@ -239,7 +239,7 @@ def test_known_columns_act_together() -> None:
     y = 50 + 5 * (one ^ other) + draws.normal(size=600) * 0.2
     days = pd.date_range("2022-01-01", periods=600)
     frame = pd.DataFrame({"date": days, "y": y, "one": one.astype(float), "other": other.astype(float)})
-    data, run = femts.load_dataset(frame, future=["one", "other"]), {"seq_len": 28, "refit": False}
+    data, run = femts.load_dataset(frame, future_covariates=["one", "other"]), {"seq_len": 28, "refit": False}
     maes = [femts.train(data, name, 7, **run).metrics["test"]["mae"] for name in ("boost", "ridge")]  # type: ignore[arg-type]
     assert maes[0] < 0.3 * maes[1]
 
@@ -247,8 +247,8 @@ def test_known_columns_act_together() -> None:
 def test_static_words_decide_what_a_known_column_does() -> None:
     run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": {"training.covariates": "model"}}
     tables = [
-        femts.load_dataset(panel(columns=BOTH), future="promo", static="kind"),
-        femts.load_dataset(panel(columns=("promo",)), future="promo"),
+        femts.load_dataset(panel(columns=BOTH), future_covariates="promo", static_covariates="kind"),
+        femts.load_dataset(panel(columns=("promo",)), future_covariates="promo"),
     ]
     maes = [femts.train(data, "boost", 7, **run).metrics["test"]["mae"] for data in tables]
     assert maes[0] < 0.8 * maes[1]
@@ -291,7 +291,9 @@ def test_a_run_is_saved_loaded_and_refitted(tmp_path: Path) -> None:
     frame = panel(6, 120, BOTH)
     frame.loc[frame.index % 17 == 3, "y"] = np.nan
     frame.to_csv(tmp_path / "sales.csv", index=False)
-    data = femts.load_dataset(tmp_path / "sales.csv", future="promo", static="kind", calendar=True)
+    data = femts.load_dataset(
+        tmp_path / "sales.csv", future_covariates="promo", static_covariates="kind", calendar=True
+    )
     made = femts.train(data, "boost", 7, seq_len=28, out=tmp_path / "run", refit=True, settings=FEW)
     loaded = femts.load(tmp_path / "run")
     for one, other in ((made, loaded), (made.scored, loaded.scored)):

@@ -123,10 +123,10 @@ def test_tide_is_the_paper_written_out() -> None:
 @pytest.mark.parametrize(
     ("name", "reading", "named"),
     [
-        ("dlinear", {"future": "open"}, "open"),
+        ("dlinear", {"future_covariates": "open"}, "open"),
         ("dlinear", {"calendar": True}, "the calendar"),
-        ("itransformer", {"future": "open", "calendar": True}, "open"),
-        ("fem_sm_ridge", {"future": "open"}, "open"),
+        ("itransformer", {"future_covariates": "open", "calendar": True}, "open"),
+        ("fem_sm_ridge", {"future_covariates": "open"}, "open"),
     ],
 )
 def test_a_model_that_cannot_read_known_columns_is_not_given_them(
@@ -144,10 +144,10 @@ def test_a_model_that_cannot_read_known_columns_is_not_given_them(
 @pytest.mark.parametrize(
     ("name", "reading", "covariates", "reads", "regressed"),
     [
-        ("tide", {"future": "open", "calendar": True}, "auto", True, True),
-        ("tide", {"future": "open", "calendar": True}, "regress", False, True),
+        ("tide", {"future_covariates": "open", "calendar": True}, "auto", True, True),
+        ("tide", {"future_covariates": "open", "calendar": True}, "regress", False, True),
         ("itransformer", {"calendar": True}, "model", True, False),
-        ("dlinear", {"future": "open", "calendar": True}, "auto", False, True),
+        ("dlinear", {"future_covariates": "open", "calendar": True}, "auto", False, True),
     ],
 )
 def test_known_columns_are_inputs_or_regressed_on_or_both(

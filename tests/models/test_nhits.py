@@ -138,7 +138,7 @@ def test_a_still_window_has_finite_gradients() -> None:
 
 @pytest.mark.parametrize("quantiles", [False, True])
 def test_a_saved_forecaster_forecasts_the_same_to_the_bit(quantiles: bool, tmp_path: Path) -> None:
-    reading: dict[str, Any] = {"future": "open", "calendar": True}
+    reading: dict[str, Any] = {"future_covariates": "open", "calendar": True}
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
     settings = {"model.hidden": 16} | ({"training.loss": "pinball"} if quantiles else {})
     fc = femts.train(data, "nhits", 12, seq_len=24, max_steps=3, settings=settings, device="cpu", out=tmp_path / "run")

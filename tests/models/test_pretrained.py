@@ -106,7 +106,7 @@ def test_quantiles_rise_by_windows_steps_and_columns(name: str, weights: dict[st
 @needs_library
 def test_chronos2_reads_past_and_future_columns_and_the_calendar(weights: dict[str, Path]) -> None:
     table = small_table(columns=("load", "heat", "open"))
-    data = femts.load_dataset(table, target="load", past="heat", future="open", calendar=True)
+    data = femts.load_dataset(table, target="load", past_covariates="heat", future_covariates="open", calendar=True)
     made = train(data, "chronos2", weights["chronos2"])
     assert made.config.model_config.n_known == 1 + 8 and made.preprocess.effects is None  # type: ignore[attr-defined]
     dates = pd.date_range(table["date"].iloc[-1], periods=13, freq="h")[1:]
@@ -127,7 +127,7 @@ def test_chronos2_reads_past_and_future_columns_and_the_calendar(weights: dict[s
 def test_known_columns_are_those_of_the_librarys_own_call(weights: dict[str, Path]) -> None:
     from chronos import Chronos2Pipeline
 
-    made = train(femts.load_dataset(TABLE, target="load", future="heat"), "chronos2", weights["chronos2"])
+    made = train(femts.load_dataset(TABLE, target="load", future_covariates="heat"), "chronos2", weights["chronos2"])
     dates = pd.date_range(TABLE["date"].iloc[-1], periods=13, freq="h")[1:]
     forecast = made.predict(TABLE, future=pd.DataFrame({"date": dates, "heat": np.arange(12.0)}))
     inputs = {
@@ -142,16 +142,24 @@ def test_known_columns_are_those_of_the_librarys_own_call(weights: dict[str, Pat
 
 @needs_library
 def test_columns_that_a_model_cannot_read_are_regressed_on_or_refused(weights: dict[str, Path], tmp_path: Path) -> None:
-    made = train(femts.load_dataset(TABLE, target="load", future="heat"), "chronos_bolt", weights["chronos_bolt"])
+    made = train(
+        femts.load_dataset(TABLE, target="load", future_covariates="heat"), "chronos_bolt", weights["chronos_bolt"]
+    )
     assert made.preprocess.effects is not None
-    past = femts.load_dataset(TABLE, target="load", past="heat")
-    with pytest.raises(UsageError, match="forecasts each column from itself alone, so --past heat"):
+    past = femts.load_dataset(TABLE, target="load", past_covariates="heat")
+    with pytest.raises(UsageError, match="forecasts each column from its own past alone, so --past-covariates heat"):
         train(past, "chronos_bolt", weights["chronos_bolt"], out=tmp_path / "run")
     panel = panel_table().assign(size=1.0)
     panel.loc[panel["unique_id"] == "long", "size"] = 2.0
     for name in NAMES:
-        with pytest.raises(UsageError, match=rf"^Model '{name}' takes no static columns"):
-            train(femts.load_dataset(panel, panel=True, static="size"), name, weights[name], WEEK, out=tmp_path / "run")
+        with pytest.raises(UsageError, match=rf"^Model '{name}' does not support static covariates"):
+            train(
+                femts.load_dataset(panel, panel=True, static_covariates="size"),
+                name,
+                weights[name],
+                WEEK,
+                out=tmp_path / "run",
+            )
     assert not (tmp_path / "run").exists()
 
 

@@ -44,11 +44,16 @@ SPOILS: dict[str, Any] = {
 }
 USUAL_ROLES = st.sampled_from(
     [
-        {"future": "promo", "static": "region", "past": "heat"},
-        {"future": ["promo"], "static": ["region"], "past": ["heat"], "calendar": True},
-        {"future": "promo", "past": ["heat", "region"]},
-        {"target": ["y", "heat"], "static": "region"},
-        {"target": "y", "static": "region"},
+        {"future_covariates": "promo", "static_covariates": "region", "past_covariates": "heat"},
+        {
+            "future_covariates": ["promo"],
+            "static_covariates": ["region"],
+            "past_covariates": ["heat"],
+            "calendar": True,
+        },
+        {"future_covariates": "promo", "past_covariates": ["heat", "region"]},
+        {"target": ["y", "heat"], "static_covariates": "region"},
+        {"target": "y", "static_covariates": "region"},
         {"target": "y", "calendar": True},
     ]
 )
@@ -56,7 +61,7 @@ ODD_ROLES = st.fixed_dictionaries(
     {},
     optional={
         role: st.lists(st.sampled_from(["y", "promo", "region", "heat", "ds", "unique_id", "nope", ""]), max_size=2)
-        for role in ("target", "past", "future", "static")
+        for role in ("target", "past_covariates", "future_covariates", "static_covariates")
     },
 )
 

@@ -11,8 +11,8 @@ escape; comma; nine; tabs; bars; decimal commas; marks of both kinds; thousands;
 zip and cut; zstd; no header; nameless; other name; comments"""
 
 FLAGS = """--horizon 3; --horizon 0; --seq-len 6; --seq-len x; --na -9999; --na x; --columns time=date
---target a; --past b; --future b; --calendar; --set training.lr=nan; --seed 99999999999999999999
---max-time 0s; --set model.x=1; --resume; --device cpu; --precision 16; --protocol x
+--target a; --past-covariates b; --future-covariates b; --calendar; --set training.lr=nan; --seed 99999999999999999999
+--time-limit 0s; --set model.x=1; --resume; --device cpu; --precision 16; --protocol x
 --config in.csv"""
 
 ORDERS = """train; predict run {0}; predict run {0}; predict run {0} -o out.csv; predict run {0} --plot out.svg

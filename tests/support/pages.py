@@ -49,7 +49,7 @@ class Less:
 
 
 def less(**options: Any) -> Less:
-    """Tiny layers and `options`, such as max_time="5s"."""
+    """Tiny layers and `options`, such as time_limit="5s"."""
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     return Less(tuple(flags), options)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 from small_panels import P, panel_table
 
 import femts
@@ -160,19 +161,20 @@ def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.Monke
             raise MemoryError
         return fit(request, data)
 
-    fit, short, said = trial.fit, ["ridge"], list[str]()
+    fit, short = trial.fit, ["ridge"]
     monkeypatch.setattr(trial, "fit", starved)
-    made = train(months(), "auto", 12, max_steps=5, say=said.append)
+    with logged() as notes:
+        made = train(months(), "auto", 12, max_steps=5)
     tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
     assert "not enough memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
-    assert any(note.startswith("ridge: not tried, as There is not enough memory") for note in said)
+    assert any(note.startswith("ridge: not tried, as There is not enough memory") for note in notes)
     short += tried
     with pytest.raises(RunFailure, match=r"No model could be tried\. There is not enough memory"):
         train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
 
 
 def test_time_limit_is_written_as_given_and_spent_on_one_origin() -> None:
-    made = train(months(), "auto", 12, max_time="2m", max_steps=5)
+    made = train(months(), "auto", 12, time_limit="2m", max_steps=5)
     assert made.metrics["auto"]["origins"] == 1
     assert made.config.training.max_time == "2m"
     assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
@@ -248,18 +250,19 @@ OTHERS = [
 def test_another_request_is_refused_at_once_and_nothing_is_lost(
     begun: Path, changes: dict[str, Any], message: str
 ) -> None:
-    before, said = files(begun), list[str]()
+    before = files(begun)
     with pytest.raises(UsageError, match="unfinished run"):
         chosen(out=begun)
-    with pytest.raises(UsageError, match=message):
-        chosen(out=begun, resume=True, say=said.append, **changes)
-    assert files(begun) == before and not said
+    with pytest.raises(UsageError, match=message), logged() as notes:
+        chosen(out=begun, resume=True, **changes)
+    assert files(begun) == before and not notes
 
 
 def test_interrupted_choice_resumes_bit_identically(begun: Path, made: Forecaster) -> None:
     done = begun / CANDIDATES / "seasonal_naive" / "0" / "metrics.json"
     before, seen = done.read_bytes(), list[str]()
-    again = chosen(out=begun, resume=True, say=lambda _: seen.append(done.read_bytes().hex()))
+    with logged(also=lambda: seen.append(done.read_bytes().hex())):
+        again = chosen(out=begun, resume=True)
     assert set(seen) == {before.hex()}
     assert again.metrics["test"] == made.metrics["test"]
 
@@ -290,10 +293,11 @@ def test_unreadable_request_is_refused(begun: Path) -> None:
 
 def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    made, said = chosen(out=run, refit=True), list[str]()
+    made = chosen(out=run, refit=True)
     before = files(run)
-    again = chosen(out=run, resume=True, refit=True, say=said.append)
-    assert said == [f"run {run} is finished; nothing is left to do"]
+    with logged() as notes:
+        again = chosen(out=run, resume=True, refit=True)
+    assert notes == [f"run {run} is finished; nothing is left to do"]
     assert again.metrics == made.metrics and again.scored is not None
     with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)

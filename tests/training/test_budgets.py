@@ -73,12 +73,12 @@ def test_single_slow_step_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) ->
         take(self)
 
     monkeypatch.setattr(Trainer, "step", step)
-    run = small_run(max_epochs=1, max_time="40s", settings={"training.batch_size": 8})
+    run = small_run(max_epochs=1, time_limit="40s", settings={"training.batch_size": 8})
     assert run.metrics["stopped"] == "max_steps"
 
 
 def test_time_limit_finishes_the_run(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"max_epochs": 100_000, "max_time": "3s", "settings": {"training.patience": 100_000}}
+    changes: dict[str, Any] = {"max_epochs": 100_000, "time_limit": "3s", "settings": {"training.patience": 100_000}}
     run = small_run(out=tmp_path / "run", **changes)
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
     assert run.validations[-1]["lr"] == 0.0 and run.validations[-1]["step"] == run.metrics["steps"]
@@ -88,7 +88,7 @@ def test_time_limit_finishes_the_run(tmp_path: Path) -> None:
 
 
 def test_expired_time_limit_still_gives_a_step_and_scores() -> None:
-    run = small_run(max_time="0.001s")
+    run = small_run(time_limit="0.001s")
     assert (run.metrics["stopped"], run.metrics["steps"]) == ("max_time", 1)
     assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
 
@@ -99,7 +99,7 @@ def test_expired_time_limit_scores_fewer_windows(
     model: str, refit: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(evaluate, "GRACE", 0.0)
-    run = small_run(model, max_time="0.001s", refit=refit, out=tmp_path / "run")
+    run = small_run(model, time_limit="0.001s", refit=refit, out=tmp_path / "run")
     some = schedule.FEWEST
     assert run.metrics["thinned"] == {"val": VAL, "test": TEST}
     assert run.metrics["val"]["windows"] == run.metrics["test"]["windows"] == some
@@ -115,7 +115,7 @@ def test_summary_notes_scores_of_fewer_windows(
     monkeypatch.setattr(evaluate, "GRACE", 0.0)
     monkeypatch.setattr(fit, "scores_within", lambda deadline, *rest: within(deadline and 0.0, *rest))
     monkeypatch.chdir(tmp_path)
-    command = ["train", "--dataset", "synthetic", "--model", "naive", "--horizon", "24", "--max-time"]
+    command = ["train", "--dataset", "synthetic", "--model", "naive", "--horizon", "24", "--time-limit"]
     assert main([*command, "1m", "--out", "short"]) == 0
     assert re.search(
         r"note: short had time to score 16 of \d+ val and 16 of \d+ test windows, evenly", capsys.readouterr().err
@@ -145,6 +145,6 @@ def test_slow_model_is_validated_on_fewer_windows(monkeypatch: pytest.MonkeyPatc
 
     scored_by = loop.evaluate
     monkeypatch.setattr(loop, "evaluate", slow)
-    small_run(max_time="10s")
+    small_run(time_limit="10s")
     first, *others = scored
     assert first == loop.TIMED and len(set(others)) == 1 and others[0] <= 0.03 * 10 / 0.02 < VAL

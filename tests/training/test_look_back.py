@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 
 import femts
 from femts.data.protocols import default_look_back
@@ -19,13 +20,14 @@ def walk(rows: int = 160) -> pd.DataFrame:
 
 
 def test_a_shorter_look_back_is_taken_where_it_errs_least_in_validation() -> None:
-    said, data = list[str](), femts.load_dataset(walk())
-    made = femts.train(data, "ridge", 6, say=said.append)
+    data = femts.load_dataset(walk())
+    with logged() as notes:
+        made = femts.train(data, "ridge", 6)
     usual = default_look_back("seasons", 6, data.typical_rows, 12).steps
     assert made.config.seq_len < usual
     assert (
         f"look-back {made.config.seq_len} for 6 steps ahead, which had the lowest validation error; --seq-len takes another"
-        in said
+        in notes
     )
     given = femts.train(data, "ridge", 6, seq_len=made.config.seq_len)
     pd.testing.assert_frame_equal(made.predict(walk()), given.predict(walk()))
@@ -39,14 +41,14 @@ def test_the_test_part_has_no_say() -> None:
     assert taken[0] == taken[1]
 
 
-@pytest.mark.parametrize("more", [{}, {"max_time": "20s"}])
+@pytest.mark.parametrize("more", [{}, {"time_limit": "20s"}])
 def test_auto_tries_them_for_its_candidate(more: dict[str, Any]) -> None:
-    said = list[str]()
-    made = femts.train(walk(), "auto", 6, say=said.append, max_steps=2, **more)
+    with logged() as notes:
+        made = femts.train(walk(), "auto", 6, max_steps=2, **more)
     rows = [each for each in made.metrics["auto"]["tried"] if each["model"] == "ridge"]
     alone = femts.train(walk(), "ridge", 6)
     assert len(rows) > 1 and min(rows, key=lambda each: each["error"])["seq_len"] == alone.config.seq_len
-    assert any(f"ridge (look-back {alone.config.seq_len}): " in each for each in said)
+    assert any(f"ridge (look-back {alone.config.seq_len}): " in each for each in notes)
 
 
 def test_data_of_the_catalogue_keep_the_look_back_of_their_protocol() -> None:

@@ -209,7 +209,7 @@ def test_bounds_beside_known_columns_are_those_scored(model: str) -> None:
     frame["open"] = (np.random.default_rng(5).uniform(size=len(frame)) < 0.3).astype(float)
     frame["load"] += 3 * frame["open"]
     past = ["heat"] if model == "itransformer" else []
-    data = femts.load_dataset(frame, target=["load"], past=past, future=["open"])
+    data = femts.load_dataset(frame, target=["load"], past_covariates=past, future_covariates=["open"])
     run = femts.train(data, model, seq_len=24, pred_len=12, max_epochs=1, device="cpu", settings=PINBALL)
     assert run.intervals is not None and run.targets == ("load",)
     kept = []

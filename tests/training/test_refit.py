@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from logged import logged
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import DATA, essence, signal_at, small_run
 from small_tables import small_table
@@ -205,7 +206,15 @@ def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
 def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> None:
     table = small_table(columns=("load", "heat", "open"))
     table[["load", "heat"]] = np.exp(table[["load", "heat"]] / 10)
-    data = load_dataset(table, target=["load"], past=["heat"], future=["open"], calendar=True, transform="log1p", min=0)
+    data = load_dataset(
+        table,
+        target=["load"],
+        past_covariates=["heat"],
+        future_covariates=["open"],
+        calendar=True,
+        transform="log1p",
+        min=0,
+    )
     usual: dict[str, Any] = {"seq_len": 24, "max_steps": 4, "device": "cpu", "refit": True}
     settings = {"training.loss": "pinball", **TINY}
     made = train(data, "itransformer", 12, **usual, settings=settings, out=tmp_path / "run")
@@ -223,7 +232,9 @@ def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> No
 def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> None:
     table = LONG.query("unique_id in ['long', 'short']")
     table = table.assign(kind=np.where(table["unique_id"] == "long", "big", "small"), open=table["ds"].dt.day % 3)
-    data = load_dataset(table, target=["y"], future=["open"], static=["kind"], val_rows=P, test_rows=P, panel=True)
+    data = load_dataset(
+        table, target=["y"], future_covariates=["open"], static_covariates=["kind"], val_rows=P, test_rows=P, panel=True
+    )
     usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "refit": True}
     made = train(data, "fem_sm", P, **usual, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
@@ -286,15 +297,15 @@ def test_data_that_changed_between_the_trainings_are_refused(
 
 def test_finished_run_says_so(tmp_path: Path) -> None:
     small_run("ridge", out=tmp_path / "run", refit=True)
-    said = list[str]()
-    small_run("ridge", out=tmp_path / "run", refit=True, resume=True, say=said.append)
-    assert said[-1].endswith("run is finished; nothing is left to do")
+    with logged() as notes:
+        small_run("ridge", out=tmp_path / "run", refit=True, resume=True)
+    assert notes[-1].endswith("run is finished; nothing is left to do")
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["refit"]["steps"] == 0
 
 
 def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "6s", "refit": True, "settings": patient}
+    limit: dict[str, Any] = {"max_steps": 10**6, "time_limit": "6s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
     assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 5
     assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1

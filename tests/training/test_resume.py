@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logged import logged
 from run_damage import flipped
 from small_runs import MODELS, essence, signal_at, small_run
 
@@ -118,10 +119,11 @@ def test_killed_before_the_scores_it_resumes(whole: dict[str, Any], tmp_path: Pa
 
 
 def test_finished_run_says_so(tmp_path: Path) -> None:
-    made, said = small_run(out=tmp_path / "run"), list[str]()
+    made = small_run(out=tmp_path / "run")
     before = (tmp_path / "run" / "metrics.json").read_bytes()
-    again = small_run(out=tmp_path / "run", resume=True, say=said.append)
-    assert said == [f"run {tmp_path / 'run'} is finished; nothing is left to do"]
+    with logged() as notes:
+        again = small_run(out=tmp_path / "run", resume=True)
+    assert notes == [f"run {tmp_path / 'run'} is finished; nothing is left to do"]
     assert essence(again) == essence(made) and again.evaluate("test") == made.evaluate("test")
     with pytest.raises(UsageError, match=r"begun with training\.seed=42, not 7"):
         small_run(out=tmp_path / "run", resume=True, seed=7)

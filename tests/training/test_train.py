@@ -207,7 +207,7 @@ def test_broken_weights_are_found_by_validation() -> None:
         ({"protocol": "lookbak96"}, "did you mean 'lookback96'"),
         ({"device": "gpu"}, "'gpu'"),
         ({"precision": "16"}, "'16'"),
-        ({"max_time": "soon"}, "'soon'"),
+        ({"time_limit": "soon"}, "'soon'"),
         ({"max_epochs": 0}, "not 0"),
         ({"max_epochs": None, "max_steps": 0}, "not 0"),
         ({"max_steps": 5}, "say the same in two ways"),

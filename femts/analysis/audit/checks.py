@@ -85,7 +85,7 @@ def sample(windows: Windows) -> Tensor:
 
 def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Check:
     """Neither the order of the windows nor the batch size may change the score."""
-    numbers = windows.spread(model.most_windows)
+    numbers = windows.subsample(model.most_windows)
     numbers = numbers[:: -(-len(numbers) // MOST_WINDOWS)]
     usual = evaluate(model, windows, batch_size, some=numbers)
     ways = {f"in batches of {size}": (numbers, size) for size in BATCH_SIZES if size != batch_size}

@@ -50,7 +50,7 @@ def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, 
     device, sums = windows.rows.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.rows.shape[1]))
     with torch.no_grad(), full_precision(device.type):
-        for index in windows.spread(model.most_windows).to(device).split(batch_size):
+        for index in windows.subsample(model.most_windows).to(device).split(batch_size):
             made, batch = forecast_windows(model, windows, index)
             forecast, y, mask = made.points, batch.target, batch.future_observed
             observed = torch.ones_like(y, dtype=torch.bool) if mask is None else mask

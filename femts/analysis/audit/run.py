@@ -190,7 +190,7 @@ def _check_count(forecaster: Forecaster, data: Dataset, values_counted: int) -> 
             targets = targets if counted is None else targets[:, counted[number]]
             values += values_scored(targets, start, many[number], seq_len, steps).tolist()
         counts[part] = (0 if windows is None else len(windows), len(values))
-    scored = range(0) if windows is None else windows.spread(forecaster.model.most_windows).tolist()
+    scored = range(0) if windows is None else windows.subsample(forecaster.model.most_windows).tolist()
     counts["values scored"] = (values_counted, sum(values[number] for number in scored))
     if "test" in forecaster.metrics:
         counts["in the stored score"] = (int(forecaster.metrics["test"]["windows"]), len(scored))

@@ -108,7 +108,7 @@ def windows_scored(forecaster: Forecaster, windows: Windows) -> torch.Tensor:
     its training scored, which in the same process are not fitted again."""
     model, metrics = forecaster.model, forecaster.metrics
     fewer = model.supports.raw and "thinned" in metrics  # there was no time for all of them
-    return windows.spread(metrics["test"]["windows"] if fewer else model.most_windows)
+    return windows.subsample(metrics["test"]["windows"] if fewer else model.most_windows)
 
 
 def pack(rows: NDArray[Any]) -> list[list[float | str]]:

@@ -11,7 +11,6 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.output import say_notes
 from femts.cli.run_options import Device, Run, load_run
 from femts.cli.targets import check_targets
 from femts.errors import UsageError
@@ -71,7 +70,6 @@ def backtest(
         step_size=step_size,
         horizon=horizon,
         refit=cutoffs.refit,
-        say=lambda text: say_notes([text]),
     )
     if out is not None:
         write_table(frame, out)

@@ -79,9 +79,9 @@ def evaluate(
         else:
             print(details)
         return
-    from femts.forecaster.scoring import score_beside
+    from femts.forecaster.scoring import score_with_naive
 
-    scores, naive = score_beside(forecaster, scored.part, horizons, data)
+    scores, naive = score_with_naive(forecaster, scored.part, horizons, data)
     worse, others = judgements(scores, naive)
     say_warnings(worse)
     if as_json:

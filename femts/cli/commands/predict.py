@@ -26,7 +26,7 @@ from femts.cli.run_options import (
 from femts.cli.targets import check_targets, to_file
 from femts.errors import UsageError
 from femts.files import write_file
-from femts.text import printable, shown
+from femts.text import printable, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def _named(given: str | None) -> dict[str, Path]:
         name = path.stem.removesuffix(".csv") if len(paths) > 1 else ""
         if name in named:
             raise UsageError(
-                f"Files {named[name]} and {path} of --future would both be the scenario '{shown(name)}'; rename one."
+                f"Files {named[name]} and {path} of --future would both be the scenario '{quote(name)}'; rename one."
             )
         named[name] = path
     return named

@@ -9,7 +9,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice
-from femts.cli.output import say_line, say_notes, say_unfinished, say_warnings, write_data
+from femts.cli.output import say_notes, say_unfinished, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
@@ -48,7 +48,7 @@ def table(
     from femts.experiments.tables import to_csv, to_html, to_text, worse_than_naive
 
     store, roll_out = Store(engine.results), () if grid.roll_out is None else parse_horizons(grid.roll_out)
-    cells = run_grid(grid.grid(), store, runner, roll_out, train=not show, published=grid.published, say=say_line)
+    cells = run_grid(grid.grid(), store, runner, roll_out, train=not show, published=grid.published)
     scores = make_scores(cells, store, roll_out)
     means = make_table(scores)
     say_warnings(worse_than_naive(means))

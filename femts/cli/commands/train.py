@@ -147,7 +147,6 @@ def _train_all(
             with locked(folder):
                 clear_run(folder)
     limit = read_setting(TrainingConfig, "max_time", recipe.settings.get("training.max_time"), "training")
-    said = set[str]()
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
 
@@ -164,7 +163,6 @@ def _train_all(
             refit=recipe.refit,
             settings=settings,
             progress=True,
-            say=lambda note: _say_once(note, said),
         )
 
     finished = [p for p, run in runs.items() if not single and resume and (run / METRICS).is_file()]
@@ -186,7 +184,7 @@ def _train_all(
             say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
         if "thinned" in record:
             counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
-            say_notes([f"{run} had time to score {counts} windows, evenly spread; a longer --max-time scores more"])
+            say_notes([f"{run} had time to score {counts} windows, evenly spread; a longer --time-limit scores more"])
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
@@ -195,13 +193,6 @@ def _train_all(
             summary["naive"] = {**{str(p): one for p, one in naive.items()}, "mean": mean_naive(scores, naive)}
         write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return records
-
-
-def _say_once(note: str, said: set[str]) -> None:
-    """Print a note that is not among those `said`, and put it there."""
-    if note not in said:
-        said.add(note)
-        say_notes([note])
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.output import say_line, say_notes
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
-from femts.text import printable, shown, table
+from femts.text import printable, quote, table
 
 if TYPE_CHECKING:
     from femts.analysis.tune import TuningResult
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
 class StudyOptions:
     """Bounds of a study, and what it searches."""
 
-    trials: Annotated[str | None, option("Trials in all; 30 unless given, with --max-time as many as fit.", "N")] = None
-    max_time: Annotated[str | None, option("Longest time, such as 10m.", "SPAN")] = None
+    trials: Annotated[
+        str | None, option("Number of trials; by default 30, or as many as fit into --time-limit.", "N")
+    ] = None
+    time_limit: Annotated[str | None, option("Time limit, such as 10m.", "SPAN")] = None
     search: Annotated[
         list[str] | None,
         option("Values of a setting, in place of the model's own; also of seq_len.", "KEY=A,B|LOW..HIGH"),
@@ -86,12 +87,11 @@ def tune(
         protocol=plan.protocol,
         out=out or Path("runs") / f"{Path(plan.dataset).stem}-{plan.model}-{steps}-tune",
         trials=trials,
-        max_time=study.max_time,
+        time_limit=study.time_limit,
         search=search,
         origins=origins,
         seed=_seed(settings.pop("training.seed", 42)),
         settings=settings,
-        say=_say,
     )
     _print(tuned, plan)
 
@@ -109,13 +109,6 @@ def _seed(value: Any) -> int:
     return int(read_setting(TrainingConfig, "seed", value, "training"))
 
 
-def _say(line: str) -> None:
-    if line.startswith("trial "):
-        say_line(line)
-    else:
-        say_notes([line])
-
-
 def _print(tuned: TuningResult, plan: Recipe) -> None:
     states = tuned.trials["state"].value_counts()
     others = ", ".join(f"{states[state]} {state}" for state in ("pruned", "failed") if state in states)
@@ -130,4 +123,4 @@ def _print(tuned: TuningResult, plan: Recipe) -> None:
 
 
 def _value(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else shown(str(value).lower())
+    return f"{value:.4g}" if isinstance(value, float) else quote(str(value).lower())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from femts.errors import UsageError
-from femts.text import shown
+from femts.text import quote
 
 CONFIG = "config.json"
 WEIGHT_FILES = "*.safetensors"  # never a pickle
@@ -48,11 +48,11 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
         raise UsageError(
-            f"There is no folder '{shown(weights)}' of weights; put it back, or give another by --set model.weights=FOLDER."
+            f"There is no folder '{quote(weights)}' of weights; put it back, or give another by --set model.weights=FOLDER."
         )
     from huggingface_hub import snapshot_download
 
-    at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{shown(revision)}'"
+    at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{quote(revision)}'"
     wanted = [CONFIG, WEIGHT_FILES]
     try:
         return Path(snapshot_download(weights, revision=revision, allow_patterns=wanted, local_files_only=not download))
@@ -95,7 +95,7 @@ def check_hash(folder: Path, expected: str | None = None) -> str:
     found = hashlib.sha256("".join(lines).encode()).hexdigest()
     if expected not in (None, found):
         raise UsageError(
-            f"Weights in {folder} have the hash {found[:12]}, not {shown(expected)[:12]} as asked for or as in the training; "
+            f"Weights in {folder} have the hash {found[:12]}, not {quote(expected)[:12]} as asked for or as in the training; "
             "put those of then back, or train again."
         )
     return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
-from femts.text import shown
+from femts.text import quote
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
@@ -30,6 +31,8 @@ from femts.training.select.plan import Clock, plan
 from femts.training.select.rule import best_mean
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
+
+logger = logging.getLogger(__name__)
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
 SURE = 1.2  # times its training that a refit may take
@@ -52,11 +55,11 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
     try:
         with trials_folder(request, record) as folder:
             for note in (*data.notes, *horizon_notes(data, request.lengths.pred_len)):
-                request.say(note)
+                logger.info(note)
             with training_on(request.accelerator):
                 known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
                 clock, candidates = Clock.of(request, data), shortlist(data, known.lengths)
-                data = _readable(data, candidates, request.say)
+                data = _readable(data, candidates)
                 tried = _try_all(known, data, candidates, clock, folder)
                 made = _taken(request, data, tried, clock)
                 made.metrics["auto"]["request"] = record
@@ -74,8 +77,8 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
     return made
 
 
-def _readable(data: Dataset, candidates: Sequence[Candidate], say: Callable[[str], None]) -> Dataset:
-    """`data` without past and static columns where none of the candidates can read them, which is said."""
+def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
+    """`data` without past and static columns where none of the candidates can read them."""
     roles, tried = data.schema.roles, (each.model for each in candidates if not each.reason)
     supports = [model_card(name).model_class.supports for name in tried]
     left_out = roles.past * all(each.channels == 1 for each in supports)
@@ -83,9 +86,11 @@ def _readable(data: Dataset, candidates: Sequence[Candidate], say: Callable[[str
     if not left_out:
         return data
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
-    listed = ", ".join(f"'{shown(name)}'" for name in left_out)
+    listed = ", ".join(f"'{quote(name)}'" for name in left_out)
     verb = "is" if len(left_out) == 1 else "are"
-    say(f"{listed} {verb} left out: only models that learn from windows read past and static columns, and {reason}")
+    logger.info(
+        f"{listed} {verb} left out: only models that learn from windows read past and static columns, and {reason}"
+    )
     return data.targets_alone()
 
 
@@ -100,14 +105,14 @@ def _try_all(
         folds = folds[:1]  # time is better spent on one longer training
     planned = plan(candidates, request, folds, clock)
     if planned.note:
-        request.say(planned.note)
+        logger.info(planned.note)
     tried = dict[str, CandidateResult]()
     for number, fold in enumerate(folds):
         left, last = clock.before_scores(request.refit), sum(each.seconds for each in tried.values())
         if number and left is not None and last / number > left:
-            request.say(f"to stay within the time, candidates are compared at {number} of {len(folds)} origins")
+            logger.info(f"to stay within the time, candidates are compared at {number} of {len(folds)} origins")
             for one in (each for each in tried.values() if not each.reason):
-                request.say(_words(one, next(iter(tried.values())).error))
+                logger.info(_words(one, next(iter(tried.values())).error))
             break
         for each in planned.candidates:
             left, before = clock.before_scores(request.refit, _trained_for(tried.values())), tried.get(each.key)
@@ -124,7 +129,7 @@ def _try_all(
                 made = try_candidate(each, request, fold, planned.windows, seconds, place)
             tried[each.key] = made if before is None else before.then(made)
             if made.reason or number + 1 == len(folds):
-                request.say(_words(tried[each.key], next(iter(tried.values())).error))
+                logger.info(_words(tried[each.key], next(iter(tried.values())).error))
     return tuple(tried.values())
 
 
@@ -192,7 +197,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         "seconds": round(time.monotonic() - request.started, 3),
     }
     for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
-        request.say(note)
+        logger.info(note)
     return made
 
 

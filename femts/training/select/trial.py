@@ -21,6 +21,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
+from femts.logging import quiet_training
 from femts.models.base import Forecasts
 from femts.training.fit import FitRequest, fit
 from femts.training.select.candidates import Candidate
@@ -145,7 +146,7 @@ def try_candidate(
             trained = _trained(candidate, request, fold, most, seconds, folder)
             collected = _Collected()
             windows = score_windows(trained, "val", None, fold).within_scale()
-            index = windows.spread(most)
+            index = windows.subsample(most)
             limits = windows.limits(index)
             windows.resident = replace(windows.resident, limits=None)
             evaluate(trained.model, windows, trained.config.training.eval_batch_size, some=most, also=[collected])
@@ -170,4 +171,5 @@ def _trained(
         return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
     loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # as the choice is made
-    return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
+    with quiet_training():
+        return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from femts.environment import commit, place
+from femts.environment import commit, run_environment
 from femts.errors import RunFailure, UsageError
 from femts.mixers.kernels import recorded
 from scripts.bench.tasks import TASKS, Task, fit
@@ -51,7 +51,7 @@ class Cell:
             **claims(task),
             **outcome,
             "kernels": dict(kernels),
-            "place": place(device, "32"),
+            "place": run_environment(device, "32"),
             "commit": commit(),
         }
 

@@ -13,10 +13,10 @@ from femts.data.preprocess import Preprocess
 from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
-from femts.evaluation.beside import NaiveSums
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
+from femts.evaluation.relative_to_naive import NaiveSums
 from femts.evaluation.scores import DetailSums, scores_frame
-from femts.forecaster.scoring import score_beside
+from femts.forecaster.scoring import score_with_naive
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
@@ -98,6 +98,6 @@ def test_long_table_is_scored_beside_the_naive_forecast_of_each_series() -> None
     assert beside["skill"] == pytest.approx(1 - own["mse"] / beside["mse"])
     assert beside["mase"] == pytest.approx(ridge.scores()["mase"].item())
     assert naive.metrics["naive"]["skill"] == pytest.approx(0, abs=1e-6)
-    scores, several = score_beside(ridge, "test", (7, 5))
+    scores, several = score_with_naive(ridge, "test", (7, 5))
     assert scores == {steps: ridge.evaluate(pred_len=steps) for steps in (7, 5)}
     assert several[7] == beside and several[5] != beside
