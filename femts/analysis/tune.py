@@ -113,36 +113,35 @@ def tune(
     seed: int = 42,
     data_root: str | Path | None = None,
 ) -> TuningResult:
-    """Choose settings, look-back and recipe of `model` by validation errors; the test part has no say.
+    """Choose settings, look-back and training recipe of a model by validation errors; the test split is not used.
 
-    The first trial is the recipe as it is. The next are drawn at random, those after them where the
-    scores so far are best (Optuna's TPE). Trials that are worse than the median on the way are pruned.
+    The first trial is the default recipe. The following ones are drawn at random, and later ones where scores have been best so far
+    (Optuna's TPE sampler). Trials that are worse than the median at an intermediate validation are pruned.
 
     Args:
-        dataset: what `load_dataset` gave, or anything it takes.
+        dataset: result of `load_dataset`, or anything that it accepts.
         model: registered name.
-        pred_len: steps of a forecast, as in `train`.
-        seq_len: look-back; None or `auto` searches it.
-        protocol: as in `train`; look-backs to search lie around its own.
-        out: folder of the study; called again with the same arguments, it goes on, and several
-            processes may share it. None keeps nothing.
-        trials: how many there are to be in all; None takes 30, or as many as `time_limit` leaves room for.
-        time_limit: longest time for this call, such as `90s`, `9m` or `1h30m`.
-        search: values by setting, over those that the model declares: text `a,b,c` or `low..high`,
-            or a list; `seq_len`, `model.*` and `training.*`.
-        settings: fixed ones, as in `train`; these are not searched.
-        origins: 1 scores by the validation part; more score by the mean error at as many ends of
-            the training rows, each a validation part earlier.
-        seed: of the trials, and of each training.
-        data_root: where data of the catalogue is looked for.
+        pred_len: horizon, as in `train`.
+        seq_len: look-back; None or `auto` searches for it.
+        protocol: as in `train`; the look-backs to search are around its own.
+        out: folder of the study. Calling again with the same arguments continues it, and several processes may share it. None keeps
+            nothing.
+        trials: total number of trials; None takes 30, or as many as fit into `time_limit`.
+        time_limit: longest duration of this call, such as `90s`, `9m` or `1h30m`.
+        search: values to search by setting name (`seq_len`, `model.*` and `training.*`), as text `a,b,c` or `low..high`, or as a
+            list; these take precedence over the search space that the model declares.
+        settings: fixed settings, as in `train`, which are not searched.
+        origins: 1 scores on the validation split; more average the errors at as many origins, each one validation split earlier.
+        seed: seed of the search and of each training.
+        data_root: folder with the files of the catalogue.
 
     Returns:
-        The best recipe: `settings`, `seq_len` and `pred_len` for `train`, `score` beside
-        `default_score`, `trials` as a table, and `recipe()`.
+        The best recipe: `settings`, `seq_len` and `pred_len` for `train`, its `score` and the `default_score`, all `trials` as a
+        table, and `recipe()`.
 
     Raises:
-        UsageError: something asked for does not exist or does not fit, or `out` holds another study.
-        RunFailure: no trial was finished in time, the disk is full, or (as `Interrupted`) a signal came.
+        UsageError: An argument is unknown or does not fit, or `out` holds another study.
+        RunFailure: No trial finished in time, the disk is full, or (as `Interrupted`) a signal was received.
     """
     started = time.monotonic()
     optuna = import_optuna()

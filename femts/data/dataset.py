@@ -25,28 +25,27 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Everything that training needs to know of its data: S series of the same C columns, one after the other.
+    """The data of a training run: S series with the same C columns, stored one after the other.
 
-    A wide table is one series, whose columns are forecast together; a long table has a series for each name in it.
+    A wide table is a single series whose columns are forecast jointly; a long table has one series for each name in it.
 
     Attributes:
-        name: catalogue name, or the file's name without its ending.
-        values: (N, C) float64, raw units, NaN where a value is missing: in order of time all rows of the first series,
-            then those of the next. The targets come first, then columns known up to now.
-        spans: (S, 2), first row of each series and one past its last.
-        series: names of the S series; that of a wide table is empty.
-        stamps: of each row, a date or a whole number; None when the data have none.
-        columns: C names.
-        freq: the step between stamps, a pandas frequency or a number; None without stamps.
-        season: steps in the natural season, for `seasonal_naive`.
-        split: rows of the three parts, of each series.
-        sha256: of the file, or of the values where there is no file.
-        covariates: (N, K) float64, the columns `schema.roles.future` in raw units, which are known for the steps to
-            come as well.
-        static: a row for each series of what does not change within it, numbers or words; None without such columns.
-        schema: how it was read; where columns have roles, every target is named.
-        notes: what a user should be told once.
-        source: what `load_dataset` finds it by again, a catalogue name or a path; None for a table in memory.
+        name: catalogue name, or the name of the file without its extension.
+        values: (N, C) float64 in raw units, NaN where missing: all rows of the first series in order of time, then those of the
+            next. Targets come first, then past covariates.
+        spans: (S, 2), the first row of each series and one past its last.
+        series: names of the S series; the name of a wide table is empty.
+        stamps: (N,) dates or whole numbers; None if the data have no time stamps.
+        columns: names of the C columns.
+        freq: step between time stamps, a pandas frequency or a number; None without time stamps.
+        season: number of steps in a season, used by `seasonal_naive`.
+        split: training, validation and test rows of each series.
+        sha256: hash of the file, or of the values if there is no file.
+        covariates: (N, K) float64, the future covariates (`schema.roles.future`) in raw units.
+        static: static covariates, one row for each series, as numbers or text; None without them.
+        schema: how the table was read; if columns have roles, every target is named.
+        notes: messages about the data that a user should see once.
+        source: catalogue name or path from which `load_dataset` can load it again; None for a table in memory.
     """
 
     name: str

@@ -20,14 +20,13 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
     """List the data sets of the catalogue.
 
     Args:
-        data_root: folder of their files; None finds it as `load_dataset` does.
+        data_root: folder with their files; None searches as `load_dataset` does.
 
     Returns:
-        One row a data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`:
-        `yes`, `no` or `built-in`.
+        One row for each data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or `built-in`.
 
     Raises:
-        UsageError: a data root that is none.
+        UsageError: The data root is not a folder.
     """
     import pandas as pd
 

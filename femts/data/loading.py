@@ -41,39 +41,50 @@ def load_dataset(
     schema: Schema | None = None,
     **reading: Unpack[Reading],
 ) -> Dataset:
-    """A data set by catalogue name, by the path of a file, or from a DataFrame.
+    """Load a data set from the catalogue, a file or a data frame, and split it.
 
     Args:
-        source: a name of the catalogue (any case), a file that `read_table` reads (`-` is standard
-            input), with `date` and value columns or `unique_id, ds, y`, or such a table of pandas, polars or
-            pyarrow, its stamps in a column or in the index. Files and frames of one's own are split .7, .1, .2.
-        data_root: folder of the catalogue's files; None finds it as `femts.data.data_root` does.
-        download: whether a missing catalogue file may be downloaded.
-        schema: how the table is read, where that is at hand as an object.
-        reading: the same by name. `na`: numbers that stand for a missing value, beside empty cells.
-            What is missing counts neither in losses nor in scores; models read the last value
-            before it instead. `columns`: what one's own columns are called where not as usual:
-            `time` for `date`, or for `ds` in a long table, whose other columns are `series` and
-            `value` for `unique_id` and `y`.
-            `target`: columns to forecast and to score; by default all columns that are not covariates. If targets are
-            named, columns without a role are ignored.
+        source: name in the catalogue (case-insensitive), path of a file (`-` for standard input), or a table of pandas,
+            polars or pyarrow. A wide table has a `date` column, or its time stamps in the index, and one column for each
+            variable; a long one has `unique_id`, `ds` and `y`. Your own data are split 70/10/20 unless told otherwise.
+        data_root: folder with the files of the catalogue; None searches as described in `femts.data.data_root`.
+        download: whether a missing file of the catalogue may be downloaded.
+        schema: how to read the table, as an object instead of the keywords below.
+        reading: keywords of `femts.data.schema.Schema`:
+
+            `na`: numbers that mean "missing", in addition to empty cells. Missing values count neither in losses nor in
+            scores; models read the last value before them.
+
+            `columns`: your names for the standard columns, as a mapping from `time`, and for long tables `series` and
+            `value`.
+
+            `target`: columns to forecast and score; by default all columns that are not covariates. If targets are named,
+            columns without a role are ignored.
+
             `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
-            `future_covariates`: columns also known over the forecast horizon, such as holidays; `femts.data.effects`
-            describes how they are used.
+
+            `future_covariates`: columns also known over the forecast horizon, such as holidays; see
+            `femts.data.effects` for how they are used.
+
             `static_covariates`: columns that are constant within each series of a long table.
+
             `calendar`: add hour-of-week and time-of-year features.
-            `season`: steps of a season, or of several (24, or [24, 168]), where the step does not tell it, and 1 for
-            none; `freq`: the step, where the stamps do not show it, and 1 to number the rows in the order of dates that
-            keep no even step. `femts.data.schema.Schema` says how they are used.
-            `panel`: true for a series each, in a wide table each column, from which one model learns; false for
-            columns that are forecast together. By default a long table has series, and a wide one columns.
+
+            `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not imply
+            it; 1 for no season.
+
+            `freq`: step between rows, if the time stamps do not show it; 1 numbers the rows in order of their dates, for
+            dates without an even step.
+
+            `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
+            forecasts the columns jointly. By default, long tables are panels and wide ones are not.
 
     Returns:
-        The data set in raw units, split in three; `notes` say what is odd about it.
+        The data set in raw units with its splits; `notes` lists anything unusual about it.
 
     Raises:
-        UsageError: unknown name, or data that cannot be used; the text says what and where.
-        RunFailure: a download failed.
+        UsageError: The name is unknown or the data cannot be used; the message says what and where.
+        RunFailure: A download failed.
 
     Examples:
         >>> data = load_dataset("synthetic")

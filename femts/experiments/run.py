@@ -58,37 +58,34 @@ def table(
     results: str | Path = "results",
     **options: Unpack[Options],
 ) -> pd.DataFrame:
-    """Train what is missing of a table, and return all of it, as `femts table` does.
+    """Train the missing cells of a benchmark table and return the whole table, like `femts table`.
 
-    Every finished cell is a record in the folder of results. Called again, or after an
-    interruption, it goes on with what is left; cells that crashed are tried again. Those that crash
-    have no score, and a `CellWarning` says why. A model of your own is imported by the processes
-    that train, so its class lies in a file of its own, not in the script.
+    Every finished cell is stored as a record in the results folder. Calling again, also after an interruption, continues with the
+    missing cells and retries those that crashed. A crashed cell has no score, and a `CellWarning` says why. Worker processes
+    import your own models, so define their classes in a module rather than in the script.
 
     Args:
-        datasets: names of the catalogue, and files of your own.
-        models: names of `femts.models()`.
-        pred_lens: horizons; None takes the published ones for the catalogue, and for a file one by its step.
-        seeds: of weights, order and dropout, a run each.
+        datasets: catalogue names, and your own files.
+        models: names from `femts.models()`.
+        pred_lens: horizons; None takes the published ones for the catalogue, and one that suits the step for a file.
+        seeds: seeds of weights, order and dropout; one run each.
         results: folder of the records.
-        options: `seq_lens` (look-backs, of which validation chooses; `auto` offers some that fit),
-            `protocol`, `settings` by name for all models, `param_grid` (values of settings, of which
-            validation chooses for the models that have them), `reading` (as of `load_dataset`),
-            `roll_out` (horizons at which models of shorter ones count, too),
-            `engine` (`local`, `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`,
-            and `train=False` for what there is.
+        options: `seq_lens` (candidate look-backs, of which the validation split selects one; `auto` proposes some), `protocol`,
+            `settings` by name for all models, `param_grid` (candidate values of settings, selected on the validation split, for the
+            models that have them), `reading` (keywords of `load_dataset`), `roll_out` (longer horizons at which models are also
+            scored recursively), `engine` (`local` or `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`, and
+            `train=False` to show only what exists.
 
     Returns:
-        One row for each data set, model and horizon, and one for the mean of several, without a
-        `pred_len`: `seq_len`, finished `seeds`, `mse` with its deviation `mse_sd` over seeds,
-        `mae`, the `published_mse` where there is one, and beside the seasonal naive forecast its
-        `naive_mse`, `skill` and `mase`, and in raw units `wape` and `bias`. Then the test `windows` that were scored,
-        of the mean over all its horizons, how many of the cells of which validation chooses are `missing`, what it
-        has `chosen`, by seed, and whether a pretrained model has `seen` the data set before.
+        One row for each data set, model and horizon, and one for the mean over several, without a `pred_len`: `seq_len`, finished
+        `seeds`, `mse` with its standard deviation `mse_sd` over seeds, `mae`, the `published_mse` if there is one; `naive_mse`,
+        `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in raw units; the number of scored test
+        `windows` (for the mean, over all horizons); how many cells of the selection are `missing`, what was `chosen` for each seed,
+        and whether a pretrained model has `seen` the data set.
 
     Raises:
-        UsageError: something asked for does not exist or does not fit, or a record in the folder cannot be used.
-        RunFailure: the disk refuses, or a download failed.
+        UsageError: An argument is unknown or does not fit, or a record in the folder cannot be used.
+        RunFailure: A file cannot be written, or a download failed.
     """
     grid = _grid(datasets, check_names(models, "models"), pred_lens, seeds, options)
     return make_table(_scores(grid, results, options))[list(TABLE)]
@@ -103,23 +100,22 @@ def pairs(
     results: str | Path = "results",
     **options: Unpack[Options],
 ) -> pd.DataFrame:
-    """Compare two models each by seed and window, as `femts table --pairs` does; what is missing is trained.
+    """Compare pairs of models seed by seed and window by window, like `femts table --pairs`; missing cells are trained.
 
     Args:
-        pairs: two names of `femts.models()` each, such as `[("fem_sm", "sm")]` or `fem_sm:sm`.
+        pairs: pairs of names from `femts.models()`, such as `[("fem_sm", "sm")]` or `fem_sm:sm`.
         datasets, pred_lens, seeds, results, options: as in `femts.table`.
 
     Returns:
-        One row for each data set, pair and horizon: the models `first` and `second`, finished
-        `seeds`, `first_mse` and `second_mse`, their `difference` (below 0 the first is better) with
-        its deviation `difference_sd` over seeds, the ends `low` and `high` of its 95 % interval,
-        and `why` there is none. The interval is over windows, by the circular block bootstrap; of a
-        panel it is over series. Then `seeds_lower` and `windows_lower` (of a panel, series), where
-        the first is lower, and the seconds of both trainings.
+        One row for each data set, pair and horizon: the models `first` and `second`, finished `seeds`, `first_mse` and
+        `second_mse`, their `difference` (negative if the first is better) with its standard deviation `difference_sd` over seeds,
+        the bounds `low` and `high` of its 95 % interval, and the reason `why` there is none. The interval is over windows, by a
+        circular block bootstrap; for a panel it is over series. `seeds_lower` and `windows_lower` (series, for a panel) count
+        where the first is lower, followed by the training times of both in seconds.
 
     Raises:
-        UsageError: as in `femts.table`, or the models of a pair did not score the same windows.
-        RunFailure: the disk refuses, or a download failed.
+        UsageError: As in `femts.table`, or the models of a pair did not score the same windows.
+        RunFailure: A file cannot be written, or a download failed.
     """
     if not isinstance(pairs, str | list | tuple):
         raise UsageError(f"Argument 'pairs' is a {type(pairs).__name__}; give a list of two names each.")

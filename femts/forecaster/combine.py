@@ -35,23 +35,23 @@ _SHARED_BY_READERS: dict[str, Callable[[Forecaster], object]] = {
 
 @memory_checked()
 def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None) -> Forecaster:
-    """Combine trained forecasters into one, whose forecast is the mean of theirs.
+    """Combine trained forecasters into one that forecasts their mean.
 
-    They keep their models, which the mean shares. Its own intervals have to be calibrated, by
-    `calibrate`; `metrics["members"]` says how each member was trained, and `members` gives them back.
+    The members keep their models, which the mean shares. The mean needs intervals of its own, made by `calibrate`;
+    `metrics["members"]` describes how each member was trained, and `members` returns them.
 
     Args:
         forecasters: two or more, trained on the same data for the same horizon; their look-backs may differ.
-        weights: one for each of them, or (forecasters, targets), one for each target of each; those of a target are
-            divided by their sum. None weighs all alike.
+        weights: one weight for each of them, or (forecasters, targets), one for each target of each; the weights of a target are
+            normalised. None weights all equally.
 
     Returns:
-        A forecaster without intervals and scores. Of those that learned from all
-        rows the mean of their scored ones is its `scored`.
+        A forecaster without intervals and scores. If the members were refitted on all rows, the mean of their scored models is its
+        `scored`.
 
     Raises:
-        UsageError: fewer than two, some that differ in what they forecast, one that learned
-            quantiles or is a mean itself, or weights that are none.
+        UsageError: There are fewer than two, they differ in what they forecast, one has learned quantiles or is a mean itself, or
+            the weights are invalid.
     """
     check_kind(forecasters, list | tuple, "The forecasters", GIVE)  # type: ignore[arg-type]
     for one in forecasters:

@@ -42,24 +42,24 @@ Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # of data, as `load_dat
 
 @dataclass(eq=False, repr=False)
 class Forecaster:
-    """A model with everything it needs to forecast new data in raw units.
+    """A trained model with everything that it needs to forecast new data in raw units.
 
-    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of one forecast, C
-    channels, of which the first T are targets and the others, if any, known up to now. A model of a long table has
-    learned from S series, and forecasts these and new ones, each from its own end on.
+    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of forecast, and C channels, of which the first T
+    are targets and the others, if any, past covariates. A model of a panel was trained on S series and forecasts these and new
+    ones, each from its own end.
 
     Attributes:
-        model: the network, in scaled units.
-        config: what was trained, and how.
-        preprocess: what turns raw values into what the model reads; fitted on the training rows, and never again.
-        freq: step between stamps, a pandas frequency; None for data without dates.
-        data: hash and split of the training data, to know it again.
+        model: the network, which works in scaled units.
+        config: what was trained and how.
+        preprocess: preprocessing from raw values to model inputs, fitted to the training rows once.
+        freq: step between time stamps, a pandas frequency; None for data without dates.
+        data: hash and split of the training data, by which they are recognised.
         metrics: scores and circumstances of the training, as in `metrics.json`.
-        validations: one row for each validation, as in `metrics.csv`.
-        intervals: what bounds a forecast, calibrated on the validation part; None for a run that has none.
-        until: stamp of the last row that was learned from, as text; None without stamps.
-        series_until: of each series, the stamp of its last row that was learned from or chosen on, as text, or None.
-        scored: the one that scores and errors for intervals are of, beside one that learned from all rows; else None.
+        validations: one row for each validation during training, as in `metrics.csv`.
+        intervals: calibrated prediction intervals; None if the run has none.
+        until: time stamp of the last training row, as text; None without time stamps.
+        series_until: time stamp of the last row of each series that was used for training or selection, as text, or None.
+        scored: the forecaster that was scored and calibrated, if this one was refitted on all rows; otherwise None.
     """
 
     model: ForecastModel
@@ -151,18 +151,17 @@ class Forecaster:
         return self
 
     def of(self, name: str) -> Forecaster:
-        """View of one series as a forecaster of a single table, for what is about single series.
+        """View of one series of a panel as a forecaster of a single table, for methods that need one.
 
         Args:
-            name: of a series of the training.
+            name: name of a training series.
 
         Returns:
-            The same model and intervals with the preprocessing of that series. Its tables are wide:
-            `date` and the columns, called as in the long table. Its data are the rows of the series,
-            where those of the training are to be had.
+            A forecaster with the same model and intervals and the preprocessing of that series. Its tables are wide: `date` and
+            the columns, named as in the long table. Its data are the rows of the series, if the training data can be loaded.
 
         Raises:
-            UsageError: no series of the training has this name, or the model knows its series by static columns.
+            UsageError: The series was not in the training data, or the model identifies series by static covariates.
         """
         if self.preprocess.static is not None:
             raise UsageError(
@@ -203,69 +202,66 @@ class Forecaster:
         quantiles: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Forecast what follows `history`, each of its series from its own end on.
+        """Forecast the steps after the end of `history`, for each of its series.
 
         Args:
-            history: raw units; stamps (unless trained without) and the training columns, in any
-                order, at least L rows; or the same in long form. Only the last L steps are read and checked,
-                and not changed. Gaps are filled as in training, those at their start from the rows before,
-                and a `GapWarning` says how many; a target without a value in all L, such as a series that
-                has ended, has no forecast. A model of a long table takes any of its series and new ones, of whatever
-                length. That the history ends more than P steps after the last row learned
-                from, an `AgeWarning` says; that its values are fifty times as large or small as those
-                rows, as in another unit, a `UnitsWarning`.
-            horizon: steps to forecast, P by default; beyond P the model reads its own forecasts as history.
-            level: percent, such as [80, 95]; adds intervals (`femts.evaluation.intervals`, `...quantiles`).
-            future: the columns known in advance, if there are any, in a table like `history` with the steps to come.
-                Several such tables, in a mapping by the names of their scenarios, give a forecast each.
-            quantiles: such as [0.1, 0.9], the ends of the interval of 80; of 0.5 the forecast.
-            series: names of those to forecast; None forecasts all.
+            history: table in raw units with time stamps (unless trained without) and the training columns, in any order, with at
+                least L rows; or the same in long form. Only the last L steps are read and checked, and the table is not modified.
+                Gaps are filled as in training, those at the start from the rows before, and a `GapWarning` says how many. A target
+                without any value in the last L rows, such as a series that has ended, gets no forecast. A model of a panel accepts
+                known and new series of any length. An `AgeWarning` is issued if the history ends more than P steps after the last
+                training row, and a `UnitsWarning` if its values are fifty times larger or smaller than those seen in training.
+            horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
+            level: levels of prediction intervals in percent, such as `[80, 95]`.
+            future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such tables
+                gives one forecast for each scenario.
+            quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
+            series: names of the series to forecast; None forecasts all of them.
 
         Returns:
-            `horizon` rows in raw units, of each series in the order of `history`: stamps in `date` (or row numbers in
-            `step`, counting on from `history`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and
-            so on, or `NAME-q-10`; in long form where `history` has it, and under its names. Of several tables of
-            `future` the rows of each, which `scenario`, the first column, names.
+            `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row number in
+            `step`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and so on, or by `NAME-q-10`. The table is in long
+            form if `history` is, with its column names. With several scenarios, the first column, `scenario`, names them.
 
         Raises:
-            UsageError: an argument cannot be used; the text says which, and why.
-            RunFailure: the model does not forecast finite numbers.
+            UsageError: An argument cannot be used; the message says which one and why.
+            RunFailure: The forecast is not finite.
         """
         return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
-        """Forecast many look-backs of one table at once, as arrays.
+        """Forecast a batch of look-backs of one table, as arrays.
 
         Args:
-            x: (B, L, C) in raw units, channels as in `columns`; NaN is filled as in training.
-            horizon: steps to forecast, P by default.
-            offsets: (B, L + horizon, C) of `preprocess.offsets`, where columns are known in advance.
+            x: look-backs (B, L, C) in raw units, with channels as in `columns`; NaN is filled as in training.
+            horizon: number of steps to forecast, P by default.
+            offsets: (B, L + horizon, C) as given by `preprocess.offsets`, for a model with future covariates.
 
         Returns:
-            (B, horizon, T) in raw units.
+            Forecasts (B, horizon, T) in raw units.
 
         Raises:
-            UsageError: another shape, a horizon below 1, or offsets that are missing or not wanted.
+            UsageError: A shape is wrong, the horizon is below 1, or offsets are missing or not expected.
         """
         return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
 
     @memory_checked()
     def explain(self, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
-        """Explain which past segments each channel chose for the P steps that follow `history`, and how sharply.
+        """Show which past segments each channel selected for the P steps after `history`, and how sharply.
 
-        For models that read segments through a Free Energy Mixer (`fem_*`, with L among their components).
+        Only for models that read segments through a Free Energy Mixer (`fem_*` with component L).
 
         Args:
             history: as in `predict`.
-            series: names of those to explain; None explains all.
+            series: names of the series to explain; None explains all of them.
 
         Returns:
-            One row for each channel, layer, segment and token, as `femts.explain.posterior.explanation` says; of a long
-            table for each series, its name first, in `series`.
+            One row for each channel, layer, segment and token; see `femts.explain.posterior.explanation`. For a long table, the
+            first column is the name of the series, `series`.
 
         Raises:
-            UsageError: a model that has no such read, or a history or a name that cannot be used; the text says why.
+            UsageError: The model has no such read, or a history or a name cannot be used.
         """
         return explain_table(self, history, series)
 
@@ -279,51 +275,50 @@ class Forecaster:
         seed: int = 0,
         dataset: Source | None = None,
     ) -> pd.DataFrame:
-        """Permutation importance of each input, of any model: how much the squared error of P steps rises when it is
-        exchanged between windows (Breiman, "Random Forests", 2001).
+        """Permutation importance of each input, for any model: the increase of the squared error when an input is exchanged between
+        windows (Breiman, "Random Forests", 2001).
 
-        Whole look-backs, blocks of lags or covariates are exchanged, so that their inner order stays. Inputs that carry
-        the same information stand in for each other, and each then counts for less than both together. Of a forecaster
-        that was refitted on all rows, it is the importance for the one that is scored.
+        Whole look-backs, blocks of lags or covariates are exchanged, so their inner order stays intact. Inputs that carry the
+        same information can replace each other, and each of them then appears less important than both together. For a forecaster
+        that was refitted on all rows, the scored model is examined.
 
         Args:
-            part: whose windows are forecast, `val`, `test` or `train`.
-            windows: of the part, how many at most, one out of each of as many equal stretches; by default 128, or 12 for
-                a model that is fitted to each look-back.
-            columns: whose look-backs are exchanged, each by itself; None takes the first 32.
-            repeats: exchanges of each input; by default 5, or 2 for a model that is fitted to each look-back.
-            seed: of the windows and the exchanges.
+            part: split whose windows are forecast, `val`, `test` or `train`.
+            windows: largest number of windows, spread evenly over the split; by default 128, or 12 for a model that is fitted to
+                each look-back.
+            columns: columns whose look-backs are exchanged one at a time; None takes the first 32.
+            repeats: number of exchanges of each input; by default 5, or 2 for a model that is fitted to each look-back.
+            seed: seed of the windows and exchanges.
             dataset: as in `evaluate`.
 
         Returns:
-            One row for each input. `kind` and `input` name it: `column`, the look-back of one; `lags`, a block of steps
-            of all columns, a season long (without a season P steps), from the most recent on, the eighth with all older
-            ones; `future`, a column known in advance, over look-back and horizon; `calendar`; `static`, a column.
-            `rise` is the mean rise of the error, a part of the error without an exchange: 0 for an input that does not
-            matter, 1 for one without which the error doubles. `low` and `high` are an interval of 95 % of that mean over
-            the `windows` forecast (block bootstrap).
+            One row for each input, identified by `kind` and `input`: `column`, the look-back of a column; `lags`, a block of steps
+            of all columns, one season long (P steps without a season), from the most recent on, the eighth with all older ones;
+            `future`, a future covariate over look-back and horizon; `calendar`; `static`, a static covariate. `rise` is the mean
+            increase relative to the error without an exchange: 0 for an input without effect, 1 for one without which the error
+            doubles. `low` and `high` bound a 95 % interval of that mean over the `windows` (block bootstrap).
 
         Raises:
-            UsageError: as in `evaluate`, fewer than two windows, an unknown column, or forecasts without any error.
-            RunFailure: forecasts are not finite.
+            UsageError: As in `evaluate`; or there are fewer than two windows, a column is unknown, or the forecasts have no error.
+            RunFailure: The forecasts are not finite.
         """
         from femts.forecaster.importance import permutation_importance
 
         return permutation_importance(self, part, windows, columns, repeats, seed, dataset)
 
     def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
-        """Draw the forecast of what follows `history`, a panel for each column, or each series with its own dates.
+        """Plot the forecast of the steps after `history`, with one panel for each column or series.
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict`, several scenarios in one panel; `actual`, what happened; `columns`
-                or `series`, names to draw, by default the first twelve.
+            drawn: `level` and `future` as in `predict` (several scenarios share a panel); `actual`, a table of what happened;
+                `columns` or `series`, the names to plot, by default the first twelve.
 
         Returns:
-            A figure of matplotlib, which a notebook shows and `savefig` writes.
+            A matplotlib figure, which a notebook displays and `savefig` writes.
 
         Raises:
-            UsageError: as in `predict`, or a column or a series that is not forecast.
+            UsageError: As in `predict`, or a column or series is not forecast.
         """
         from femts.forecaster.picture import draw_forecast  # matplotlib takes long to import
 
@@ -331,16 +326,16 @@ class Forecaster:
         return draw_forecast(self, history, forecast, drawn)
 
     def training_data(self, data_root: str | Path | None = None) -> Dataset:
-        """The data of the training, loaded again by its name or path.
+        """Load the training data again, by name or path.
 
         Args:
-            data_root: where a data set of the catalogue is looked for.
+            data_root: folder with the files of the catalogue.
 
         Returns:
-            The data, the same object at every call.
+            The data set; every call returns the same object.
 
         Raises:
-            UsageError: it is gone, has changed, or was passed as an object, which a run does not keep.
+            UsageError: The data are missing, have changed, or were passed as an object, which a run does not store.
         """
         if self._dataset is None:
             self._dataset = scoring.load_again(self, data_root)
@@ -359,20 +354,20 @@ class Forecaster:
     def evaluate(
         self, part: str = "test", pred_len: int | Sequence[int] | None = None, dataset: Source | None = None
     ) -> Scores | dict[int, Scores]:
-        """Scores over every window of `part`, errors in scaled units, those of each series.
+        """Errors over every window of a split, in scaled units.
 
         Args:
-            part: `test`, `val` or `train`.
-            pred_len: horizon to score, P by default; beyond P the forecasts are rolled out. Several, as `[24, 48]`, are
-                scored from one roll-out of each window of a table.
-            dataset: the data, as `load_dataset` takes them; None loads those of the training again.
+            part: split to score, `test`, `val` or `train`.
+            pred_len: horizon to score, P by default; beyond P, forecasts are recursive. Several horizons, such as `[24, 48]`, are
+                scored from one forecast of each window of a table.
+            dataset: data to score on, as accepted by `load_dataset`; None loads the training data again.
 
         Returns:
-            `mse`, `mae` and the number of `windows`, and in raw units `wape` and `bias` (`RelativeErrors`); of several
-            horizons these by horizon, in the order given.
+            `mse`, `mae` and the number of `windows`, and `wape` and `bias` in raw units (see `RelativeErrors`); for several
+            horizons, a dictionary of these by horizon.
 
         Raises:
-            UsageError: unknown part, a horizon that does not fit, or data that is not there or has changed.
+            UsageError: The split is unknown, a horizon does not fit, or the data are missing or have changed.
         """
         if isinstance(pred_len, Sequence):
             return scoring.score_with_naive(self, part, pred_len, dataset)[0]
@@ -387,19 +382,19 @@ class Forecaster:
         level: Sequence[float] | None = None,
         dataset: Source | None = None,
     ) -> pd.DataFrame:
-        """Scores in detail, over every window of `part`.
+        """Detailed scores over every window of a split.
 
         Args:
             part, pred_len, dataset: as in `evaluate`.
-            by: `step`, `channel` or both, or `series`, to group by; None averages over all.
-            level: percent; adds what the intervals cover, and the CRPS.
+            by: group by `step`, `channel`, both, or `series`; None averages over everything.
+            level: interval levels in percent, for which coverage and the CRPS are added.
 
         Returns:
-            One row a group in scaled units, then one in raw ones, as `femts.forecaster.scoring.score_details` says; of
-            several horizons the rows of each, which `pred_len`, the first column, names.
+            One row for each group in scaled units, then one in raw units; see `femts.forecaster.scoring.score_details`. With
+            several horizons, the first column is `pred_len`.
 
         Raises:
-            UsageError: as in `evaluate`, or an unknown group, or a level or horizon that is not calibrated.
+            UsageError: As in `evaluate`, or a group is unknown, or a level or horizon is not calibrated.
         """
         if isinstance(pred_len, Sequence):
             return scoring.score_details_with_naive(self, part, pred_len, by, level, dataset)
@@ -414,17 +409,17 @@ class Forecaster:
         pred_len: int | None = None,
         dataset: Source | None = None,
     ) -> pd.DataFrame:
-        """Coverage of `part` by the intervals, by step and channel.
+        """Coverage of a split by the prediction intervals, by step and channel.
 
         Args:
             part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            One row each: `level`, `step`, `channel`, `coverage` (a part of 1), mean `width`, and its `units`, raw, or of
-            several series scaled.
+            One row each with `level`, `step`, `channel`, `coverage` (between 0 and 1), mean `width` and its `units`: raw, or scaled
+            for several series.
 
         Raises:
-            UsageError: as in `scores`.
+            UsageError: As in `scores`.
         """
         of, windows, _ = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_coverage(of, windows, level)
@@ -433,35 +428,35 @@ class Forecaster:
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
     ) -> Intervals:
-        """Calibrate `intervals` anew, as training has done for P steps; those of `scored` as well.
+        """Recalibrate `intervals`, as done after training for P steps, and those of `scored`.
 
         Args:
-            pred_len: longest horizon, at least P; None takes what was calibrated before, or P.
-            level: percent; levels to calibrate besides the usual ones, up to 99.9, and those calibrated before. Any level
-                up to the highest can be asked of a forecast.
+            pred_len: longest horizon to calibrate, at least P; None keeps the current one, or takes P.
+            level: levels in percent to calibrate in addition to the default ones, up to 99.9, and to those calibrated before. A
+                forecast can use any level up to the highest.
             dataset: as in `evaluate`.
 
         Returns:
             The new intervals, which the forecaster keeps.
 
         Raises:
-            UsageError: as in `evaluate`, fewer steps than P, or a level for which there are too few validation windows.
-            RunFailure: forecasts are not finite.
+            UsageError: As in `evaluate`; or the horizon is shorter than P, or there are too few validation windows for a level.
+            RunFailure: The forecasts are not finite.
         """
         self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
         return self.intervals
 
     @memory_checked()
     def export(self, path: str | Path, horizon: int | None = None, series: str | None = None) -> Exported:
-        """Write the model as ONNX, raw units in and out; it needs `pip install 'femts[onnx]'`.
+        """Export the model to ONNX, with inputs and outputs in raw units; requires `pip install 'femts[onnx]'`.
 
         Args:
-            path: the file.
-            horizon: steps of the forecast; None for as many as the model has at once.
-            series: which series it is for, where the model has several.
+            path: file to write.
+            horizon: number of steps to forecast; None takes as many as the model forecasts at once.
+            series: series to export, if the model has several.
 
         Returns:
-            The file, its size in bytes, the steps of a forecast, and how far it differs from torch at most.
+            The file, its size in bytes, the horizon, and the largest difference from PyTorch.
         """
         from femts.forecaster.onnx import export
 
@@ -469,7 +464,7 @@ class Forecaster:
         return export(of, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
     def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, for `load`; UsageError where it is not empty, RunFailure where the disk refuses."""
+        """Write a run to `folder`, to be read by `load`; UsageError if the folder is not empty, RunFailure if it cannot be written."""
         place = check_path(folder, "The run folder")
         with locked(place):
             run_folder.check_new_folder(place)
@@ -506,17 +501,17 @@ class Forecaster:
 
 @memory_checked()
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
-    """The forecaster in a run folder, verified by its hashes and read without pickle.
+    """Load the forecaster in a run folder, verified by its hashes and without unpickling anything.
 
     Args:
-        folder: written by `femts train`, by `train` with `out`, or by `save`.
-        device: where its weights go.
+        folder: folder written by `femts train`, by `train` with `out`, or by `save`.
+        device: device for the weights.
 
     Returns:
         A forecaster, ready to predict.
 
     Raises:
-        UsageError: no run, an unfinished or a changed one, or one of a later femts.
+        UsageError: The folder holds no run, an unfinished or modified one, or one of a later version of femts.
     """
     return Forecaster.load(folder, device)
 

@@ -13,15 +13,14 @@ def models(name: str | None = None) -> pd.DataFrame:
     """List the models, or the settings of one.
 
     Args:
-        name: one model; None lists all.
+        name: a model; None lists all of them.
 
     Returns:
-        One row a model: `name`, `weights` (for 7 channels, look-back 1024 and horizon 96) and
-        `what` it is. With a name one row a `setting`, `model.*` and `training.*`, and its
-        `default`.
+        One row for each model: `name`, `weights` (for 7 channels, a look-back of 1024 and a horizon of 96) and `what` it is. With a
+        name, one row for each `setting`, `model.*` and `training.*`, and its `default`.
 
     Raises:
-        UsageError: no such model, or one that is made of others.
+        UsageError: The model is unknown, or it is a combination of others.
     """
     if name is None:
         cards = [model_card(each) for each in model_names()]

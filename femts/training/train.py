@@ -54,45 +54,43 @@ def train(
     progress: bool = False,
     data_root: str | Path | None = None,
 ) -> Forecaster:
-    """Train `model` on `dataset` for a budget of steps, and score it once on the test part.
+    """Train a model on a data set and score it once on the test split.
 
     Args:
-        dataset: what `load_dataset` gave, or anything it takes.
-        model: registered name, or `auto`, which tries several and takes the best (`metrics["auto"]`);
-            None takes fem_sm_ridge for data of the catalogue, and `auto` for other data.
-        pred_len: P, steps of one forecast; None or `auto` takes 96 for the catalogue, and for other
-            data what suits the step, such as 12 months, 8 quarters, 13 weeks, 28 days and 48 hours.
-        seq_len: L, steps of look-back; None or `auto` takes the protocol's.
-        protocol: `paper`, `lookback96` or `seasons` (whole seasons that leave half of the rows to
-            learn from); None takes the first for the catalogue and the last for other data.
-        out: run folder; None keeps nothing on disk (`Forecaster.save` does).
-        seed: decides initial weights, order of the windows and dropout.
-        max_steps: optimiser steps; None takes the recipe's.
-        max_epochs: the same in passes over the training windows; at most one of the two.
-        time_limit: longest time for this call, as `90s`, `9m` or `1h30m`; where the steps would take
-            longer, the learning rate falls to zero within it all the same, and time for the scores
-            is left. With `refit`, half of it is for the training that is scored.
+        dataset: result of `load_dataset`, or anything that it accepts.
+        model: registered name, or `auto` to try several models and keep the best on the validation split
+            (`metrics["auto"]`). None takes `fem_sm_ridge` for data sets of the catalogue and `auto` for all others.
+        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for the
+            step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
+        seq_len: look-back L in steps; None or `auto` takes that of the protocol.
+        protocol: `paper`, `lookback96` or `seasons` (whole seasons that cover at most half of the training rows); None takes
+            `paper` for the catalogue and `seasons` for other data.
+        out: run folder; None writes nothing to disk (see `Forecaster.save`).
+        seed: determines initial weights, the order of windows, and dropout.
+        max_steps: optimiser steps; None takes the default of the recipe.
+        max_epochs: the same as a number of passes over the training windows; give at most one of the two.
+        time_limit: longest duration of this call, such as `90s`, `9m` or `1h30m`. The learning rate schedule is shortened to
+            fit, and time is reserved for scoring; with `refit`, half of the time is for the model that is scored.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
-        refit: then train once more, on all rows there are, with what was chosen, so that the forecaster has seen the
-            last of them. The one that was scored is its `scored`, and its intervals come from the errors of that one
-            on validation and test rows. None does so for all data but those of the catalogue.
-        resume: continue the run in `out`, if it was interrupted, start it where there is none, and read it where it is
-            finished; on a CPU the result is the same to the bit as without a break.
-        overwrite: replace the run in `out`, finished or not, once all that is asked for is checked and the new one is
-            about to be written. A folder that holds anything but a run is refused; other files beside a run stay.
-        settings: `model.*` and `training.*` by name, values typed or as text.
-        progress: show a line on stderr where that is a terminal.
-        data_root: where data of the catalogue is looked for.
+        refit: after scoring, train once more on all rows with the settings that were chosen, so that the forecaster has seen
+            the most recent rows. The scored model is kept as `scored`; intervals are calibrated on its validation and test
+            errors. None refits except on data sets of the catalogue.
+        resume: continue an interrupted run in `out`, start one if there is none, and load it if it is finished. On a CPU,
+            resuming is bit-identical to an uninterrupted run.
+        overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is about
+            to be written. A folder that is not a run is refused; other files next to a run stay.
+        settings: `model.*` and `training.*` settings by name, as values or as text.
+        progress: show a progress bar on stderr if it is a terminal.
+        data_root: folder with the files of the catalogue.
 
     Returns:
-        The forecaster, with `metrics` (test errors in scaled units), `validations` and
-        intervals.
+        The trained forecaster with its `metrics` (test errors in scaled units), `validations` and calibrated intervals.
 
     Raises:
-        UsageError: something asked for does not exist or does not fit, or `out` holds the run of other settings or
-            data; nothing was written.
-        RunFailure: the loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal came.
+        UsageError: An argument is unknown or does not fit the data, or `out` holds a run with other settings or data;
+            nothing was written.
+        RunFailure: The loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal was received.
     """
     started = time.monotonic()
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": time_limit}

@@ -66,18 +66,18 @@ def audit(
     dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Audit:
-    """Check a trained forecaster against its own data, and score it under each convention in use.
+    """Check a trained forecaster against its own data, and score it under each of the common conventions.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
-        dataset: the data of the training, or anything `load_dataset` takes; None loads it again by its name or path.
-        data_root: where a data set of the catalogue is looked for.
+        dataset: the training data, or anything that `load_dataset` accepts; None loads them again by name or path.
+        data_root: folder with the files of the catalogue.
 
     Returns:
-        `checks`, of which `failed` are those that did not pass, and `scores`, one a convention.
+        `checks`, of which `failed` are those that did not pass, and `scores`, one for each convention.
 
     Raises:
-        UsageError: there is no such run, or its data are not there or have changed. A check that fails raises nothing.
+        UsageError: There is no such run, or its data are missing or have changed. A failed check raises nothing.
     """
     given = forecaster_or_run
     forecaster = given if isinstance(given, Forecaster) else load(given)

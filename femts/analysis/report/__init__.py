@@ -24,29 +24,27 @@ def report(
     dataset: Source | None = None,
     data_root: str | Path | None = None,
 ) -> Path:
-    """Forecast what follows the data of a trained forecaster, score it on its test part and write one HTML page on it,
-    which needs no network and no other file.
+    """Write a self-contained HTML report on a trained forecaster: its forecast, its test scores and how it was trained.
 
-    The page has the forecast first, then the models that were tried, where femts chose one, the scores beside naive
-    ones, errors by step and channel, what the intervals cover, forecasts of test windows to browse, which inputs matter
-    (but for a model that is fitted to each look-back), what the model read (where it can be explained), the training and
-    the record of the run. That of a long table has its best and worst series by MASE in place of channels. The same run
-    and data give the same bytes. A model that is fitted to each look-back is scored on the windows that its training
-    scored; right after its training, in the same process, it is fitted for the forecast alone.
+    The page starts with the forecast, followed by the models that were tried (if femts chose one), scores compared with naive
+    baselines, errors by step and channel, coverage of the intervals, forecasts of test windows to browse, permutation importance
+    (except for models that are fitted to each look-back), what the model read (if it can be explained), the training and the record
+    of the run. For a panel, the best and worst series by MASE replace the channels. The same run and data give an identical file. A
+    model that is fitted to each look-back is scored on the windows that were scored in training; in the process that trained it,
+    only the forecast itself needs new fits.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.
-        path: the page's file; written whole or not at all.
-        dataset: the data of the training, or anything `load_dataset` takes; None loads it again by its name or path.
-        data_root: where a data set of the catalogue is looked for.
+        path: file to write; it is written completely or not at all.
+        dataset: the training data, or anything that `load_dataset` accepts; None loads them again by name or path.
+        data_root: folder with the files of the catalogue.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: there is no such run, or its data are not there or have changed, without which
-            nothing can be scored.
-        RunFailure: the disk refuses.
+        UsageError: There is no such run, or its data, which are needed for scoring, are missing or have changed.
+        RunFailure: The file cannot be written.
     """
     run = forecaster_or_run
     used = run if isinstance(run, Forecaster) else load(run)
