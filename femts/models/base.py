@@ -96,7 +96,8 @@ class ForecastModel(nn.Module):
         Config: its settings, a frozen dataclass. One that supports static inputs has a field `n_static`, and one that
             reads known columns a field `n_known`: how many there are.
         supports: what it can use of its data.
-        training_defaults: fields of `TrainingConfig` that this model wants different.
+        training_defaults: fields of `TrainingConfig` for which this model has other defaults.
+        short_training_defaults: further ones, for the few hundred steps that `auto` has time for.
         absolute: `error` is the absolute one; a training by `training.loss=mae` says so.
         own_loss: what `error` is instead, where `training.loss` names a registered one.
         most_rows: longest look-back that a model of raw rows takes unasked.
@@ -112,6 +113,7 @@ class ForecastModel(nn.Module):
     Config: ClassVar[type[ModelConfig]]
     supports: Supports = Supports()
     training_defaults: ClassVar[Mapping[str, Any]] = {}
+    short_training_defaults: ClassVar[Mapping[str, Any]] = {}
     absolute: bool = False
     own_loss: Loss | None = None
     most_rows: ClassVar[int] = 1024

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -205,6 +205,8 @@ class SegmentForecaster(ForecastModel):
     """
 
     Config: ClassVar[type] = SegmentConfig
+    # After 60 to 100 steps, the validation error is lower than with 1e-3 on six panels and a table with covariates.
+    short_training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 3e-3}
     supports = Supports(known=True, static=True, recursive=True, quantiles=True, subsampling=True)
 
     def __init__(self, config: SegmentConfig, quantiles: Sequence[float] = ()) -> None:

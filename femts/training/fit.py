@@ -32,7 +32,7 @@ from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
-from femts.models.registry import build_model
+from femts.models.registry import build_model, model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
@@ -136,6 +136,11 @@ class FitRequest:
         training = replace(other.training, max_time=limit)
         if "training.loss" not in self.asked[1]:
             training = replace(training, loss=loss)
+        if seconds is not None:
+            short = model_card(model).model_class.short_training_defaults
+            training = replace(
+                training, **{key: v for key, v in short.items() if f"training.{key}" not in self.asked[1]}
+            )
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
 

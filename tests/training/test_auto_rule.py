@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.training.fit import FitRequest
@@ -228,3 +229,11 @@ def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Classic, "needs", ("no_such_library", "stats"))
     reasons = {each.model: each.reason for each in shortlist(table(120), LENGTHS)}
     assert "pip install 'femts[stats]'" in reasons["auto_ets"]
+
+
+def test_short_trainings_of_mixers_take_a_higher_learning_rate() -> None:
+    asked = FitRequest.of("auto", {}, {}, 0.0)
+    assert asked.for_candidate("fem_sm", 10.0, None, 1).training.lr == 3e-3
+    assert asked.for_candidate("fem_sm", None, None, 1).training.lr == TrainingConfig().lr
+    own = FitRequest.of("auto", {}, {"training.lr": 1e-4}, 0.0)
+    assert own.for_candidate("fem_sm", 10.0, None, 1).training.lr == 1e-4
