@@ -30,7 +30,10 @@ TABLES = re.compile(
     r"^`((femts|python -m scripts\.bench\.tasks) ([^`\n]*--show(?: --format md)?))`\n(?:\n|\|.*\n)*", re.MULTILINE
 )
 
+DATASETS = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 OF_PANELS = re.compile(r"^(<!-- pairs-of-panels.csv -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+IN_SHORT = re.compile(r"^(<!-- pairs in short -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+SUMMARY = re.compile(r"^\| (\w+) \| (\w+) \| (\w+) \| (\d+) \| (\d+) \| \d+ \| (\d+) \| (\d+) \|$", re.MULTILINE)
 TIMES = re.compile(r"^(<!-- times of the records -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 
@@ -38,17 +41,32 @@ def rewritten(page: str) -> str:
     """`page` with the tables below its commands updated from the records of this checkout."""
     page = TABLES.sub(lambda found: f"`{found[1]}`\n\n{_printed(found[2], found[3])}\n", page).rstrip("\n") + "\n"
     page = TIMES.sub(lambda found: f"{found[1]}\n\n{_times()}\n\n", page)
+    page = IN_SHORT.sub(lambda found: f"{found[1]}\n\n{_in_short(page)}\n\n", page)
     return OF_PANELS.sub(lambda found: f"{found[1]}\n\n{_of_panels()}\n\n", page)
 
 
 def _times() -> str:
     """Markdown table of the number of records per dataset and the hours they took."""
-    seconds: dict[str, list[float]] = {name: [] for name in ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")}
+    seconds: dict[str, list[float]] = {name: [] for name in DATASETS}
     for path in sorted((ROOT / "results").glob("paper*/*/*.json")):
         seconds[path.parent.name].append(json.loads(path.read_bytes())["seconds"])
     seconds["all"] = [each for several in seconds.values() for each in several]
     lines = [f"| {name} | {len(each)} | {sum(each) / 3600:.1f} |" for name, each in seconds.items()]
     return "\n".join(["| dataset | records | hours |", "|---|---|---|", *lines])
+
+
+def _in_short(page: str) -> str:
+    """Markdown table of the summaries below the pairs of `page`; of a pair that is there twice, the first one."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for dataset, first, second, horizons, lower, below, above in SUMMARY.findall(page):
+        intervals = [f"{count} {side}" for count, side in ((below, "below"), (above, "above")) if count != "0"]
+        cell = "; ".join([f"{lower} of {horizons}", *([", ".join(intervals)] if intervals else [])])
+        cells.setdefault((first, second), {}).setdefault(dataset, cell)
+    lines = [f"| first | second | {' | '.join(DATASETS)} |", "|---" * (2 + len(DATASETS)) + "|"]
+    for pair, row in cells.items():
+        names = (f"`{model}`" for model in pair)
+        lines.append(f"| {' | '.join([*names, *(row.get(name, '-') for name in DATASETS)])} |")
+    return "\n".join(lines)
 
 
 def _of_panels() -> str:
