@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Write a long table of drawn series to measure panels on: a weekly wave each, of its own size and end.
+"""Write a long table of random series with weekly seasonality, to measure panels with.
 
 python scripts/panel_table.py mixed.csv                              # 500 series of 40 to 2,000 rows, with gaps
 python scripts/panel_table.py many.csv --series 20000 --rows 200     # 20,000 series of 200 rows
@@ -16,7 +16,7 @@ LENGTHS = (40, 2000)
 
 
 def drawn(number: int, rows: int | None, rng: np.random.Generator) -> pd.DataFrame:
-    """One series; of a length of its own, with its own end and 2 % of its rows missing, where none is given."""
+    """Return one series of `rows` rows; if None, of random length and end, with 2% of its rows missing."""
     mixed, begin = rows is None, 0
     if rows is None:
         rows, begin = int(np.exp(rng.uniform(*np.log(LENGTHS)))), int(rng.integers(0, 1500))

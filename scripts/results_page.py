@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Write the tables of results/README.md, results/pairs.md and docs/measured/tasks.md again, each below the
-command that prints it; the words around them stay.
+"""Update the tables of results/README.md, results/pairs.md and docs/measured/tasks.md, each below the command
+that prints it. The prose stays as it is.
 
 python scripts/results_page.py            # after new records
-python scripts/results_page.py --check    # writes nothing; status 1 where a page is not what the records say
+python scripts/results_page.py --check    # writes nothing; status 1 if a page is out of date
 """
 
 from __future__ import annotations
@@ -30,30 +30,50 @@ TABLES = re.compile(
     r"^`((femts|python -m scripts\.bench\.tasks) ([^`\n]*--show(?: --format md)?))`\n(?:\n|\|.*\n)*", re.MULTILINE
 )
 
+DATASETS = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 OF_PANELS = re.compile(r"^(<!-- pairs-of-panels.csv -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+IN_SHORT = re.compile(r"^(<!-- pairs in short -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
+SUMMARY = re.compile(r"^\| (\w+) \| (\w+) \| (\w+) \| (\d+) \| (\d+) \| \d+ \| (\d+) \| (\d+) \|$", re.MULTILINE)
 TIMES = re.compile(r"^(<!-- times of the records -->)\n(?:\n|\|.*\n)*", re.MULTILINE)
 
 
 def rewritten(page: str) -> str:
-    """The text `page` with the tables below its commands made again from the records of this checkout."""
+    """`page` with the tables below its commands updated from the records of this checkout."""
     page = TABLES.sub(lambda found: f"`{found[1]}`\n\n{_printed(found[2], found[3])}\n", page).rstrip("\n") + "\n"
     page = TIMES.sub(lambda found: f"{found[1]}\n\n{_times()}\n\n", page)
+    page = IN_SHORT.sub(lambda found: f"{found[1]}\n\n{_in_short(page)}\n\n", page)
     return OF_PANELS.sub(lambda found: f"{found[1]}\n\n{_of_panels()}\n\n", page)
 
 
 def _times() -> str:
-    """Markdown of how many records there are of each data set, and the hours that they took."""
-    seconds: dict[str, list[float]] = {name: [] for name in ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")}
+    """Markdown table of the number of records per dataset and the hours they took."""
+    seconds: dict[str, list[float]] = {name: [] for name in DATASETS}
     for path in sorted((ROOT / "results").glob("paper*/*/*.json")):
         seconds[path.parent.name].append(json.loads(path.read_bytes())["seconds"])
     seconds["all"] = [each for several in seconds.values() for each in several]
     lines = [f"| {name} | {len(each)} | {sum(each) / 3600:.1f} |" for name, each in seconds.items()]
-    return "\n".join(["| | records | hours |", "|---|---|---|", *lines])
+    return "\n".join(["| dataset | records | hours |", "|---|---|---|", *lines])
+
+
+def _in_short(page: str) -> str:
+    """Markdown table of the summaries below the pairs of `page`; of a pair that is there twice, the first one."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for dataset, first, second, horizons, lower, below, above in SUMMARY.findall(page):
+        intervals = [f"{count} {side}" for count, side in ((below, "below"), (above, "above")) if count != "0"]
+        cell = "; ".join([f"{lower} of {horizons}", *([", ".join(intervals)] if intervals else [])])
+        cells.setdefault((first, second), {}).setdefault(dataset, cell)
+    lines = [f"| first | second | {' | '.join(DATASETS)} |", "|---" * (2 + len(DATASETS)) + "|"]
+    for pair, row in cells.items():
+        names = (f"`{model}`" for model in pair)
+        lines.append(f"| {' | '.join([*names, *(row.get(name, '-') for name in DATASETS)])} |")
+    return "\n".join(lines)
 
 
 def _of_panels() -> str:
-    """Markdown of results/pairs-of-panels.csv, which `femts table --pairs ... --format csv` printed."""
-    lines = ["| panel | steps | first | second | | | difference | 95 % | seeds lower | series lower | seconds |"]
+    """Markdown table of results/pairs-of-panels.csv, the output of `femts table --pairs ... --format csv`."""
+    lines = [
+        "| panel | steps | first | second | MSE | MSE | difference | 95 % | seeds lower | series lower | seconds |"
+    ]
     lines.append("|---" * 11 + "|")
     with (ROOT / "results" / "pairs-of-panels.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -81,7 +101,7 @@ def _printed(program: str, arguments: str) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where a page is not up to date")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a page is out of date")
     check = parser.parse_args().check
     for path in PAGES:
         before = path.read_text(encoding="utf-8")
@@ -89,4 +109,4 @@ if __name__ == "__main__":
         if not check:
             path.write_text(now, encoding="utf-8")
         elif now != before:
-            sys.exit(f"{path} is not what the records say; run scripts/results_page.py.")
+            sys.exit(f"{path} is out of date; run scripts/results_page.py.")

@@ -1,17 +1,16 @@
 #!/usr/bin/env python
 """Train and score models on panels of short real series.
 
-It writes results/short/panels.csv and the tables of panels in docs/measured/short-series.md.
+Writes results/short/panels.csv and the tables of panels in docs/measured/short-series.md.
 
-python scripts/short_panels.py --models ridge,fem_sm                    # a minute a panel and model
+python scripts/short_panels.py --models ridge,fem_sm                    # a minute per panel and model
 python scripts/short_panels.py --models fem_sm --panels days --set model.dropout=0.2
-python scripts/short_panels.py --page                                   # the page alone, from the rows there are
-python scripts/short_panels.py --write panels                           # the panels alone, as long tables
+python scripts/short_panels.py --page                                   # update the page only
+python scripts/short_panels.py --write panels                           # write the panels as long tables
 
-Births a woman of 192 countries come with statsmodels. The others are cut out of ETT and Weather
-(FEMTS_DATA), at random with a fixed seed: first the dates into spans that do not overlap, and then
-a column of a span into the last rows of it. So nothing that is tested lies in the training rows of
-another series.
+The fertility rates of 192 countries come with statsmodels. The other panels are cut from ETT and
+Weather (FEMTS_DATA) at random with a fixed seed: the dates into spans that do not overlap, then each
+column of a span to its last rows. No test row of one series lies in the training rows of another.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 import femts  # noqa: E402
 
 ROWS, PAGE = ROOT / "results" / "short" / "panels.csv", ROOT / "docs" / "measured" / "short-series.md"
-COUNT = 120  # series of a panel that is cut
-DRY = ("rain (mm)", "raining (s)")  # columns without a change over most spans
+COUNT = 120  # series in each panel cut from ETT and Weather
+DRY = ("rain (mm)", "raining (s)")  # constant over most spans
 NAIVE = "seasonal_naive"
 MODELS = ("auto", NAIVE, "auto_theta", "mstl", "auto_ets", "ridge", "fem_sm", "fem_sm_ridge")
 KEYS = ["panel", "series", "model", "settings"]
@@ -46,11 +45,11 @@ class Panel:
     """Panel of short series.
 
     Attributes:
-        name: of its rows.
-        words: what it is.
-        pred_len: horizon, steps; the last one is the test part, the one before it the validation.
-        step: that ETT and Weather are averaged over; empty for the births.
-        rows: fewest and most of a series.
+        name: in the rows of the results.
+        words: title on the page.
+        pred_len: horizon in steps; the last horizon is the test split, the one before it the validation split.
+        step: averaging period for ETT and Weather; empty for the fertility rates.
+        rows: least and largest length of a series.
     """
 
     name: str
@@ -61,10 +60,10 @@ class Panel:
 
 
 PANELS = (
-    Panel("years", "births a woman, 192 countries", 6),
-    Panel("two_hours", "two hours, a season of 12 as months have", 12, "2h", (60, 200)),
-    Panel("days", "days", 14, "D", (60, 180)),
-    Panel("hours", "hours", 24, "h", (150, 700)),
+    Panel("years", "fertility rates by country, yearly", 6),
+    Panel("two_hours", "ETT and Weather, two-hourly", 12, "2h", (60, 200)),
+    Panel("days", "ETT and Weather, daily", 14, "D", (60, 180)),
+    Panel("hours", "ETT and Weather, hourly", 24, "h", (150, 700)),
 )
 
 
@@ -89,7 +88,7 @@ def table(panel: Panel) -> pd.DataFrame:
 
 
 def _spans(frame: pd.DataFrame, most: int) -> list[pd.DataFrame]:
-    """Rows of `frame` in spans of `most` rows, and at least three spans, at the dates of all columns alike."""
+    """Split `frame` into spans of about `most` rows, at least three of them."""
     edges = np.linspace(0, len(frame), max(3, len(frame) // most) + 1).astype(int)
     return [frame.iloc[first:last] for first, last in pairwise(edges)]
 
@@ -111,13 +110,12 @@ def _measured(file: str, step: str) -> pd.DataFrame:
 
 
 def run(panel: Panel, model: str, settings: dict[str, str], most: int | None = None) -> dict[str, Any]:
-    """One row: `model` trained on `panel` without its last two horizons, and scored on them.
+    """Train `model` on `panel` without its last two horizons and score it on them, as one row.
 
     Args:
-        panel: which one.
         model: registered name.
-        settings: by name; `seq_len` is the look-back.
-        most: how many of its series there are, drawn at random; None for all.
+        settings: values by name; `seq_len` is the look-back.
+        most: number of series to draw at random; None for all.
     """
     began, steps = time.monotonic(), panel.pred_len
     long = table(panel)
@@ -141,7 +139,7 @@ def run(panel: Panel, model: str, settings: dict[str, str], most: int | None = N
 
 
 def add(row: dict[str, Any], path: Path = ROWS) -> None:
-    """Write `row` in the place of the one of the same panel, model and settings."""
+    """Write `row`, replacing the row of the same panel, model and settings."""
     old = pd.read_csv(path, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=list(row))
     rows = {tuple(each[key] for key in KEYS): each for each in [*old.to_dict("records"), row]}
     order = {panel.name: number for number, panel in enumerate(PANELS)}
@@ -152,7 +150,7 @@ def add(row: dict[str, Any], path: Path = ROWS) -> None:
 
 
 def rewritten(page: str) -> str:
-    """The text `page` with the two tables of panels made again from the rows of this checkout."""
+    """`page` with its two tables of panels updated from results/short/panels.csv."""
     rows = pd.read_csv(ROWS, keep_default_na=False)
     rows = rows[rows["settings"] == ""]
     for name, made in {"panels": _by_panel(rows), "panel models": _by_model(rows)}.items():
@@ -163,10 +161,10 @@ def rewritten(page: str) -> str:
 
 
 def _by_panel(rows: pd.DataFrame) -> str:
-    """Markdown of a row for each panel and number of its series: mean MASE of each model."""
+    """Markdown table with a row per panel and number of series: mean MASE of each model."""
     models = [model for model in MODELS if model in set(rows["model"])]
     lines = [
-        f"| | series | windows | P | L | {' | '.join(f'`{model}`' for model in models)} |",
+        f"| panel | series | windows | P | L | {' | '.join(f'`{model}`' for model in models)} |",
         "|---" * (5 + len(models)) + "|",
     ]
     for panel in PANELS:
@@ -184,10 +182,10 @@ def _by_panel(rows: pd.DataFrame) -> str:
 
 
 def _by_model(rows: pd.DataFrame) -> str:
-    """Markdown of a row for each model, over the whole panels."""
+    """Markdown table with a row per model, over the whole panels."""
     whole = rows[rows["series"] == rows.groupby("panel")["series"].transform("max")]
     naive = whole[whole["model"] == NAIVE].set_index("panel")["test_mean"]
-    lines = ["| | of the naive error | " + " | ".join(panel.name for panel in PANELS) + " | seconds |"]
+    lines = ["| model | relative error | " + " | ".join(f"`{panel.name}`" for panel in PANELS) + " | seconds |"]
     lines.append("|---" * (3 + len(PANELS)) + "|")
     for model in MODELS:
         some = whole[whole["model"] == model].set_index("panel")
@@ -201,13 +199,13 @@ def _by_model(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(MODELS), help="a comma between two")
-    parser.add_argument("--panels", default=",".join(panel.name for panel in PANELS), help="a comma between two")
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated names")
+    parser.add_argument("--panels", default=",".join(panel.name for panel in PANELS), help="comma-separated names")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, or seq_len")
-    parser.add_argument("--series", type=int, help="how many of a panel, drawn at random; all unless given")
-    parser.add_argument("--rows", type=Path, default=ROWS, help="file of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
-    parser.add_argument("--write", type=Path, metavar="DIR", help="write the panels there, and train nothing")
+    parser.add_argument("--series", type=int, help="number of series to draw at random; default: all")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="CSV file of the results")
+    parser.add_argument("--page", action="store_true", help="only update the page")
+    parser.add_argument("--write", type=Path, metavar="DIR", help="only write the panels as CSV files to DIR")
     given = parser.parse_args()
     panels = [panel for panel in PANELS if panel.name in given.panels.split(",") and not given.page]
     if given.write is not None:

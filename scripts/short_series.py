@@ -1,11 +1,11 @@
 #!/usr/bin/env python
 """Train, score, forecast, plot and backtest models on short real series.
 
-It writes results/short/ and docs/measured/short-series.md.
+Writes results/short/ and the tables of docs/measured/short-series.md.
 
 python scripts/short_series.py --models fem_sm_ridge,seasonal_naive     # half a minute a series and model
-python scripts/short_series.py --models ridge --series nile,co2         # some series anew; other rows stay
-python scripts/short_series.py --page                                   # the page alone, from the rows there are
+python scripts/short_series.py --models ridge --series nile,co2         # run these again; other rows stay
+python scripts/short_series.py --page                                   # update the page only
 
 The series come with statsmodels and matplotlib, and from ETT and Weather where FEMTS_DATA has them.
 """
@@ -45,8 +45,8 @@ class Series:
     Attributes:
         name: of its file and row.
         make: gives the table, stamps in the first column, values in the second.
-        words: what it is, and where it comes from.
-        written: arguments of `to_csv`, for files as people have them.
+        words: what it measures and how often.
+        written: arguments of `to_csv`, for the formats that people use.
     """
 
     name: str
@@ -128,46 +128,46 @@ def _measured(file: str, column: str, step: str, rows: int) -> pd.DataFrame | No
 
 
 def _macro(column: str, words: str) -> Series:
-    return Series(column, partial(_quarters, "macrodata", column), f"USA, {words}, quarters")
+    return Series(column, partial(_quarters, "macrodata", column), f"USA, {words}, quarterly")
 
 
 GERMAN = (("sep", ";"), ("decimal", ","))
 SERIES: tuple[Series, ...] = (
-    Series("sunspots", partial(_yearly, "sunspots"), "spots on the sun, years"),
-    Series("nile", partial(_yearly, "nile"), "volume of the Nile, years"),
-    Series("births", _births, "births a woman in Sweden, years"),
-    Series("sea_years", partial(_sea, True), "temperature of the Pacific, years"),
-    _macro("realgdp", "domestic product"),
-    _macro("realinv", "investment"),
-    _macro("realgovt", "government's spending"),
-    _macro("m1", "money"),
-    _macro("tbilrate", "interest"),
+    Series("sunspots", partial(_yearly, "sunspots"), "sunspots, yearly"),
+    Series("nile", partial(_yearly, "nile"), "flow of the Nile, yearly"),
+    Series("births", _births, "fertility rate of Sweden, yearly"),
+    Series("sea_years", partial(_sea, True), "sea surface temperature, yearly"),
+    _macro("realgdp", "real GDP"),
+    _macro("realinv", "real investment"),
+    _macro("realgovt", "real government spending"),
+    _macro("m1", "money supply"),
+    _macro("tbilrate", "interest rate"),
     _macro("unemp", "unemployment"),
     _macro("infl", "inflation"),
-    Series("denmark", partial(_quarters, "danish_data", "lrm"), "Denmark, money, quarters"),
-    Series("germany", partial(_quarters, "interest_inflation", "Dp"), "Germany, inflation, quarters", GERMAN),
-    Series("sea", partial(_sea, False), "temperature of the Pacific, months", GERMAN),
-    Series("co2", partial(_carbon, True), "carbon dioxide at Mauna Loa, months"),
-    Series("plants", _plants, "electrical equipment made, months"),
-    Series("apple", partial(_stocks, "AAPL"), "price of Apple, months"),
-    Series("ibm", partial(_stocks, "IBM"), "price of IBM, months"),
-    Series("oil_months", partial(_measured, "ETTh1", "OT", "MS", 24), "ETTh1, oil temperature, months"),
-    Series("co2_weeks", partial(_carbon, False), "carbon dioxide, weeks, with gaps"),
-    Series("oil_weeks", partial(_measured, "ETTh1", "OT", "W", 200), "ETTh1, oil temperature, weeks"),
-    Series("load_weeks", partial(_measured, "ETTh2", "HUFL", "W", 200), "ETTh2, load, weeks"),
-    Series("google", partial(_google, "close"), "price of Google, business days"),
-    Series("google_traded", partial(_google, "volume"), "shares of Google traded, business days"),
-    Series("oil_days", partial(_measured, "ETTh1", "OT", "D", 500), "ETTh1, oil temperature, days"),
-    Series("load_days", partial(_measured, "ETTh2", "HUFL", "D", 365), "ETTh2, load, days", GERMAN),
-    Series("air_days", partial(_measured, "weather", "T (degC)", "D", 366), "Weather, temperature, days"),
-    Series("rain_days", partial(_measured, "weather", "rain (mm)", "D", 366), "Weather, rain, days"),
-    Series("pressure_days", partial(_measured, "weather", "p (mbar)", "D", 366), "Weather, pressure, days"),
-    Series("load_hours", partial(_measured, "ETTh1", "HUFL", "h", 480), "ETTh1, load, hours"),
+    Series("denmark", partial(_quarters, "danish_data", "lrm"), "Denmark, money supply, quarterly"),
+    Series("germany", partial(_quarters, "interest_inflation", "Dp"), "Germany, inflation, quarterly", GERMAN),
+    Series("sea", partial(_sea, False), "sea surface temperature, monthly", GERMAN),
+    Series("co2", partial(_carbon, True), "CO2 at Mauna Loa, monthly"),
+    Series("plants", _plants, "electrical equipment, monthly"),
+    Series("apple", partial(_stocks, "AAPL"), "Apple share price, monthly"),
+    Series("ibm", partial(_stocks, "IBM"), "IBM share price, monthly"),
+    Series("oil_months", partial(_measured, "ETTh1", "OT", "MS", 24), "ETTh1, oil temperature, monthly"),
+    Series("co2_weeks", partial(_carbon, False), "CO2 with gaps, weekly"),
+    Series("oil_weeks", partial(_measured, "ETTh1", "OT", "W", 200), "ETTh1, oil temperature, weekly"),
+    Series("load_weeks", partial(_measured, "ETTh2", "HUFL", "W", 200), "ETTh2, load, weekly"),
+    Series("google", partial(_google, "close"), "Google share price, business days"),
+    Series("google_traded", partial(_google, "volume"), "Google trading volume, business days"),
+    Series("oil_days", partial(_measured, "ETTh1", "OT", "D", 500), "ETTh1, oil temperature, daily"),
+    Series("load_days", partial(_measured, "ETTh2", "HUFL", "D", 365), "ETTh2, load, daily", GERMAN),
+    Series("air_days", partial(_measured, "weather", "T (degC)", "D", 366), "Weather, temperature, daily"),
+    Series("rain_days", partial(_measured, "weather", "rain (mm)", "D", 366), "Weather, rain, daily"),
+    Series("pressure_days", partial(_measured, "weather", "p (mbar)", "D", 366), "Weather, pressure, daily"),
+    Series("load_hours", partial(_measured, "ETTh1", "HUFL", "h", 480), "ETTh1, load, hourly"),
 )
 
 
 def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
-    """One row on `model` after all that a user does with `series`; None where its file is not there."""
+    """Train, save, load, predict, plot, score and backtest `model` on `series`; None if its file is missing."""
     table = series.make()
     if table is None:
         return None
@@ -203,7 +203,7 @@ def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
 
 
 def add(row: dict[str, Any]) -> None:
-    """Write `row` into the file of its model, in the place of the one on the same series."""
+    """Write `row` to the file of its model, replacing the row of the same series."""
     path = RESULTS / f"{row['model']}.csv"
     rows = {} if not path.is_file() else {each["series"]: each for each in pd.read_csv(path).to_dict("records")}
     rows[row["series"]] = row
@@ -214,7 +214,7 @@ def add(row: dict[str, Any]) -> None:
 
 
 def rewritten(page: str) -> str:
-    """The text `page` with its two tables made again from the rows of this checkout."""
+    """`page` with its two tables updated from the rows in results/short."""
     files = [path for path in sorted(RESULTS.glob("*.csv")) if path.name != PANELS]
     rows = pd.concat([pd.read_csv(path) for path in files], ignore_index=True)
     for name, table in {"series": _by_series(rows), "models": _by_model(rows)}.items():
@@ -225,10 +225,13 @@ def rewritten(page: str) -> str:
 
 
 def _by_series(rows: pd.DataFrame) -> str:
-    """Markdown of a row for each series: the default model beside the naive one."""
+    """Markdown table with a row per series: the default model compared with the naive one."""
     naive = rows[rows["model"] == NAIVE].set_index("series")["mase"]
     chosen = rows[rows["model"] == AUTO].set_index("series")
-    lines = ["| | step | rows | P | L | windows | MASE | naive | 80 % | 95 % | backtest | naive |", "|---" * 12 + "|"]
+    lines = [
+        "| series | step | rows | P | L | windows | MASE | naive | 80% | 95% | backtest | naive |",
+        "|---" * 12 + "|",
+    ]
     for series in SERIES:
         if series.name not in chosen.index:
             continue
@@ -242,12 +245,15 @@ def _by_series(rows: pd.DataFrame) -> str:
 
 
 def _by_model(rows: pd.DataFrame) -> str:
-    """Markdown of a row for each model that has forecast all series: errors of the same forecasts, a horizon each."""
+    """Markdown table with a row per model that has forecast all series: errors of the same backtest forecasts."""
     errors = rows.pivot(index="series", columns="model", values="backtest_mase").dropna(axis=1)
     naive = rows[rows["model"] == NAIVE].set_index("series")["backtest_mase"]
     beside, ranks = errors.div(naive, axis=0), errors.rank(axis=1).mean().sort_values()
     covered = rows.groupby("model")[["coverage_80", "coverage_95"]].mean() * 100
-    lines = ["| | mean rank | mean MASE | median | worst of naive | below naive | 80 % | 95 % |", "|---" * 8 + "|"]
+    lines = [
+        "| model | mean rank | mean MASE | median MASE | worst ratio | better than naive | 80% | 95% |",
+        "|---" * 8 + "|",
+    ]
     for model, rank in ranks.items():
         of = errors[model]
         figures = [f"{value:.2f}" for value in (rank, of.mean(), of.median(), beside[model].max())]
@@ -258,21 +264,21 @@ def _by_model(rows: pd.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=f"{AUTO},{NAIVE}", help="names, a comma between two")
-    parser.add_argument("--series", default="", help="names, a comma between two; all unless given")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
+    parser.add_argument("--models", default=f"{AUTO},{NAIVE}", help="comma-separated names")
+    parser.add_argument("--series", default="", help="comma-separated names; default: all")
+    parser.add_argument("--page", action="store_true", help="only update the page")
     given = parser.parse_args()
     names = [name for name in given.series.split(",") if name] or [series.name for series in SERIES]
     chosen = [] if given.page else [series for series in SERIES if series.name in names]
     logging.basicConfig(level=logging.INFO, format="  %(message)s")
-    warnings.simplefilter("error", RuntimeWarning)  # none is to be met on data such as these
+    warnings.simplefilter("error", RuntimeWarning)  # data such as these must not cause any
     with tempfile.TemporaryDirectory() as folder:
         for series in chosen:
             for model in given.models.split(","):
                 print(f"{series.name}, {model}", file=sys.stderr)
                 row = run(series, model, Path(folder))
                 if row is None:
-                    print("  its file is not in FEMTS_DATA", file=sys.stderr)
+                    print("  FEMTS_DATA does not have its file", file=sys.stderr)
                     continue
                 add(row)
     PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
