@@ -13,7 +13,7 @@ from femts.text import MOST, quote, sentence
 
 MOST_CHOICES = 40  # that a sentence names
 NO_MEMORY = (
-    "There is not enough memory; take fewer rows or columns, a shorter --seq-len or --horizon, a smaller "
+    "Out of memory; use fewer rows or columns, a shorter --seq-len or --horizon, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
 # What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.

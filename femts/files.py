@@ -37,7 +37,9 @@ def write_file(path: str | Path, content: bytes | memoryview) -> None:
             _replace(target, content, mode)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise RunFailure(f"Could not write {path}: {reason}; make room there or choose another place.") from error
+        raise RunFailure(
+            f"Could not write {path}: {reason}; free some disk space or choose another location."
+        ) from error
 
 
 def _target(path: Path) -> tuple[Path | None, int | None]:

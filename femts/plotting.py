@@ -53,7 +53,8 @@ class Picture(Figure):
 
 
 class Strip(NamedTuple):
-    """Content of one panel: `column` of all frames, under the title `name`; forecasts by scenario, or one without a name."""
+    """Content of one panel: `column` of all frames, under the title `name`; forecasts by scenario, or one without a "
+    "name."""
 
     name: str
     column: str
@@ -95,22 +96,16 @@ def forecast_picture(
     actual = None if actual is None else _with_numbers(actual, forecast, "What happened")
     named = [str(c) for c in forecast.columns if c != "date" and str(c) in history.columns]
     if not named:
-        raise UsageError(
-            "The forecast has no column of the history, so there is nothing to draw; give the history it is from."
-        )
+        raise UsageError("The forecast has no column in common with the history; pass the history it was made from.")
     for column in columns or ():
         if column not in named:
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
     if history.empty or forecast.empty:
-        raise UsageError(
-            f"The {'history' if history.empty else 'forecast'} has no rows, so there is nothing to draw; give some."
-        )
+        raise UsageError(f"The {'history' if history.empty else 'forecast'} has no rows to plot; provide some.")
     shown = list(columns or named[:MOST_PANELS])
     missing = [] if actual is None else [column for column in shown if column not in actual.columns]
     if missing:
-        raise UsageError(
-            f"What happened lacks the column '{missing[0]}'; give a table like the history, or leave it out."
-        )
+        raise UsageError(f"The actual values have no column '{missing[0]}'; pass a table like the history, or omit it.")
 
     past = _placed(history, -len(history) + 1, forecast)
     ahead = {name: _placed(each, 1, forecast) for name, each in forecasts.items()}

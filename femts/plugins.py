@@ -37,7 +37,7 @@ def load_plugins() -> None:
             _loaded = False
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             raise UsageError(
-                f"Plugin '{point.name}' cannot be imported from {point.value} ({reason}); mend or uninstall it."
+                f"Plugin '{point.name}' cannot be imported from {point.value} ({reason}); fix or uninstall it."
             ) from error
 
 
@@ -105,7 +105,7 @@ def modules_of(value: object) -> set[str]:
     module = _MODULES.get(value) if isinstance(value, str) else None
     if module == _SCRIPT:
         raise UsageError(
-            f"'{value}' is of the script or notebook itself, which the processes of a table cannot import; put it "
-            "into a file of its own, and import that."
+            f"'{value}' is defined in the script or notebook itself, which worker processes cannot import; move it to "
+            "its own module, and import that."
         )
     return set() if module is None else {module}

@@ -92,7 +92,9 @@ def _printed(program: str, arguments: str) -> str:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(ROOT):
         status = COMMANDS[program](shlex.split(arguments))
     if status != 0:
-        said = (line for line in err.getvalue().splitlines() if not line.endswith("the same command goes on with them"))
+        said = (
+            line for line in err.getvalue().splitlines() if not line.endswith("run the same command again to continue")
+        )
         raise SystemExit(f"'{program} {arguments}' does not run: {next(said, '')}")
     if odd := [line for line in out.getvalue().splitlines() if line and not line.startswith("|")]:
         raise SystemExit(f"'{program} {arguments}' prints more than tables: {odd[0]}")

@@ -85,7 +85,7 @@ def backtest(
     step_size = steps if step_size is None else step_size
     for name, value in (("n_windows", n_windows), ("step_size", step_size), ("horizon", steps)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise UsageError(f"A backtest takes a whole number of at least 1 for its {name}, not {value}.")
+            raise UsageError(f"A backtest requires a whole number of at least 1 for {name}, not {value}.")
     rows, where = _rows(forecaster, data)
     moments = _moments(forecaster, rows, n_windows, step_size, steps, where)
     if rows.schema.panel:
@@ -99,10 +99,10 @@ def backtest(
         current = _fit_before(forecaster, rows, each, where) if refit else forecaster
         forecasts.append(_forecast(current, rows, each, steps, gaps))
     if all(each["forecast"].isna().all() for each in forecasts):
-        raise UsageError(f"{where} has no value at all in its look-backs; at least one is needed to forecast from.")
+        raise UsageError(f"{where} has no value in its look-backs; provide at least one.")
     gaps.log(len(moments), forecaster.config.seq_len)
     if refit:
-        logger.info(f"{len(moments)} trainings and their forecasts took {time.monotonic() - started:.1f} s")
+        logger.info(f"{len(moments)} refits and their forecasts took {time.monotonic() - started:.1f} s")
     else:
         _log_learned(forecaster, rows, moments)
     frame = pd.concat(forecasts, ignore_index=True)
@@ -110,8 +110,8 @@ def backtest(
     without = int(followed["forecast"].isna().sum())
     if without:
         logger.info(
-            f"{without} of {len(followed)} values have no forecast, as no look-back before them has a value; "
-            "the scores of both models leave them out"
+            f"{without} of {len(followed)} values have no forecast, because their look-backs contain no value; they "
+            "are excluded from the scores of both models"
         )
     return frame
 
@@ -141,11 +141,11 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     check_step_of_training(forecaster, given.freq, where)
     if bool(given.schema.panel) != bool(schema.panel):
         one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
-        raise UsageError(f"{where} has {one}, and this model was trained on {other}; pass such.")
+        raise UsageError(f"{where} has {one}, but this model was trained on {other}; provide data of the same kind.")
     if given.columns == forecaster.columns and given.schema.roles.future == schema.roles.future:
         return given if given.stamps is not None else replace(given, stamps=pd.RangeIndex(len(given.values))), where
     if schema.panel:
-        raise UsageError(f"{where} has other columns than the training data; give one with the same.")
+        raise UsageError(f"{where} has different columns from the training data; provide data with the same columns.")
     frame = given.frame()
     table = check_values(frame.iloc[:, 0 if given.stamps is None else 1 :], columns, where, schema.na)
     stamps = pd.RangeIndex(len(table)) if given.stamps is None else given.stamps
@@ -185,8 +185,8 @@ def _moments(
             most = "one window" if fitting == 1 else f"{fitting} windows"
             remedy = f"ask for at most {most} or bring more rows" if last >= needed else "bring more rows"
             raise UsageError(
-                f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} take "
-                f"{together}, {needed} of them before the first forecast; {remedy}."
+                f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
+                f"require {together}, {needed} of them before the first forecast; {remedy}."
             )
     moments = list[_Moment]()
     for window in range(1, windows + 1):
@@ -201,14 +201,14 @@ def _log_short(data: Dataset, moments: list[_Moment], steps: int) -> None:
     if not any(len(moment.series) for moment in moments):
         raise UsageError(
             f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
-            f"steps (the longest has {data.rows} rows); ask for fewer windows, or bring more rows."
+            f"steps (the longest has {data.rows} rows); ask for fewer windows, or provide more rows."
         )
     everywhere = np.bincount(np.concatenate([each.series for each in moments]), minlength=len(data)) == len(moments)
     short = np.flatnonzero(~everywhere)
     if len(short):
         logger.info(
-            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are left out at cutoffs "
-            f"that have less than a season of {data.season} rows before them"
+            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are skipped at cutoffs "
+            f"with less than a season of {data.season} rows before them"
         )
 
 
@@ -221,7 +221,7 @@ def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) 
         ahead = steps_ahead(data.take(moment.series, moment.rows), steps)
         if not (ahead == data.stamps[row : row + steps]).all():
             stamp = data.stamps[row - 1]
-            raise UsageError(f"{where} leaves its step '{data.freq}' after {stamp}; take windows elsewhere.")
+            raise UsageError(f"{where} has an irregular step ('{data.freq}') after {stamp}; move the windows.")
 
 
 def _log_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment]) -> None:
@@ -242,12 +242,12 @@ def _log_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment]) 
     if learned:
         some_of = f"{len(learned)} series" if data.schema.panel else f"{len(learned)} of {len(moments)} cutoffs"
         remedy = (
-            "let the backtest refit, or take the one in scored/"
+            "backtest with refitting, or use the model in scored/"
             if forecaster.scored
-            else "take fewer windows, or let the backtest refit"
+            else "use fewer windows, or backtest with refitting"
         )
         logger.info(
-            f"forecasts of {some_of} are of rows that this model was trained or chosen on, so their errors flatter it; "
+            f"forecasts of {some_of} cover rows used for training or validation, so their errors are optimistic; "
             f"{remedy}"
         )
 
@@ -297,10 +297,10 @@ class _Gaps:
             if np.isnan(recent).any():
                 earlier = before.values[: -len(recent), np.isnan(recent[0])]
                 never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
-                mean = ", or where none came before the training mean" * bool(never)
-                self.filled[f"rows with gaps, of which the last value before is read{mean}"] += 1
+                mean = " or, if there is none, with the training mean" * bool(never)
+                self.filled[f"rows with gaps, which are filled with the last value before them{mean}"] += 1
             if np.isnan(before.covariates[-len(recent) :]).any():
-                self.filled["rows with gaps in known columns, for which the training mean stands"] += 1
+                self.filled["rows with gaps in future covariates, which are filled with the training mean"] += 1
         self.ended |= dict.fromkeys(names[each] for each in gone)
 
     def log(self, forecasts: int, steps: int) -> None:
@@ -369,12 +369,12 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     panel = bool(forecaster.config.schema.panel)
     if by is not None and (check_text(by, "by") != "series" or not panel):
         raise UsageError(
-            f"A backtest is not grouped by '{quote(by)}'; take by='series' for one of a long table, or leave it out."
+            f"A backtest cannot be grouped by '{quote(by)}'; use by='series' for a long table, or omit it."
         )
     needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
     missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
     if missing:
-        raise UsageError(f"The backtest lacks the column '{missing[0]}'; give the table that femts.backtest returned.")
+        raise UsageError(f"The backtest has no column '{missing[0]}'; pass the table that femts.backtest returned.")
     table = _scores(frame, _scaled(frame, forecaster), by or ("window" if panel else "cutoff"))
     if not panel:
         return table

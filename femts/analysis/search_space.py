@@ -57,13 +57,15 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
                 f"Unknown setting '{quote(key)}'{suggest(str(key), [SEQ_LEN, 'model.NAME', 'training.NAME'])}"
             )
         if name in FIXED:
-            raise UsageError(f"Setting '{key}' cannot be searched, for scores would not compare; give it one value.")
+            raise UsageError(
+                f"Setting '{key}' cannot be searched, because scores would not be comparable; fix its value."
+            )
         if key in settings or (key == SEQ_LEN and seq_len not in (None, "auto")):
-            raise UsageError(f"Setting '{key}' is given a value and searched; leave one of them out.")
+            raise UsageError(f"Setting '{key}' is both fixed and searched; remove one of the two.")
     if settings.get("training.max_time") is not None:
         raise UsageError(
-            "Setting 'training.max_time' would make scores a matter of the machine; leave it out, and bound the "
-            "study by --time-limit."
+            "Setting 'training.max_time' would make scores depend on the machine; remove it, and limit the study with "
+            "--time-limit."
         )
 
 
@@ -87,9 +89,9 @@ def make_distribution(key: str, values: str | Sequence[Any], model: str) -> Base
         return of.CategoricalDistribution(choices)
     low, high = (_read(key, end.strip(), model) for end in values.split("..", 1))
     if not all(isinstance(end, int | float) and not isinstance(end, bool) and isfinite(end) for end in (low, high)):
-        raise UsageError(f"Setting '{key}' has no range '{quote(values)}'; write its values as {key}=a,b.")
+        raise UsageError(f"Setting '{key}' does not support the range '{quote(values)}'; list values as {key}=a,b.")
     if low >= high:
-        raise UsageError(f"Range '{quote(values)}' of '{key}' does not rise; write {key}=low..high.")
+        raise UsageError(f"Range '{quote(values)}' of '{key}' is not increasing; write {key}=low..high.")
     kind = of.IntDistribution if isinstance(low, int) and isinstance(high, int) else of.FloatDistribution
     return kind(low, high, log=low > 0 and high >= LOG_FROM * low)
 

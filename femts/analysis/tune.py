@@ -152,7 +152,7 @@ def tune(
     fixed = {} if settings is None else settings
     check_kind(fixed, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     if "training.seed" in fixed:
-        raise UsageError("Setting 'training.seed' is an argument of its own in tuning; give seed.")
+        raise UsageError("Setting 'training.seed' cannot be set in tuning; use the argument seed.")
     lengths, search = Lengths(pred_len, seq_len, protocol), {} if search is None else search
     objective = _Objective(dataset, model, lengths, search, {**fixed, "training.seed": seed}, origins, data_root)
     verbosity = optuna.logging.get_verbosity()
@@ -165,7 +165,9 @@ def tune(
         tuner.run(N_TRIALS if n_trials is None and limit is None else n_trials)
         return tuner.result(draw=True)
     except optuna.exceptions.StorageInternalError as error:
-        raise RunFailure(f"Could not write {folder}/{STUDY}: {error.__cause__ or error}; make room there.") from error
+        raise RunFailure(
+            f"Could not write {folder}/{STUDY}: {error.__cause__ or error}; free some disk space."
+        ) from error
     finally:
         optuna.logging.set_verbosity(verbosity)
 
@@ -203,7 +205,7 @@ class _Objective:
             space |= {SEQ_LEN: make_distribution(SEQ_LEN, choices, model)} if choices[1:] else {}
         if not space:
             raise UsageError(
-                f"Model '{model}' has nothing left to search; name a setting by --search, or another model."
+                f"Model '{model}' has nothing to search; add a setting with --search, or choose another model."
             )
         self.space: Space = {key: space[key] for key in sorted(space, key=lambda key: (key != SEQ_LEN, key))}
         self.model, self.pred_len, self.protocol, self.settings = model, steps, config.protocol, settings
@@ -303,8 +305,8 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     for key in begun | record:
         if begun.get(key) != record.get(key):
             raise UsageError(
-                f"Study {path} was begun with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; go on with "
-                "that, or choose another folder with --out."
+                f"Study {path} was started with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
+                "same value, or choose another folder with --out."
             )
     return study
 
@@ -356,7 +358,7 @@ class _Tuner:
         except (KeyboardInterrupt, Interrupted) as error:
             if isinstance(error, Interrupted) and time.monotonic() >= self.deadline:
                 return  # the trial is kept as far as it got
-            remedy = "nothing was kept" if self.folder is None else "the same command goes on with them"
+            remedy = "nothing was kept" if self.folder is None else "run the same command again to continue"
             raise Interrupted(f"Tuning was interrupted after {len(self._finished())} trials; {remedy}.") from error
 
     def _finished(self) -> list[optuna.trial.FrozenTrial]:
@@ -448,7 +450,7 @@ class _Tuner:
         }
         if not scores:
             why = f"failed: {finished[0].user_attrs['reason'].rstrip('.')}" if finished else "has not ended"
-            raise RunFailure(f"No trial has a score, for the first {why}; give more time or other settings.")
+            raise RunFailure(f"No trial has a score: the first {why}; allow more time or change the settings.")
         best = min(scores, key=lambda number: scores[number])  # the first of equal ones
         values = objective.values(self.study.trials[best])
         seq_len = values.pop(SEQ_LEN, objective.default[SEQ_LEN])

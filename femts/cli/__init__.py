@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = error.filename or "the output"
         if error.errno in _NAMES:
             return _fail(f"{quote(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
-        return _fail(f"Could not write {where}: {error.strerror}; make room there or choose another place.", 1)
+        return _fail(f"Could not write {where}: {error.strerror}; free some disk space or choose another location.", 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0

@@ -18,10 +18,10 @@ def option(text: str, metavar: str, *names: str, default: str | bool = False) ->
     return typer.Option(*names, help=text, metavar=metavar, show_default=default)
 
 
-DataRoot = Annotated[Path | None, option("Folder of the data files.", "DIR")]
-Settings = Annotated[list[str] | None, option("One setting of all models.", "KEY=VALUE", "--set")]
+DataRoot = Annotated[Path | None, option("Folder with the data files.", "DIR")]
+Settings = Annotated[list[str] | None, option("Setting for all models.", "KEY=VALUE", "--set")]
 TimeLimit = Annotated[str | None, option("Stop after this time; the next call continues.", "SPAN")]
-TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to train.")]
+TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device to train on.")]
 
 
 def names(text: str) -> tuple[str, ...]:

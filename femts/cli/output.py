@@ -123,8 +123,8 @@ def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
     """Print how many of `cells` have no record, if any, and what makes them."""
     if not missing:
         return
-    then = "without --show the command makes them" if shown_only else "the same command goes on with them"
-    say_notes([f"{missing} of {cells} cells are not finished; {then}"])
+    then = "run without --show to train them" if shown_only else "run the same command again to continue"
+    say_notes([f"{missing} of {cells} cells are unfinished; {then}"])
 
 
 class StderrHandler(logging.Handler):
@@ -214,7 +214,7 @@ def write_data(text: str) -> None:
         text.encode(encoding)
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"Standard output is {encoding}, which has no '{quote(text[error.start])}'; name a file by -o, or set "
-            "PYTHONIOENCODING=utf-8."
+            f"Standard output is {encoding}, which cannot encode '{quote(text[error.start])}'; write to a file with "
+            "-o, or set PYTHONIOENCODING=utf-8."
         ) from error
     sys.stdout.write(text)

@@ -18,17 +18,16 @@ from femts.text import quote
 class ReadingOptions:
     """Options on reading a table. A configuration file has the same names, and lists or mappings besides texts."""
 
-    na: Annotated[str | None, option("Numbers that stand for a missing value, such as -9999.", "X[,X...]")] = None
+    na: Annotated[str | None, option("Numbers that encode a missing value, such as -9999.", "X[,X...]")] = None
     columns: Annotated[
         str | None,
-        option(
-            "What your columns are called, where not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"
-        ),
+        option("Names of your columns, if not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
     ] = None
     target: Annotated[
         str | None,
         option(
-            "Columns to forecast; all but the next two unless given. Quotes hold a comma: '\"NAME, MORE\",NAME'.",
+            "Columns to forecast; by default all that are not covariates. Quote names with a comma: '\"NAME, "
+            "MORE\",NAME'.",
             "NAME[,NAME...]",
         ),
     ] = None
@@ -41,39 +40,39 @@ class ReadingOptions:
     static_covariates: Annotated[
         str | None, option("Covariates that are constant within each series of a panel.", "NAME[,NAME...]")
     ] = None
-    calendar: Annotated[bool, typer.Option("--calendar", help="Let hour of the week and season of the year act.")] = (
-        False
-    )
-    split: Annotated[str | None, option("Shares of the rows for training, validation and test.", "TRAIN,VAL,TEST")] = (
-        None
-    )
-    val_rows: Annotated[str | None, option("Rows for validation, before those of the test.", "N")] = None
-    test_rows: Annotated[str | None, option("Last rows, for the test.", "N")] = None
-    test_from: Annotated[str | None, option("First date of the test.", "DATE")] = None
-    min: Annotated[
-        str | None, option("Smallest value of a forecast; 0 where no training value is below it.", "X|none")
+    calendar: Annotated[bool, typer.Option("--calendar", help="Add hour-of-week and time-of-year features.")] = False
+    split: Annotated[
+        str | None, option("Fractions of the rows for training, validation and test.", "TRAIN,VAL,TEST")
     ] = None
-    max: Annotated[str | None, option("Largest value that a forecast may have.", "X")] = None
-    transform: Annotated[str | None, option("Make skewed values even before they are scaled.", "none|log1p|boxcox")] = (
-        None
-    )
+    val_rows: Annotated[str | None, option("Number of validation rows, before the test rows.", "N")] = None
+    test_rows: Annotated[str | None, option("Number of test rows at the end.", "N")] = None
+    test_from: Annotated[str | None, option("First date of the test split.", "DATE")] = None
+    min: Annotated[
+        str | None, option("Lower bound of forecasts; by default 0 if no training value is negative.", "X|none")
+    ] = None
+    max: Annotated[str | None, option("Upper bound of forecasts.", "X")] = None
+    transform: Annotated[str | None, option("Transform skewed targets before scaling.", "none|log1p|boxcox")] = None
     season: Annotated[
         str | None,
         option(
-            "Steps of a season; of several all models take the first, and mstl all.", "N[,N...]", default="by the step"
+            "Season length in steps; of several, mstl uses all and other models the first.",
+            "N[,N...]",
+            default="by the step",
         ),
     ] = None
     freq: Annotated[
         str | None,
         option(
-            "Step between rows, such as h, W-WED or MS; 1 numbers them by date.", "STEP", default="as the stamps show"
+            "Frequency of the rows, such as h, W-WED or MS; 1 numbers the rows by date.",
+            "STEP",
+            default="as the stamps show",
         ),
     ] = None
     panel: Annotated[
         bool | None,
         typer.Option(
             "--panel/--multivariate",
-            help="Series by themselves with one model, or columns of one.",
+            help="Independent series that share one model, or columns forecast together.",
             show_default="a long table is a panel",
         ),
     ] = None

@@ -34,35 +34,36 @@ _KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "train
 class RecipeOptions:
     """Flags that say what is trained, on which data, and the file that they go before."""
 
-    dataset: Annotated[str | None, option("A name of `femts datasets list`, or a CSV file.", "NAME|FILE")] = None
+    dataset: Annotated[str | None, option("A name from `femts datasets list`, or a table file.", "NAME|FILE")] = None
     model: Annotated[
-        str | None, option(f"Of `femts models`; auto unless given, {DEFAULT_MODEL} for the catalogue.", "NAME|auto")
+        str | None,
+        option(f"A name of `femts models`; by default auto, or {DEFAULT_MODEL} for catalogue data.", "NAME|auto"),
     ] = None
     pred_len: Annotated[
         str | None,
         option(
-            "Steps to forecast; auto goes by the step of the data; several train one model each.",
+            "Forecast horizon in steps; auto depends on the frequency; several train one model each.",
             "N[,N...]|all|auto",
             *HORIZON,
         ),
     ] = None
-    seq_len: Annotated[str | None, option("Steps of look-back; auto leaves them to the protocol.", "N|auto")] = None
+    seq_len: Annotated[str | None, option("Look-back in steps; auto leaves it to the protocol.", "N|auto")] = None
     protocol: Annotated[
         str | None,
         option(
-            "Where look-backs come from; seasons unless given, paper for the catalogue.", "paper|lookback96|seasons"
+            "Rule that sets the look-back; by default seasons, or paper for catalogue data.", "paper|lookback96|seasons"
         ),
     ] = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
-    config: Annotated[Path | None, option("Recipe in YAML; flags go before it.", "FILE")] = None
+    config: Annotated[Path | None, option("Recipe in YAML; flags override it.", "FILE")] = None
     assignments: Annotated[
-        list[str] | None, option("One setting, such as model.components=CL.", "KEY=VALUE", "--set")
+        list[str] | None, option("Override one setting, such as model.components=CL.", "KEY=VALUE", "--set")
     ] = None
     refit: Annotated[
         bool | None,
         typer.Option(
             "--refit/--no-refit",
-            help="Then train on all rows, for use; keeps both.",
+            help="Refit on all rows after scoring; both models are kept.",
             show_default="refit, but for the catalogue",
         ),
     ] = None
@@ -72,9 +73,9 @@ class RecipeOptions:
 class TrainingOptions:
     """Fields of `TrainingConfig` that have a flag of their own."""
 
-    seed: Annotated[str | None, option("Decides weights, order and dropout; 42 unless given.", "N")] = None
-    max_steps: Annotated[str | None, option("Optimiser steps; 1000 unless given.", "N")] = None
-    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
+    seed: Annotated[str | None, option("Random seed for weights, window order and dropout; by default 42.", "N")] = None
+    max_steps: Annotated[str | None, option("Optimiser steps; by default 1000.", "N")] = None
+    max_epochs: Annotated[str | None, option("Training budget in epochs instead of steps.", "N")] = None
     max_time: Annotated[
         str | None,
         option("Time limit for all horizons, such as 9m; the schedule is fitted to it.", "SPAN", "--time-limit"),
@@ -82,11 +83,12 @@ class TrainingOptions:
     metric: Annotated[
         str | None,
         option(
-            "Metric to choose by on the validation split; auto takes mae, single models mse.", "mse|mae|mase|wql|NAME"
+            "Validation metric to select by; by default mae for auto and mse for single models.",
+            "mse|mae|mase|wql|NAME",
         ),
     ] = None
-    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
-    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None
+    device: Annotated[str | None, option("Device to train on.", "auto|cpu|cuda|mps")] = None
+    precision: Annotated[str | None, option("Numeric precision.", "auto|32|bf16")] = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
             settings = {name: value for name, value in settings.items() if name not in _BUDGETS}
         settings |= more
     if "dataset" not in merged:
-        raise UsageError("No dataset is named; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
+        raise UsageError("No dataset is given; add --dataset NAME (see 'femts datasets list') or --dataset FILE.csv.")
     return Recipe(
         dataset=merged["dataset"],
         model=merged.get("model") or model or (DEFAULT_MODEL if merged["dataset"] in CATALOG else AUTO),

@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
-History = Annotated[
-    Path, typer.Argument(metavar="INPUT.csv", help="The recent past, in raw units.", show_default=False)
-]
-ToTable = Annotated[Path | None, option("Where to write.", "OUT.csv", "--out", "-o", default="standard output")]
-Moved = Annotated[str | None, option("The run's data, where they have moved.", "FILE", "--dataset")]
+History = Annotated[Path, typer.Argument(metavar="INPUT.csv", help="Recent history, in raw units.", show_default=False)]
+ToTable = Annotated[Path | None, option("Output file.", "OUT.csv", "--out", "-o", default="standard output")]
+Moved = Annotated[str | None, option("Location of the run's data, if it has moved.", "FILE", "--dataset")]
 Series = Annotated[
-    str | None, option("Series of a panel; quotes hold a comma.", "NAME[,NAME...]", "--series", default="all")
+    str | None,
+    option("Series of a panel; quote names that contain a comma.", "NAME[,NAME...]", "--series", default="all"),
 ]
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where to compute.")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device to compute on.")]
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] 
     if series is None:
         return None
     if not forecaster.config.schema.panel:
-        raise UsageError("Option --series names series of a panel, and this run is of a single table; leave it out.")
+        raise UsageError("Option --series requires a panel, but this run was trained on a single table; remove it.")
     return names(series)
 
 
@@ -110,7 +109,7 @@ def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
         return forecaster
     if series is None:
         first = quote(forecaster.series[0])
-        raise UsageError(f"This run is of a panel; name one of its series, as by --series '{first}'.")
+        raise UsageError(f"This run was trained on a panel; select one series, such as --series '{first}'.")
     return forecaster.of(series)
 
 
@@ -154,4 +153,6 @@ def check_single(run: Path) -> None:
     if not (run / CONFIG).exists():
         inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
         if inside:
-            raise UsageError(f"Folder {run} holds {len(inside)} runs, one a horizon; name one, such as {inside[0]}.")
+            raise UsageError(
+                f"Folder {run} contains {len(inside)} runs, one per horizon; name one, such as {inside[0]}."
+            )

@@ -20,7 +20,7 @@ def check_streams() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
-        raise UsageError("Standard output is closed; leave it open, or send it to a file by > FILE.")
+        raise UsageError("Standard output is closed; keep it open, or redirect it with > FILE.")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -31,6 +31,6 @@ def check_memory() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit not in (resource.RLIM_INFINITY, -1) and limit < TORCH_TAKES:
         raise RunFailure(
-            f"There is not enough memory: the limit of this shell is {limit >> 20} MiB (ulimit -v), and torch takes "
-            f"{TORCH_TAKES >> 20}; raise it."
+            f"Out of memory: the limit of this shell is {limit >> 20} MiB (ulimit -v), but torch needs "
+            f"{TORCH_TAKES >> 20} MiB; raise the limit."
         )

@@ -29,16 +29,16 @@ class GridOptions:
     """Cells of a table."""
 
     datasets: Annotated[
-        str, typer.Option(metavar="NAME|FILE[,...]", help="Names of `femts datasets list`, and files of your own.")
+        str, typer.Option(metavar="NAME|FILE[,...]", help="Names from `femts datasets list`, or your own files.")
     ] = "ETTh1"
-    models: Annotated[str | None, option("Names of `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
+    models: Annotated[str | None, option("Names from `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
     pairs: Annotated[
         str | None,
-        option("Differences of two models each, by seed and window, instead of the table.", "FIRST:SECOND[,...]"),
+        option("Print paired differences of two models by seed and window instead of the table.", "FIRST:SECOND[,...]"),
     ] = None
     published: Annotated[
         bool,
-        typer.Option("--published", help="Means beside published ones and what was scored, instead of the table."),
+        typer.Option("--published", help="Print means next to published ones instead of the table."),
     ] = False
     pred_lens: Annotated[
         str,
@@ -46,25 +46,28 @@ class GridOptions:
             "--horizons",
             "--pred-lens",
             metavar="N[,N...]|all|auto",
-            help="Horizons; auto: all of the catalogue's, one by the step of a file.",
+            help="Horizons; auto is all published ones for the catalogue, and one by frequency for a file.",
         ),
     ] = "auto"
     roll_out: Annotated[
         str | None,
         option(
-            "Horizons at which models of shorter ones, rolled out, count too (marked r); validation chooses.",
+            "Horizons at which recursive forecasts of shorter models compete (marked r); validation selects.",
             "N[,N...]|all",
         ),
     ] = None
-    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds, a run each.")] = "42"
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Random seeds, one run each.")] = "42"
     seq_len: Annotated[
         str,
-        typer.Option(metavar="N[,N...]|auto|protocol", help="Look-back; of several, or of auto's, validation chooses."),
+        typer.Option(
+            metavar="N[,N...]|auto|protocol",
+            help="Look-back in steps; among several, or with auto, validation selects.",
+        ),
     ] = "protocol"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     protocol: Annotated[
         str | None,
-        option("Where look-backs come from.", "paper|lookback96|seasons", default="paper; seasons for files"),
+        option("Rule that sets the look-back.", "paper|lookback96|seasons", default="paper; seasons for files"),
     ] = None
     assignments: Settings = None
     param_grid: Annotated[
@@ -112,11 +115,13 @@ class EngineOptions:
     """Engine of the cells: which, how many of them at a time, how long, and where records go."""
 
     engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="What runs the cells: this machine, or a Ray cluster.")
+        str, typer.Option(metavar="local|ray", help="Execution engine: this machine, or a Ray cluster.")
     ] = "local"
-    jobs: Annotated[str | None, option("Cells at a time.", "N", default="one a core, 4 on a GPU")] = None
+    jobs: Annotated[
+        str | None, option("Number of cells to run in parallel.", "N", default="one a core, 4 on a GPU")
+    ] = None
     time_limit: TimeLimit = None
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the records.")] = Path("results")
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the records.")] = Path("results")
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:
         """The engine that the options ask for; UsageError for one that there is not."""

@@ -35,9 +35,9 @@ def check_targets(
     given = {option: path for option, path in outputs.items() if path is not None}
     for option, path in given.items():
         if path == STDOUT:
-            raise UsageError(f"Option {option} takes a file here, not standard output; name one.")
+            raise UsageError(f"Option {option} requires a file, not standard output; name a file.")
         if not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; make it, or write {path.name} somewhere else.")
+            raise UsageError(f"Folder {path.parent} does not exist; create it, or write {path.name} elsewhere.")
         if path.is_dir():
             raise UsageError(f"{path} is a folder; name a file in it.")
     for (option, path), (other, second) in combinations(given.items(), 2):

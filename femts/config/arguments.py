@@ -13,7 +13,7 @@ def check_path(value: object, what: str) -> Path:
     """`value` as a path; UsageError where it is none, of an argument that `what` names."""
     if isinstance(value, str | os.PathLike) and "\0" not in os.fsdecode(value):
         return Path(os.fsdecode(value)).expanduser()
-    raise UsageError(f"{what} is {_named(value)}, which names no file or folder; give a path as text.")
+    raise UsageError(f"{what} is {_named(value)}, which is not a path; pass a string or a Path.")
 
 
 def check_flag(value: object, name: str) -> bool:
@@ -43,7 +43,7 @@ def check_names(value: object, name: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(each for each in several if isinstance(each, str | os.PathLike)))
         if names and all(isinstance(each, str | os.PathLike) for each in several):
             return tuple(os.fsdecode(each) for each in names)
-    raise UsageError(f"Argument '{name}' is {_named(value)}; give a name, or a list of some.")
+    raise UsageError(f"Argument '{name}' is {_named(value)}; pass a name, or a list of names.")
 
 
 def _named(value: object) -> str:

@@ -118,15 +118,15 @@ class TrainingConfig:
         check_bounds(self, "training")
         if self.max_steps is not None and self.max_epochs is not None:
             raise UsageError(
-                f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) say "
-                "the same in two ways; give one."
+                f"Settings 'training.max_steps' ({self.max_steps}) and 'training.max_epochs' ({self.max_epochs}) set "
+                "the same budget; give only one of them."
             )
         if self.max_time is not None:
             parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
             raise UsageError(
-                "Setting 'training.quantiles' takes rising numbers between 0 and 1 with 0.5, the forecast, among them, "
-                f"not {', '.join(f'{q:g}' for q in self.quantiles)}."
+                "Setting 'training.quantiles' takes increasing numbers between 0 and 1 that include 0.5, the point "
+                "forecast, not {', '.join(f'{q:g}' for q in self.quantiles)}."
             )
 
     def steps(self, epoch: int) -> int:

@@ -37,7 +37,7 @@ def read_yaml(path: Path, what: str) -> Any:
         raise UsageError(f"{what} {path} cannot be read: {reason}; give a YAML file.") from error
     if len(raw) > MOST_BYTES:
         raise UsageError(
-            f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which no settings are; name another file."
+            f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which is too large for settings; name another file."
         )
     try:
         depth = 0
@@ -45,13 +45,14 @@ def read_yaml(path: Path, what: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1
                 raise UsageError(
-                    f"{what} {path} has the alias '*{quote(event.anchor)}' in line {line}; write out what it means."
+                    f"{what} {path} has the alias '*{quote(event.anchor)}' in line {line}, which is not supported; "
+                    "write the value out."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEEP:
                 line = event.start_mark.line + 1
                 raise UsageError(
-                    f"{what} {path} has lists in lists in line {line}, more than {MOST_DEEP} deep; write them flat."
+                    f"{what} {path} is nested more than {MOST_DEEP} levels deep in line {line}; flatten it."
                 )
         _check_keys(yaml.compose(text, yaml.SafeLoader), f"{what} {path}")
         return yaml.safe_load(text)
@@ -118,7 +119,9 @@ def whole_number(value: object, what: str) -> int | None:
     else:
         return None
     if abs(number) > LARGEST_WHOLE:
-        raise UsageError(f"{what} is {quote(value)}, and whole numbers go up to {LARGEST_WHOLE}; take a smaller one.")
+        raise UsageError(
+            f"{what} is {quote(value)}, but the largest supported value is {LARGEST_WHOLE}; use a smaller one."
+        )
     return number
 
 
@@ -139,6 +142,6 @@ def check_steps(steps: object) -> int:
     """A horizon, if it is one; else UsageError."""
     if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:
         raise UsageError(
-            f"A horizon of {quote(steps)} steps cannot be forecast; ask for a whole number from 1 to {MOST_STEPS}."
+            f"A horizon of {quote(steps)} steps is not supported; use a whole number from 1 to {MOST_STEPS}."
         )
     return int(steps)

@@ -60,8 +60,8 @@ def with_indicators(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
         new = there & ~cells.isin(each.values)
         if new.any():
             warn(
-                f"Column '{quote(each.column)}' has the category '{quote(cells[new].iloc[0])}', which the training data "
-                f"did not have; it counts as '{quote(each.values[0])}'.",
+                f"Column '{quote(each.column)}' has the category '{quote(cells[new].iloc[0])}', which is not in the "
+                f"training data; it is treated as '{quote(each.values[0])}'.",
                 GapWarning,
             )
         for name, value in zip(each.indicators, each.values[1:], strict=True):
@@ -84,11 +84,12 @@ def _categories(column: pd.Series, where: str) -> Categories:
     counts = cells.value_counts().sort_index().sort_values(ascending=False, kind="stable")
     if len(counts) == 1:
         raise UsageError(
-            f"{where} has the same text '{quote(counts.index[0])}' all through '{quote(name)}'; leave it out."
+            f"{where} has the same text '{quote(counts.index[0])}' in every row of '{quote(name)}'; leave the column "
+            "out."
         )
     if len(counts) > MOST_CATEGORIES:
         raise UsageError(
-            f"{where} has {len(counts)} categories in column '{quote(name)}', and at most {MOST_CATEGORIES} are encoded; "
-            "group them into fewer."
+            f"{where} has {len(counts)} categories in column '{quote(name)}', but at most {MOST_CATEGORIES} are "
+            "supported; group them into fewer."
         )
     return Categories(name, tuple(map(str, counts.index)))

@@ -57,7 +57,9 @@ def check_frame(
     if time not in frame.columns:
         raise _without_stamps(frame, schema, where)
     if time != "date" and "date" in frame.columns:
-        raise UsageError(f"{where} has a column 'date' beside its time stamps in '{quote(time)}'; rename or drop it.")
+        raise UsageError(
+            f"{where} has a column 'date' in addition to its time stamps in '{quote(time)}'; rename or drop it."
+        )
     notes: tuple[str, ...] = ()
     if names.is_long(frame):
         frame, notes = _to_wide(frame, where, schema, freq)
@@ -70,7 +72,7 @@ def check_frame(
     order = order_of(dates, where)
     if order is not None:
         how = "run backwards" if dates.is_monotonic_decreasing else "are not in order of time"
-        more = (*more, f"its rows {how}, so they are sorted")
+        more = (*more, f"its rows {how} and were sorted")
         values, dates = values.iloc[order].reset_index(drop=True), dates[order]
     if freq is None:
         freq = step_of(dates, where)
@@ -96,9 +98,9 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     time = names.time_of(frame)
     return UsageError(
         f"{where} has no '{quote(time)}' column (it has {_few(frame.columns)}); "
-        "name the column of time stamps so, or say which it is (--columns time=NAME) when training, or, where rows "
-        f"without stamps are in order of time, number them from 0 in a column '{quote(time)}', or give the "
-        f"columns {names.series}, {names.time or 'ds'}, {names.value}."
+        "rename the time stamp column, or name it with --columns time=NAME when training; if rows have no stamps but "
+        "are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
+        "{names.time or 'ds'}, {names.value}."
     )
 
 
@@ -111,8 +113,8 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     numbers = [name for name in frame.columns if name not in (time, names.series, *keys, *words)]
     if frame[time].duplicated().any() and numbers:
         raise UsageError(
-            f"{where} has several rows a date, and words in {_few(words)}: where these name the series, say so "
-            f"by --columns 'time={quote(time)},series={quote('+'.join(keys or words))}' --target '{quote(numbers[0])}'."
+            f"{where} has several rows per date and text in {_few(words)}; if the text names the series, use "
+            f"--columns 'time={quote(time)},series={quote('+'.join(keys or words))}' --target '{quote(numbers[0])}'."
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(quote, numbers[:6]))
@@ -168,12 +170,12 @@ def check_values(
             place = f"in column '{quote(frame.columns[column])}' at data row {row + 1}"
             if what == "large":
                 raise UsageError(
-                    f"{where} has {numbers[row, column]:g} {place}, and single precision holds nothing beyond "
-                    f"{LARGEST:g}; take a larger unit, or leave the cell empty."
+                    f"{where} has {numbers[row, column]:g} {place}, which exceeds single precision ({LARGEST:g}); use "
+                    "a larger unit, or leave the cell empty."
                 )
             raise UsageError(
-                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}; put numbers there, or leave "
-                "them empty."
+                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}; replace them by numbers, "
+                "or leave them empty."
             )
     return pd.DataFrame(numbers, columns=frame.columns)
 
@@ -245,9 +247,9 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
         plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
         if marked and plain:
             raise UsageError(
-                f"{where} has '{marked}' in column '{quote(name)}' at data row {rows[marked] + 1} beside '{plain}', so "
-                "its mark could stand between thousands or before decimals; leave out marks between thousands, or "
-                "write all of its numbers with decimals."
+                f"{where} has '{marked}' in column '{quote(name)}' at data row {rows[marked] + 1} beside '{plain}', "
+                "so its separator could be a thousands or a decimal separator; remove thousands separators, or write "
+                "all its numbers with decimals."
             )
 
 
@@ -295,7 +297,8 @@ def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) 
     series = as_text(frame[names.series]).to_numpy()
     if "date" in series:
         raise UsageError(
-            f"{where} calls a series 'date', as the time stamps are called in a wide table; rename the series."
+            f"{where} has a series named 'date', which is the name of the time stamps in a wide table; rename the "
+            "series."
         )
     stamps, notes = read_stamps(frame[names.time_of(frame)], where, freq)
     table = pd.DataFrame({"id": series, "date": stamps, "y": y})
@@ -303,13 +306,13 @@ def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) 
     if again.any():
         row = int(np.argmax(again))
         raise UsageError(
-            f"{where} gives series '{quote(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); "
-            "keep one."
+            f"{where} has series '{quote(table['id'][row])}' twice at {table['date'][row]} (data row {row + 1}); keep "
+            "one of the rows."
         )
     columns, steps = table["id"].nunique(), table["date"].nunique()
     if columns * steps > max(ROOM, MOST_EMPTY * len(table)):
         raise UsageError(
-            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; bring series "
+            f"{where} has {columns} series and {steps} different dates, but only {len(table)} values; provide series "
             "that share their dates."
         )
     wide = table.pivot(index="date", columns="id", values="y")[list(dict.fromkeys(series))]

@@ -97,7 +97,9 @@ def _of_numbers(values: Any, where: str) -> pd.DataFrame:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{where} is a {type(values).__name__} that is no array of numbers; give one.") from error
+        raise UsageError(
+            f"{where} is a {type(values).__name__}, not an array of numbers; pass a NumPy array."
+        ) from error
     if array.ndim not in (1, 2):
         raise UsageError(f"{where} has the shape {array.shape}; give an array (rows,) or (rows, columns).")
     return pd.DataFrame(array, columns=["y"] if array.ndim == 1 else [f"y{number}" for number in range(array.shape[1])])
@@ -117,7 +119,7 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
                 return pd.api.interchange.from_dataframe(table)
     except Exception as error:  # whatever another library raises
         reason = quote(str(error).strip().partition("\n")[0])
-        raise UsageError(f"{where} cannot be turned into a pandas DataFrame ({reason}); turn it into one.") from error
+        raise UsageError(f"{where} cannot be converted to a pandas DataFrame ({reason}); convert it first.") from error
     raise UsageError(
         f"{where} is a {type(table).__name__}, which needs pyarrow; run pip install pyarrow, or use pandas."
     )
@@ -165,7 +167,7 @@ def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     rest = frame.drop(columns=parts)
     rest.insert(0, "date", stamps)
     quoted = ", ".join(f"'{quote(name)}'" for name in parts[:-1])
-    note = f"columns {quoted} and '{quote(parts[-1])}' are taken together for the stamps"
+    note = f"columns {quoted} and '{quote(parts[-1])}' are combined into time stamps"
     rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return rest
 
@@ -245,16 +247,14 @@ def infer_columns(
     notes = tuple[str, ...]()
     if time not in (names.time, "date"):
         if _are_dates(pd.Series([time])):
-            raise UsageError(
-                f"{where} has '{quote(time)}' for the name of its first column; put a row of names above the cells."
-            )
+            raise UsageError(f"{where} has '{quote(time)}' as the name of its first column; add a header row.")
         names = replace(names, time=time)
-        notes = (f"column '{quote(time)}' holds dates, so it is taken for the stamps",)
+        notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
     rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
     if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
         names = ColumnNames(time, *found)
         series, value = map(quote, found)
-        notes = (*notes, f"column '{series}' is taken for the names of series, and '{value}' for their values")
+        notes = (*notes, f"column '{series}' is used as series names, and '{value}' as their values")
     return names, notes
 
 

@@ -48,7 +48,7 @@ class Domain:
         none = isinstance(low, str) and low.strip().lower() == "none"
         low, high = -math.inf if none else _number(low, "min"), _number(high, "max")
         if low is not None and high is not None and low >= high:
-            raise UsageError(f"No value is above --min {low:g} and below --max {high:g}; give a lower --min.")
+            raise UsageError(f"--min {low:g} is not below --max {high:g}; use a lower --min.")
         name = "none" if transform is None else transform
         if name not in TRANSFORMS:
             raise UsageError(f"Unknown transform '{quote(name)}'{suggest(quote(name), TRANSFORMS)}")
@@ -114,7 +114,11 @@ def _number(value: object, name: str) -> float | None:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"Argument '{name}' is '{quote(value)}', which is no number; give one, such as 0.") from error
+        raise UsageError(
+            f"Argument '{name}' is '{quote(value)}', which is not a number; give one, such as 0."
+        ) from error
     if not math.isfinite(number):
-        raise UsageError(f"Argument '{name}' is {quote(value)}, which bounds nothing; give a number, or leave it out.")
+        raise UsageError(
+            f"Argument '{name}' is {quote(value)}, which is not a finite bound; give a number, or leave it out."
+        )
     return number

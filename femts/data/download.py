@@ -82,7 +82,7 @@ def fetch(name: str | DatasetCard, root: str | Path | None = None, download: boo
     if path is not None:
         return path if path != target else verify(entry, root)
     if not download or entry.url is None:
-        raise UsageError(f"{entry.name} is missing; put its file {entry.filename} at {target}.")
+        raise UsageError(f"{entry.name} is missing; place its file {entry.filename} at {target}.")
     _download(entry, entry.url, target)
     return target
 
@@ -119,12 +119,12 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
         source.fetch(target.name, downloader=partial(_transfer, entry))
     except (requests.RequestException, ValueError, _TooLarge) as error:
         raise RunFailure(
-            f"Cannot download {entry.name} from {url} ({_why(entry, error)}); "
-            f"try again, or get {entry.filename} elsewhere and put it at {target}."
+            f"Cannot download {entry.name} from {url} ({_why(entry, error)}); try again, or download {entry.filename} "
+            f"elsewhere and save it as {target}."
         ) from error
     except OSError as error:
         raise RunFailure(
-            f"Cannot write {target} ({error.strerror or error}); make room or name another data root."
+            f"Cannot write {target} ({error.strerror or error}); free some disk space or choose another data root."
         ) from error
     finally:
         if ours:

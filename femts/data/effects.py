@@ -103,8 +103,8 @@ def zone_of(dates: pd.DatetimeIndex) -> str | None:
         same = False
     if not same:
         raise UsageError(
-            f"The time zone {quote(name)} of the stamps has no name to keep with a calendar; convert them to one that "
-            "has, such as Europe/Berlin or UTC."
+            f"The time zone {quote(name)} of the stamps has no name, which calendar features need; convert them to a "
+            "named one, such as Europe/Berlin or UTC."
         )
     return name
 
@@ -122,11 +122,11 @@ def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
         return days
     if zone is None:
         raise UsageError(
-            f"The stamps are in the time zone {dates.tz}, but the calendar was learned from stamps without one; give "
-            "them in the clock of the training, without a zone."
+            f"The stamps have the time zone {dates.tz}, but the calendar features were trained on stamps without one; "
+            "remove the time zone and use the same clock as in training."
         )
     raise UsageError(
-        f"The stamps have no time zone, but the calendar was learned from stamps in {zone}; give them with their zone."
+        f"The stamps have no time zone, but the calendar features were trained on stamps in {zone}; add the time zone."
     )
 
 

@@ -61,9 +61,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
             return str(step)
         row = int(np.argmax(np.diff(dates)))
         raise UsageError(
-            f"{where} has times with no even step: less than half of {dates[0]}, {dates[0] + step}, ... is there, and "
-            f"nothing between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); "
-            "put the rows on an even grid."
+            f"{where} has no regular frequency: less than half of {dates[0]}, {dates[0] + step}, ... exist, and none "
+            f"between {dates[row]} and {dates[row + 1]} (data rows {row + 1} and {row + 2}); "
+            "resample the rows to a regular frequency."
         )
     inferred = _inferred(dates)
     # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
@@ -95,7 +95,8 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole, or"
     raise UsageError(
-        f"{where} has an uneven step: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) it is "
+        f"{where} has an irregular frequency: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and "
+        f"{odd + 2}) it is "
         f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, with --season for the rows "
         "of a season."
     )
@@ -219,8 +220,8 @@ def read_step(freq: object) -> str | None:
     except (ValueError, TypeError, OverflowError):
         pass
     raise UsageError(
-        f"Step '{quote(freq)}' is no frequency of pandas; write --freq h, 15min, D, W-WED, MS or the like, or a whole "
-        "number for rows that are numbered."
+        f"Step '{quote(freq)}' is not a pandas frequency; use --freq h, 15min, D, W-WED or MS, or a whole number for "
+        "numbered rows."
     )
 
 
@@ -250,9 +251,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` stamps that follow `last` at the step `freq`."""
     if freq.isdecimal():
         if int(last) + n * int(freq) > MOST_NUMBER:
-            raise UsageError(
-                f"A forecast of {n} steps after {last} leads beyond {MOST_NUMBER}; number the steps from 0."
-            )
+            raise UsageError(f"A forecast of {n} steps after {last} exceeds {MOST_NUMBER}; number the steps from 0.")
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     late: Exception | None = None
     try:
@@ -262,7 +261,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     except (OverflowError, ValueError) as error:
         late = error
     raise UsageError(
-        f"A forecast of {n} steps after {last} leads beyond the year {YEARS[1]}; ask for fewer steps."
+        f"A forecast of {n} steps after {last} goes beyond the year {YEARS[1]}; use fewer steps."
     ) from late
 
 
@@ -276,7 +275,9 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
     try:
         before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
     except (OverflowError, ValueError) as error:
-        raise UsageError(f"A look-back of {n} steps that ends at {dates[-1]} leads beyond all dates.") from error
+        raise UsageError(
+            f"A look-back of {n} steps that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
+        ) from error
     return before[before < dates[0]][-missing:].append(dates)
 
 

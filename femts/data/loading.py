@@ -163,7 +163,8 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if schema.split.given and not tested.any():
         wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
         raise UsageError(
-            f"No series of '{quote(data.name)}' has rows to learn from and rows to test by, split as {wish}; change it."
+            f"No series of '{quote(data.name)}' has both training and test rows with the split {wish}; change the "
+            "split."
         )
     least, most = int(data.lengths.min()), int(data.lengths.max())
     gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
@@ -212,8 +213,8 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     """
     if opened.form.dates is not None and opened.form.is_long(opened.frame):
         raise UsageError(
-            f"{opened.where} has series whose rows are numbered each by itself, so their steps are not the same; leave "
-            "--multivariate out, or give a table with a column for each."
+            f"{opened.where} has series whose rows are numbered separately, so they do not share time steps; remove "
+            "--multivariate, or provide a wide table with one column per series."
         )
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
@@ -231,7 +232,7 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is not None:
         name = f"{opened.source} is {published.name}"
-        note = f"{name}; by its path it is split .7, .1, .2, and only by its name as published"
+        note = f"{name}; loaded by path it is split .7, .1, .2; load it by name for the published split"
         data = replace(data, notes=(note, *data.notes))
     return with_roles(data, schema.roles) if schema.roles.any else data
 
@@ -254,10 +255,10 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
         table, sha256, place, remedy = entry.read(path), file_sha256(path), str(path), f"get {entry.filename} anew"
         if path.name != entry.filename:
-            notes = (f"{path.name} is unpacked, and no hash is published to verify it by",)
+            notes = (f"{path.name} is unpacked, so it cannot be verified: no hash is published for it",)
     when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
     if when is None:
-        notes = ("it has no dates, so forecasts carry none", *notes)
+        notes = ("it has no dates, so forecasts have none either", *notes)
     if table.shape != (entry.rows, entry.channels):
         raise UsageError(
             f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {entry.name} has "
@@ -328,5 +329,5 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
     where = f"in {gappy} of {len(columns)} columns, the first in '{quote(columns[column])}' at {when}"
-    rule = "they count neither in losses nor in scores, and models read the last value before them"
+    rule = "they are excluded from losses and scores, and models read the last value before them"
     return f"{missing} of {observed.size} values are missing, {where}; {rule}"

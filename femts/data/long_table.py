@@ -99,8 +99,8 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
     if roles.any:
         lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
         raise UsageError(
-            f"{where} has no column '{quote(lacking)}', so it is no long table, and columns of others have no roles in "
-            "a panel; bring a long one, or leave --panel out."
+            f"{where} has no column '{quote(lacking)}', so it is no long table, and columns of a wide table cannot "
+            "have roles in a panel; provide a long table, or remove --panel."
         )
     return _as_long(frame, schema, form.time_of(frame), where), schema, notes
 
@@ -144,7 +144,7 @@ class _SortedRows:
         """Rows of `frame`, whose column `series` has names; UsageError where there are no rows, or one has no name."""
         codes, names = number_series(frame[series], where)
         if not names:
-            raise UsageError(f"{where} has no rows; bring a table with some.")
+            raise UsageError(f"{where} has no rows; provide a table with rows.")
         codes, numbers, order, stamps = codes.astype(np.int32), _numbers_of(dates), None, dates
         if not ((codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (numbers[1:] >= numbers[:-1]))).all():
             order = np.lexsort((numbers, codes))

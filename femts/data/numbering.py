@@ -66,8 +66,8 @@ def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.Dat
         if again.any():
             row = int(np.argmax(again))
             raise UsageError(
-                f"{where} gives series '{quote(frame[series].iloc[row])}' twice at {dates[row]} (data row {row + 1}); "
-                "keep one."
+                f"{where} has series '{quote(frame[series].iloc[row])}' twice at {dates[row]} (data row {row + 1}); "
+                "keep one of the rows."
             )
     else:
         order_of(dates, where)  # refuses repeats

@@ -212,7 +212,9 @@ class Preprocess:
         if self.effects is None:
             return None
         if covariates.shape[1] != len(self.effects.knots):
-            raise UsageError(f"{where} was loaded without its known columns; load it with the roles of the training.")
+            raise UsageError(
+                f"{where} was loaded without its future covariates; load it with the same column roles as in training."
+            )
         offsets = self.effects.of(covariates, stamps)
         for number, own in self.own_effects.items():
             rows = slice(*np.searchsorted(numbers, [number, number + 1]))
@@ -247,7 +249,7 @@ class Preprocess:
             words, number = where(*place)
             raise UsageError(
                 f"{words} has, in column '{quote(self.columns[column])}' at data row {number + 1}, a value more than "
-                f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too far for single precision; "
+                f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too large for single precision; "
                 "correct it, or leave it empty."
             )
         return fill_gaps(scaled, first)

@@ -124,11 +124,11 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
         return frame, names, ()
     first = str(frame.columns[0])
     if len(frame.columns) > 1 and _counts(frame.iloc[:, 0]):
-        note = f"column '{quote(first)}' counts the rows, so it is taken for the stamps"
+        note = f"column '{quote(first)}' numbers the rows and is used as time stamps"
         return frame, replace(names, time=first), (note,)
     if ROW in map(str, frame.columns):
         return frame, names, ()
-    note = "it has no column of dates, so its rows are numbered; --season N says how many make a season"
+    note = "it has no date column, so its rows are numbered; set the season length with --season N"
     return with_numbers(frame), replace(names, time=ROW), (note,)
 
 
@@ -195,7 +195,7 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
         yield from _csv_pieces(path, cells, header=None, chunksize=rows)
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = quote(str(error).strip())
-        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); get it anew.") from error
+        raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); download it again.") from error
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
@@ -247,11 +247,11 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
             if dated or counted:
                 piece = piece.rename(columns={piece.columns[0]: "date" if dated else ROW})
             if dated:
-                piece.attrs[NOTES] = ("its first column has no name and holds dates, so it is taken for the stamps",)
+                piece.attrs[NOTES] = ("its first column has no name and contains dates and is used as time stamps",)
             given = header[1:] if dated or counted else header
             if "" in given:
                 raise UsageError(
-                    f"{place(path)} has no name for column {given.index('') + 1}; name it or leave it out."
+                    f"{place(path)} has no name for column {given.index('') + 1}; name the column or remove it."
                 )
             check_unique(given, place(path))
             if decimal == ",":
@@ -355,8 +355,8 @@ def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
         return separator, ".", header
     if separator != ";" and all(_ROUND.fullmatch(cell) for cell in numbers):
         raise UsageError(
-            f"{place(path)} has '{quote(numbers[0])}', in which the comma could stand before decimals or between "
-            "thousands; leave out marks between thousands, or write decimals after a point."
+            f"{place(path)} has '{quote(numbers[0])}', in which the comma could be a decimal or a thousands "
+            "separator; remove thousands separators, or use decimal points."
         )
     return separator, ",", header
 
@@ -368,9 +368,9 @@ def _check_points(piece: pd.DataFrame, path: Path) -> None:
             if _POINT.fullmatch(cell.strip()):
                 row = piece.index[int(np.argmax(piece[name] == cell))] + 1
                 raise UsageError(
-                    f"{place(path)} has '{quote(cell.strip())}' in column '{quote(name)}' at data row {row}, but other "
-                    "numbers with decimals after a comma; leave out marks between thousands, and write all of them in "
-                    "one way."
+                    f"{place(path)} has '{quote(cell.strip())}' in column '{quote(name)}' at data row {row}, but "
+                    "other numbers use a decimal comma; remove thousands separators, and use one decimal separator "
+                    "throughout."
                 )
 
 
@@ -437,7 +437,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
         reason = quote(str(error).strip().partition("\n")[0])
-        raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it anew, or as CSV.") from error
+        raise UsageError(f"File {path} cannot be read as Parquet ({reason}); write it again, or as CSV.") from error
 
 
 def _pandas(table: Any) -> pd.DataFrame:
@@ -475,7 +475,7 @@ def _excel_table(path: Path) -> pd.DataFrame:
             raise
         reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(
-            f"File {path} cannot be read as an Excel workbook ({reason}); save it anew, or as CSV."
+            f"File {path} cannot be read as an Excel workbook ({reason}); save it again, or as CSV."
         ) from error
     if len(full) > 1:
         table.attrs[NOTES] = (f"of its {len(full)} sheets the first, '{quote(full[0].title)}', is read",)
@@ -506,8 +506,8 @@ def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
     if header.isna().any():
         column = used[int(header.isna().argmax())]
         raise UsageError(
-            f"File {path} has no name for column {column - used[0] + 1}, in which is the cell {first[column]}; name it "
-            "or clear it."
+            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
+            "name the column or clear the cell."
         )
     # A whole number, such as a year, comes with a fraction where cells below it are empty.
     named = [str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in header]

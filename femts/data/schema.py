@@ -161,8 +161,8 @@ def _seasons(season: object) -> tuple[int, ...]:
     seasons = tuple(each for each in steps if each is not None and each >= 1)
     if len(set(seasons)) < len(given):
         raise UsageError(
-            f"Season '{quote(season)}' is no number of steps, or of several different ones; write season=24 or "
-            "season=[24, 168], and 1 for none."
+            f"Season '{quote(season)}' is not a number of steps, nor a list of different ones; use season=24 or "
+            "season=[24, 168], or 1 for no season."
         )
     return seasons
 
@@ -176,6 +176,6 @@ def _sentinels(na: object) -> tuple[float, ...]:
     endless = next((number for number in numbers if not isfinite(number)), None)
     if endless is not None:
         raise UsageError(
-            f"Sentinel {endless:g} is not finite; leave such cells empty, for those are missing without it."
+            f"Sentinel {endless:g} is not finite; leave such cells empty, since empty cells are missing values anyway."
         )
     return numbers

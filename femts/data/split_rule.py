@@ -55,9 +55,9 @@ class SplitRule:
                     f"Argument '{name}' is {quote(counts[name])}; give a whole number of rows, at least 1."
                 )
         if shares and (numbers or test_from is not None):
-            raise UsageError("The split is given by shares and by rows or a date as well; give one of them.")
+            raise UsageError("The split is given both as fractions and as rows or a date; use only one of them.")
         if "test_rows" in numbers and test_from is not None:
-            raise UsageError("The test part is given by test_rows and by test_from; give one of them.")
+            raise UsageError("The test part is given both by test_rows and by test_from; use only one of them.")
         return cls(
             shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from)
         )
@@ -97,7 +97,7 @@ class SplitRule:
         for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
                 raise UsageError(
-                    f"{where} has {rows} rows, of which the split leaves none for the {part} part; change it."
+                    f"{where} has {rows} rows, and the split leaves none for the {part} part; change the split."
                 )
 
     def _counts(self, stamps: pd.Index | None, spans: Rows, rows: Rows, where: str) -> tuple[Rows, Rows, Rows]:
@@ -121,7 +121,7 @@ class SplitRule:
 
         if not isinstance(stamps, pd.DatetimeIndex):
             raise UsageError(
-                f"{where} has no dates, so --test-from {quote(self.test_from)} says nothing; give --test-rows N."
+                f"{where} has no dates, so --test-from {quote(self.test_from)} cannot be used; use --test-rows N."
             )
         try:
             first = pd.Timestamp(self.test_from)
@@ -158,5 +158,5 @@ def _shares(given: object) -> tuple[float, ...]:
     except (TypeError, ValueError) as error:
         raise UsageError(f"Split '{quote(given)}' is not three numbers; write .8,.1,.1.") from error
     if len(shares) != 3 or not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-6:
-        raise UsageError(f"Split '{quote(given)}' is not three shares that add up to 1; write .8,.1,.1.")
+        raise UsageError(f"Split '{quote(given)}' is not three fractions that sum to 1; write .8,.1,.1.")
     return shares

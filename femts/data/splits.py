@@ -159,5 +159,5 @@ def check_room(rows: int, pred_len: int, name: str) -> None:
         remedy = f"the longest that fits is {longest}" if longest > 0 else "bring more rows"
         raise UsageError(
             f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', "
-            f"to validate and to test by, with {SHORTEST} to learn from; {remedy}."
+            f"once for validation and once for the test, with {SHORTEST} rows left to train on; {remedy}."
         )

@@ -218,16 +218,16 @@ def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, 
     if jump is not None:
         row = int(np.argmax(numbers == jump[1]))
         raise UsageError(
-            f"{where} has whole numbers for stamps that jump again and again to just past a round one, as from "
-            f"{jump[0]} to {jump[1]} (data row {row + 1}), so they are codes of times and no counts; write them as "
+            f"{where} has integer stamps that repeatedly jump past a round number, as from {jump[0]} to {jump[1]} "
+            f"(data row {row + 1}), so they encode dates rather than count steps; write them as "
             "2024-12-31 23:00:00, or number the steps from 0."
         )
     beyond = np.abs(numbers) > MOST_NUMBER
     if beyond.any():
         row = int(np.argmax(beyond))
         raise UsageError(
-            f"{where} has the stamp {numbers[row]} at data row {row + 1}, beyond {MOST_NUMBER}; number the steps from "
-            "0."
+            f"{where} has the stamp {numbers[row]} at data row {row + 1}, which exceeds {MOST_NUMBER}; number the "
+            "steps from 0."
         )
     return pd.Index(numbers), ()
 
@@ -426,8 +426,8 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
     except ValueError:
         raise refusal from error
     if local.notna().all() and (local == local.dt.normalize()).all():
-        return local, ("its stamps are midnights at several offsets from UTC, so they are taken as days",)
-    note = "its stamps have several offsets from UTC, so they are turned into UTC, and hours of the calendar are those of UTC"
+        return local, ("its stamps are midnights at several UTC offsets and are read as days",)
+    note = "its stamps have several UTC offsets and were converted to UTC, so hours of the calendar are in UTC"
     return utc, (note,)
 
 

@@ -52,8 +52,8 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
         raise UsageError(
-            f"Static column '{quote(name)}' of series '{quote(series[first])}' changes, from {one} to {other}; give it "
-            "one value, or take it out of --static-covariates."
+            f"Static column '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; give it "
+            "one value, or remove it from --static-covariates."
         )
     if numeric and np.isinf(np.asarray(values)).any():
         first = int(codes[np.isinf(cells.to_numpy())][0])
@@ -89,15 +89,15 @@ class StaticColumn:
         """Code of the `cells` of the training's series; UsageError for too many words, or no cell at all."""
         cells = cells.dropna()
         if cells.empty:
-            raise UsageError(f"Static column '{quote(name)}' has no value; leave it out of --static-covariates.")
+            raise UsageError(f"Static covariate '{quote(name)}' has no value; remove it from --static-covariates.")
         if cells.dtype != object:
             spread = float(cells.std(ddof=0))
             return cls(name, (), float(cells.mean()), spread if spread > 0 else 1.0)
         words = tuple(sorted(set(cells)))
         if len(words) > MOST_WORDS:
             raise UsageError(
-                f"Static column '{quote(name)}' has {len(words)} different words, and at most {MOST_WORDS} are taken; "
-                "bring one of fewer, such as a group."
+                f"Static column '{quote(name)}' has {len(words)} different words, but at most {MOST_WORDS} are "
+                "supported; group them into fewer."
             )
         return cls(name, words)
 
@@ -116,15 +116,15 @@ class StaticColumn:
             if unread.any():
                 raise UsageError(
                     f"{where} has '{quote(cells.iloc[int(np.argmax(unread))])}' in the static column "
-                    f"'{quote(self.name)}', which held numbers in the training; put a number there."
+                    f"'{quote(self.name)}', which was numeric in training; enter a number there."
                 )
             return np.nan_to_num((numbers - self.mean) / self.scale)[:, None]
         text = (cells if cells.dtype == object else cells.map(self._word)).where(cells.notna(), None)
         unknown = text[text.notna() & ~text.isin(self.words)]
         if len(unknown):
             warn(
-                f"static column '{quote(self.name)}' has words that the training did not have, the first "
-                f"'{quote(unknown.iloc[0])}'; they count as none.",
+                f"static column '{quote(self.name)}' has categories not seen in training, the first "
+                f"'{quote(unknown.iloc[0])}'; they are treated as missing.",
                 GapWarning,
             )
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)

@@ -74,7 +74,9 @@ class TextBytes(io.RawIOBase):
     def _check(self, chunk: bytes) -> None:
         if not self._begun:
             if any(map(chunk.startswith, _PACKED)):
-                raise UsageError(f"{place(self._path)} is packed twice; unpack it and name the CSV file in it.")
+                raise UsageError(
+                    f"{place(self._path)} is compressed twice; decompress it and name the CSV file inside."
+                )
             _check_empty(chunk, self._path)
             self._begun = True
         if b"\0" in chunk:
@@ -86,14 +88,14 @@ class TextBytes(io.RawIOBase):
         if self._line > MOST_LINE or self._cell > MOST_CELL:
             what, most = ("line", MOST_LINE) if self._line > MOST_LINE else ("cell", MOST_CELL)
             raise UsageError(
-                f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on a line of its own, "
-                "with marks between its cells."
+                f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on its own line, with "
+                "separators between cells."
             )
         self._taken += len(chunk) + CELL * (max(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
         if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
-                f"{place(self._path)} has {self._taken >> 20} MiB where a few rows should be; close its quotes, and "
-                "leave out blank lines."
+                f"{place(self._path)} has {self._taken >> 20} MiB where a few rows are expected; close its quotes, "
+                "and remove blank lines."
             )
         check_room(self._taken, self._path, self._room)
 
@@ -140,7 +142,7 @@ def check_file(path: Path) -> bytes:
         raise UsageError(f"File {quote(path)} cannot exist ({error}); check its name.") from error
     except OSError as error:
         reason = error.strerror or quote(error)
-        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and its rights.") from error
+        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and permissions.") from error
     _check_empty(head, path)
     return head
 
@@ -153,7 +155,7 @@ def _check_empty(head: bytes, path: Path) -> None:
 def check_columns(columns: int, path: Path) -> None:
     """Refuse a table of more columns than any has."""
     if columns > MOST_COLUMNS:
-        raise UsageError(f"{place(path)} has {columns} columns; bring {MOST_COLUMNS} at most.")
+        raise UsageError(f"{place(path)} has {columns} columns, but at most {MOST_COLUMNS} are supported; drop some.")
 
 
 def check_room(needed: int, path: Path, room: int | None = None) -> None:
@@ -166,13 +168,12 @@ def check_room(needed: int, path: Path, room: int | None = None) -> None:
 def too_large(path: Path, room: str = "") -> UsageError:
     """A refusal of a file that memory does not hold."""
     return UsageError(
-        f"{place(path)} takes more memory than there is{room}; bring fewer rows or columns, or take a machine with "
-        "more."
+        f"{place(path)} does not fit into memory{room}; use fewer rows or columns, or a machine with more memory."
     )
 
 
 def _damaged(path: Path, error: Exception) -> UsageError:
-    return UsageError(f"{place(path)} is damaged ({quote(str(error).strip()) or 'it ends early'}); get it anew.")
+    return UsageError(f"{place(path)} is damaged ({quote(str(error).strip()) or 'it ends early'}); download it again.")
 
 
 def raw(path: Path) -> BinaryIO:
@@ -199,11 +200,11 @@ def _zip(path: Path) -> BinaryIO:
         each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(("__MACOSX/", "."))
     ]
     if any(each.filename.startswith("xl/") for each in tables):
-        raise UsageError(f"{place(path)} is an Excel workbook; give it a name that ends in .xlsx.")
+        raise UsageError(f"{place(path)} is an Excel workbook; rename it to end in .xlsx.")
     if len(tables) != 1:
-        raise UsageError(f"{place(path)} holds {len(tables)} files; pack one table alone.")
+        raise UsageError(f"{place(path)} holds {len(tables)} files; compress only one table.")
     if tables[0].flag_bits & 1:
-        raise UsageError(f"{place(path)} is locked by a password; unpack it and name the CSV file in it.")
+        raise UsageError(f"{place(path)} is password-protected; decompress it and name the CSV file inside.")
     return cast(BinaryIO, archive.open(tables[0]))
 
 
@@ -211,7 +212,9 @@ def _zstd(path: Path) -> BinaryIO:
     try:
         import pyarrow
     except ImportError as error:
-        raise UsageError(f"{place(path)} is packed by zstd; run pip install pyarrow, or unpack it.") from error
+        raise UsageError(
+            f"{place(path)} is compressed with zstd; run pip install pyarrow, or decompress it."
+        ) from error
     return cast(BinaryIO, pyarrow.CompressedInputStream(pyarrow.PythonFile(raw(path), mode="r"), "zstd"))
 
 

@@ -55,7 +55,7 @@ class Windows:
         if not self._length:
             raise UsageError(
                 f"A look-back of {seq_len} and a forecast of {pred_len} steps do not fit in "
-                f"{int((stop - first).max())} rows; bring more rows, or take fewer steps."
+                f"{int((stop - first).max())} rows; provide more rows, or use fewer steps."
             )
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
         self._within = bool((within | (count == 0)).all())
@@ -311,8 +311,8 @@ def part_windows(
         windows.counted = None
     if not any(_any_scored(windows, index) for index in some):
         raise UsageError(
-            f"No value of '{quote(data.name)}' is there in its {part} rows, or none with a value in its look-back of "
-            f"{seq_len}; bring a table without such a gap."
+            f"No {part} row of '{quote(data.name)}' has a value, or none has a value in its look-back of {seq_len} "
+            "steps; provide a table without this gap."
         )
     return windows
 
@@ -328,7 +328,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         raise UsageError(
             f"No series of '{name}' has a window of {pred_len} steps in its {part} part (the longest has {data.rows} "
-            "rows); take a shorter --horizon, or bring more rows."
+            "rows); use a shorter --horizon, or provide more rows."
         )
 
 

@@ -78,8 +78,8 @@ def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> 
         if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
             raise UsageError(
-                f"Level {level:g} cannot be calibrated on {windows} validation windows, as its interval would be "
-                f"infinite; ask for at most {math.floor(highest)}, or bring more rows."
+                f"Level {level:g} cannot be calibrated on {windows} validation windows, because its interval would be "
+                f"infinite; use a level of at most {math.floor(highest)}, or provide more rows."
             )
 
 
@@ -95,7 +95,7 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
         table |= {f"{name}-{bound}": values[:, c] for bound, values in bounds.items()}
     if len(table) < len(forecast.columns) * (1 + len(bounds)):
         raise UsageError(
-            "A column of the data is called like a bound, such as NAME-lo-80; rename it to forecast with levels."
+            "A column is named like an interval bound, such as NAME-lo-80; rename it to forecast with levels."
         )
     return pd.DataFrame(table, index=forecast.index)
 
@@ -246,7 +246,7 @@ class Intervals:
         """UsageError for a level or a horizon that these intervals do not reach; the text says what they do."""
         if steps > self.steps:
             raise UsageError(
-                f"Intervals are calibrated for {self.steps} steps, not for {steps}; ask for up to {self.steps}, "
+                f"Intervals are calibrated for {self.steps} steps, not for {steps}; forecast at most {self.steps}, "
                 f"or run `femts calibrate RUN --horizon {steps}`."
             )
         highest = self.levels[-1] if self.levels else 0.0
@@ -254,7 +254,9 @@ class Intervals:
         if beyond is None:
             return
         if self.own:
-            raise UsageError(f"This model has intervals of its own for levels up to {highest:g}, not for {beyond:g}.")
+            raise UsageError(
+                f"This model provides intervals for levels up to {highest:g}, not for {beyond:g}; use a lower level."
+            )
         ends = " and ".join(f"{end:g}" for end in ends_of(beyond))
         remedy = f", for {self.windows} validation windows are too few for it; ask for {highest:g} or less"
         if reachable(beyond, self.windows, self.disjoint):

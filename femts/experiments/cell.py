@@ -131,7 +131,7 @@ class Cell(Job):
         reading = {key: value for key, value in own.items() if key not in ("source", "sha256")}
         data = load_dataset(own["source"], data_root, **reading)
         if self.own is not None and data.sha256 != self.own["sha256"]:
-            raise UsageError(f"File {data.source} has changed since the table was begun; call 'femts table' again.")
+            raise UsageError(f"File {data.source} has changed since the table was started; run 'femts table' again.")
         return data.for_horizon(self.pred_len)
 
     def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:

@@ -212,15 +212,15 @@ def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
         names = tuple(str(name).strip() for name in pair) if isinstance(pair, list | tuple) else (quote(pair),)
         if len(names) != 2 or not all(names):
             raise UsageError(
-                f"Pair '{quote(':'.join(names))}' is none; write two models as FIRST:SECOND, such as fem_sm:sm."
+                f"Pair '{quote(':'.join(names))}' is not a pair of models; write FIRST:SECOND, such as fem_sm:sm."
             )
         if names[0] == names[1]:
-            raise UsageError(f"Pair '{quote(':'.join(names))}' is one model beside itself; write two models.")
+            raise UsageError(f"Pair '{quote(':'.join(names))}' names the same model twice; write two different models.")
         some = [name for name in names if scores_some(name)]
         if len(some) == 1:
             raise UsageError(
-                f"Pair '{':'.join(names)}' is not scored on the same windows, for '{some[0]}' scores some alone; "
-                "leave it out, or name two such models."
+                f"Pair '{':'.join(names)}' is not scored on the same windows, because '{some[0]}' scores only a "
+                "subset; remove it, or pair two such models."
             )
         checked.append((names[0], names[1]))
     return tuple(dict.fromkeys(checked))

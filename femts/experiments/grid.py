@@ -141,9 +141,11 @@ def _check_grid(grid: Grid) -> None:
             check_past(model, grid.reading.get("past_covariates", ()))
     for key in (*grid.settings, *grid.param_grid):
         if key.removeprefix("training.") in (*RESOURCES, "seed"):
-            raise UsageError(f"Setting '{key}' is no part of a cell; it has an option of 'femts table', or none there.")
+            raise UsageError(
+                f"Setting '{key}' cannot be set for a cell; use the option of 'femts table' if there is one."
+            )
         if key in grid.settings and key in grid.param_grid:
-            raise UsageError(f"Setting '{key}' is given to --set and to --param-grid; leave one of them out.")
+            raise UsageError(f"Setting '{key}' is given in both --set and --param-grid; remove one of them.")
     if "model.windows" in grid.param_grid:
         raise UsageError(
             "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; give it one "
@@ -187,7 +189,7 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
         given, training = resolve_training(model, {}, settings)
         made = {"training": training, "model": build_config(model, **shape, settings=given)}
     except UsageError as error:
-        raise UsageError(f"Model '{model}' cannot be set so: {error}") from error
+        raise UsageError(f"Model '{model}' does not accept these settings: {error}") from error
     parts = {key: key.partition(".")[::2] for key in settings}
     return {
         key: settings[key]

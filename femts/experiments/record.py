@@ -16,7 +16,7 @@ from femts.experiments.cell import Cell
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score, score_windows, score_with_naive, scored_part
 
-MOST_VALIDATED = 2048  # windows, evenly spread, of a roll-out on the validation part; the test part is scored whole
+MOST_VALIDATED = 2048  # windows, evenly spaced, of a roll-out on the validation part; the test part is scored whole
 SAMPLES = 2
 
 

@@ -215,10 +215,10 @@ class Store:
     def check_folder(self, to_show: bool) -> None:
         """UsageError where the folder is a file, or where it is only to be shown and does not exist."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise UsageError(f"Results '{self.folder}' are a file; name a folder, and it is made where it is missing.")
+            raise UsageError(f"Results '{self.folder}' is a file; name a folder, which is created if missing.")
         if to_show and not self.folder.exists():
             raise UsageError(
-                f"There is no folder of results '{self.folder}' to show; name the one that a table was trained into."
+                f"Results folder '{self.folder}' does not exist; name the folder that a table was trained into."
             )
 
     def record_path(self, cell: Job) -> Path:
@@ -329,7 +329,7 @@ def first_error(error: ValidationError) -> str:
 
 
 def _remedy(kind: type[Job]) -> str:
-    return f"bring back the file that '{kind.command}' wrote, or remove it, and the cell is run again."
+    return f"restore the file that '{kind.command}' wrote, or delete it to run the cell again."
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -206,7 +206,7 @@ def _several(value: object, name: str) -> tuple[Any, ...]:
     """One value, or several; UsageError that names the argument where it is an empty list."""
     several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     if not several:
-        raise UsageError(f"Argument '{quote(name)}' is empty; give one value or more, or leave it out.")
+        raise UsageError(f"Argument '{quote(name)}' is empty; pass at least one value, or omit it.")
     return several
 
 
@@ -218,7 +218,7 @@ def _steps(value: object, name: str) -> tuple[int, ...]:
 def _seed(value: object) -> int:
     number = whole_number(value, "A seed")
     if number is None or number < 0:
-        raise UsageError(f"Seed '{quote(value)}' is none; give whole numbers of at least 0.")
+        raise UsageError(f"Seed '{quote(value)}' is not valid; use whole numbers of at least 0.")
     return number
 
 

@@ -214,9 +214,9 @@ def run_process(work: Work, stopped: threading.Event | None = None) -> str:
     if status == 0 and record is not None:
         return f"{cell.path}: {cell.summary(record)} after {record['seconds']:.0f} s"
     if status == INTERRUPTED or (interrupted and status < 0):  # before it could listen
-        return f"{cell.path}: stopped, goes on next time"
+        return f"{cell.path}: stopped, continues next time"
     if status == BUSY:
-        return f"{cell.path}: another process is at it"
+        return f"{cell.path}: already running in another process"
     reason = f"killed by signal {-status}" if status < 0 else lines[-1] if lines else f"ended with status {status}"
     return _failed(cell, work.store, reason)
 

@@ -155,7 +155,7 @@ def _seen_in_pairs(pairs: pd.DataFrame) -> list[str]:
 
 def _seen_line(dataset: str, model: str) -> str:
     return sentence(
-        f"seen: {model} was pretrained on {dataset}, so its scores there do not tell how it does on unseen data"
+        f"seen: {model} was pretrained on {dataset}, so its scores there do not reflect performance on unseen data"
     )
 
 

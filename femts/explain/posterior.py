@@ -64,13 +64,13 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
         raise UsageError(f"Model '{name}' is the mean of {members}; explain one of its members.")
     if not isinstance(model, SegmentForecaster):
         raise UsageError(
-            f"Model '{name}' chooses no past segments that could be shown; train one that does, such as fem_sm, or see "
+            f"Model '{name}' has no attention over past segments to show; use one that has, such as fem_sm, or see "
             "which inputs matter (femts explain RUN, or importance())."
         )
     if "L" not in model.config.components.upper():
         raise UsageError(
-            f"Model '{name}' with the components '{model.config.components}' has no log-sum-exp read (L) whose "
-            "posterior could be shown; train one that has, such as fem_sm."
+            f"Model '{name}' with the components '{model.config.components}' has no log-sum-exp read (L) and thus no "
+            "posterior to show; train one that has, such as fem_sm."
         )
     return model
 

@@ -58,7 +58,7 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
         check_kind(one, Forecaster, "One of the forecasters", GIVE)
         _check_member(one)
     if len(forecasters) < 2:
-        raise UsageError(f"A mean is of two forecasters or more, not of {len(forecasters)}; {GIVE}.")
+        raise UsageError(f"A mean needs at least two forecasters, not {len(forecasters)}; {GIVE}.")
     first, *others = forecasters
     for other in others:
         _check_same(first, other, _SHARED)
@@ -97,7 +97,8 @@ def _shares(weights: ArrayLike, members: int, targets: int, channels: int) -> tu
         each = np.full((members, targets), np.nan)
     if not (np.isfinite(each).all() and (each >= 0).all() and (each.sum(axis=0) > 0).all()):
         raise UsageError(
-            f"The weights of {members} forecasters of {count(targets, 'target')} are {members} numbers of at least 0, or "
+            f"The weights of {members} forecasters of {count(targets, 'target')} are {members} numbers of at least 0, "
+            "or "
             f"{members} x {targets}, of which those of a target are not all 0."
         )
     equal = np.full((members, channels - targets), 1 / members)
@@ -108,10 +109,12 @@ def _check_member(forecaster: Forecaster) -> None:
     """UsageError for a forecaster that is no member of a mean."""
     name = forecaster.config.model
     if isinstance(forecaster.model, MeanModel):
-        raise UsageError(f"Model '{name}' is a mean itself, and no member of another; give its members instead.")
+        raise UsageError(
+            f"Model '{name}' is a mean itself and cannot be a member of another; pass its members instead."
+        )
     if forecaster.config.quantiles:
         raise UsageError(
-            f"Model '{name}' learned quantiles, of which there is no mean; train it without training.loss=pinball."
+            f"Model '{name}' learned quantiles, which cannot be averaged; train it without training.loss=pinball."
         )
 
 
@@ -120,6 +123,6 @@ def _check_same(one: Forecaster, other: Forecaster, shared: Mapping[str, Callabl
     for what, of in shared.items():
         if of(one) != of(other):
             raise UsageError(
-                f"The forecasters '{one.config.model}' and '{other.config.model}' differ in their {what}, so that they "
-                "have no mean; train them alike."
+                f"The forecasters '{one.config.model}' and '{other.config.model}' differ in their {what}, so they "
+                "cannot be averaged; train them with the same settings."
             )

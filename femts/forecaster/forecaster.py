@@ -164,9 +164,7 @@ class Forecaster:
             UsageError: The series was not in the training data, or the model identifies series by static covariates.
         """
         if self.preprocess.static is not None:
-            raise UsageError(
-                "A model with static columns knows its series by them, and no single one; use it as it is."
-            )
+            raise UsageError("A model with static covariates cannot be narrowed to one series; use it as it is.")
         if check_text(name, "series") not in self.series:
             raise UsageError(f"Series '{quote(name)}' was not in the training{suggest(name, self.series)}")
         number = self.series.index(name)
@@ -522,5 +520,7 @@ def check_device(device: object) -> torch.device:
         place = torch.device(device)  # type: ignore[call-overload]
         torch.empty(0, device=place)
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"Device '{quote(device)}' is not there; take cpu, or one that femts doctor lists.") from error
+        raise UsageError(
+            f"Device '{quote(device)}' is not available; use cpu, or one that femts doctor lists."
+        ) from error
     return place

@@ -55,14 +55,14 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
     """
     preprocess = forecaster.preprocess
     if len(preprocess.series) > 1:
-        raise UsageError("predict_array takes look-backs of one table; name a series of this model by of(NAME) first.")
+        raise UsageError("predict_array takes look-backs of a single series; select one with of(NAME) first.")
     if preprocess.static is not None:
-        raise UsageError("predict_array has no place for the static columns that this model reads; use predict.")
+        raise UsageError("predict_array does not support static covariates, which this model uses; use predict.")
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"The look-backs are a {type(look_backs).__name__} that is no array of numbers; give one."
+            f"The look-backs are a {type(look_backs).__name__}, not an array of numbers; pass a NumPy array."
         ) from error
     length, channels = forecaster.config.seq_len, len(forecaster.columns)
     if values.ndim != 3 or values.shape[1:] != (length, channels):
@@ -70,8 +70,8 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
         raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
     if (offsets is None) != (preprocess.effects is None) or preprocess.known is not None:
         raise UsageError(
-            "predict_array takes offsets= for a model before which the effects of known columns are taken off, and for "
-            "no other; use predict, which sees to it."
+            "predict_array takes offsets= only if the effect of covariates is removed before the model; use predict, "
+            "which handles this."
         )
     past = None if offsets is None else offsets[:, :length]
     scaled = torch.from_numpy(preprocess.transform(values, past)).float().to(forecaster.device)
@@ -116,8 +116,8 @@ def forecast_table(
             parts.append(_as_table(forecaster, past, made, ends))
             if inputs.SCENARIO in parts[-1].columns:
                 raise UsageError(
-                    f"The forecast has a column '{inputs.SCENARIO}' of its own, which is to tell several tables of known "
-                    "columns apart; give one at a time, or call it otherwise and train again."
+                    f"The forecast has a column '{inputs.SCENARIO}' of its own, but that name is needed to "
+                    "distinguish scenarios; pass one scenario at a time, or rename the column and train again."
                 )
             parts[-1].insert(0, inputs.SCENARIO, name)
         table = pd.concat(parts, ignore_index=True)
@@ -298,7 +298,9 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
     scaled = Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
     if not bool(scaled.points[..., : len(forecaster.targets)].isfinite().all()):
-        raise RunFailure("The forecast is not finite; train again with a lower training.lr, or with other data.")
+        raise RunFailure(
+            "The forecast contains NaN or infinity; train again with a lower training.lr, or with other data."
+        )
     return SeriesForecasts(
         data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets)
     )

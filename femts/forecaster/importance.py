@@ -104,8 +104,8 @@ def permutation_importance(
     index = _spread(len(every), most, rng)
     if len(index) < 2:
         raise UsageError(
-            f"The {part} part has {len(every)} windows and {most} are taken, so there are no two whose inputs could be "
-            "exchanged; take another part, a shorter horizon or more windows."
+            f"The {part} part has {len(every)} windows, of which {most} are used, but permuting inputs needs two; use "
+            "another part, a shorter horizon or more windows."
         )
     length, targets = of.config.seq_len, len(of.targets)
     rows, when = (each.cpu().numpy() for each in every.rows_of(torch.from_numpy(index)))
@@ -126,7 +126,7 @@ def permutation_importance(
 
     base = errors(cut)
     if not base.sum() > NO_ERROR * counted.sum():
-        raise UsageError(f"These forecasts of the {part} part make no error, which none could be compared with.")
+        raise UsageError(f"These forecasts of the {part} part have zero error, so importance cannot be computed.")
     inputs, scaled = list(_inputs(of, data, columns)), units.scale(values)
     rises = np.zeros((len(inputs), len(index)))
     for _ in range(times):
@@ -174,7 +174,8 @@ def _raw(units: Preprocess, scaled: Array, targets: int) -> Array:
 
 
 def _forecast(forecaster: Forecaster, data: Dataset, series: Numbers, cut: Cut, steps: int) -> Array:
-    """Forecasts (W, steps, T) of `cut` in scaled units, as they are scored; `series` (W,) says of which its windows are."""
+    """Forecasts (W, steps, T) of `cut` in scaled units, as they are scored; `series` (W,) says of which its windows "
+    "are."""
     windows, length, channels = cut.values.shape
     begin = np.arange(windows) * length
     look_backs = replace(

@@ -1,4 +1,5 @@
-"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and what is known of the steps to come."""
+"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and what is known of the steps to "
+"come."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class History:
     wide: bool = False
 
     def named(self, forecast: pd.DataFrame, form: ColumnNames, targets: Sequence[str]) -> pd.DataFrame:
-        """A wide `forecast` (`date` or `step` first, then `targets`, each with its bounds) as the history was, under its
+        """A wide `forecast` (`date` or `step` first, then `targets`, each with its bounds) as the history was, under "
+        "its
         names."""
         if not self.long:
             return forecast.rename(columns={"date": self.time})
@@ -79,9 +81,7 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
         raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
     if not schema.panel:
         if series is not None:
-            raise UsageError(
-                "This model was trained on one table, which has no series to choose from; leave series out."
-            )
+            raise UsageError("This model was trained on a single table without series; omit series.")
         return _table_history(history, forecaster.config, forecaster.columns, forecaster.freq)
     frame = to_frame(history, "The history", schema.form)
     long, form, _ = from_rows(frame, schema.form, "The history", schema.na)
@@ -109,13 +109,13 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     if config.schema.roles.any:
         rows = _only(rows, (*columns, *ahead), of_rows.form)
     if not len(rows):
-        raise UsageError(f"The history has no rows, and this model looks back {needed}; give that many.")
+        raise UsageError(f"The history has no rows, but this model needs {needed}; provide that many.")
     if len(rows) < needed and len(rows) < config.fewest_rows:
         season = schema.season_of(freq)
         filling = f"by repeating the first {season}" if 1 < season <= len(rows) else "with the training mean"
         warn(
-            f"The history has {len(rows)} rows, but this model looks back {needed}; the missing rows are filled {filling}, "
-            "so expect larger errors than the scores suggest.",
+            f"The history has {len(rows)} rows, but this model looks back {needed}; the missing rows are filled "
+            f"{filling}, so expect larger errors than the scores indicate.",
             GapWarning,
         )
     needed = min(needed, len(rows))
@@ -128,7 +128,7 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     earlier = numbers(filling, (*lacking, *ahead), schema)
     rule = "the last value before each is read instead"
     if earlier[lacking].isna().all().any() and not config.reads_raw:
-        rule += ", or where none came before the training mean"
+        rule += " or, if there is none, with the training mean"
     _warn_gaps(read, where, rule)
     _warn_gaps(covariates, where, "the training mean stands for each")
     before = earlier.reindex(columns=list(columns)).to_numpy(dtype=np.float64)
@@ -217,7 +217,7 @@ def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
     if not isinstance(future, Mapping):
         return None
     if not future:
-        raise UsageError("No table of known columns is given; give one, or several by the names of their scenarios.")
+        raise UsageError("No future covariates are given; pass one table, or a mapping from scenario names to tables.")
     return {check_text(name, "future"): table for name, table in future.items()}
 
 
@@ -237,10 +237,10 @@ def known_ahead(
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
         raise UsageError(
-            f"This model was trained on columns known in advance; give {needed} (future=, or --future FILE)."
+            f"This model was trained with future covariates; provide {needed} (future=, or --future FILE)."
         )
     if future is not None and not names:
-        raise UsageError("A table of known columns was given, but this model was trained without any; leave it out.")
+        raise UsageError("Future covariates were given, but this model was trained without any; leave them out.")
     if future is None:
         return np.empty((len(data), steps, 0))
     if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
@@ -309,7 +309,9 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     if again.any():
         row = int(np.argmax(again))
         key, stamp = table.index[row]
-        raise UsageError(f"{where} gives series '{quote(key)}' twice at {stamp} (data row {row + 1}); keep one.")
+        raise UsageError(
+            f"{where} has series '{quote(key)}' twice at {stamp} (data row {row + 1}); keep one of the rows."
+        )
     return table
 
 
@@ -342,7 +344,7 @@ def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
     missing = values.isna()
     if len(values.columns) and missing.all(axis=None):
-        raise UsageError(f"{where} has no value at all; at least one is needed to forecast from.")
+        raise UsageError(f"{where} has no value; provide at least one.")
     if missing.to_numpy().any():
         first, count = quote(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
         warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
@@ -356,7 +358,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
     distance = steps_between(until, last, freq)
     if distance is None:
         text = (
-            f"The age of the history is not known: it ends {last}, and the last row learned from was {until}; "
+            f"The age of the history is unknown: it ends {last}, and the last row learned from was {until}; "
             "write both with a time zone, or both without."
         )
     elif distance > config.pred_len:
@@ -389,9 +391,9 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
     short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
     if data.schema.panel and len(short):
         warn(
-            f"{len(short)} of {len(data)} series are too short for intervals that hold, the first "
-            f"'{quote(data.series[short[0]])}' of {data.lengths[short[0]]} rows; read them as too narrow up to {length} "
-            "rows.",
+            f"{len(short)} of {len(data)} series are too short for reliable intervals, the first "
+            f"'{quote(data.series[short[0]])}' of {data.lengths[short[0]]} rows; intervals are too narrow for series "
+            f"of up to {length} rows.",
             GapWarning,
         )
 
@@ -451,4 +453,4 @@ def warn_ended(names: Sequence[str], steps: int) -> None:
 def ended_note(names: Sequence[str], steps: int) -> str:
     """What is said of targets `names` that have no value in the last `steps` steps."""
     some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-    return f"{some}: no value in the last {steps} steps, so none in the forecast"
+    return f"{some}: no value in the last {steps} steps, so no forecast"

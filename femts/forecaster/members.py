@@ -56,12 +56,14 @@ def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
     members = members_of(forecaster)
     if not members:
         if name is not None:
-            raise UsageError(f"Model '{forecaster.config.model}' is no mean and has no members; leave out --member.")
+            raise UsageError(
+                f"Model '{forecaster.config.model}' is not an ensemble and has no members; remove --member."
+            )
         return forecaster
     names = [member.config.model for member in members]
     if name is not None:
         if name not in names:
-            raise UsageError(f"This mean has no member '{name}'{suggest(name, names)}")
+            raise UsageError(f"This ensemble has no member '{name}'{suggest(name, names)}")
         return members[names.index(name)]
     for member in members:
         try:
@@ -70,8 +72,8 @@ def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
             continue
         return member
     raise UsageError(
-        f"None of {', '.join(names)}, whose mean this is, chooses past segments that could be shown; train a model "
-        "that does, such as fem_sm."
+        f"None of the ensemble members {', '.join(names)} has attention over past segments to show; train a model "
+        "that has, such as fem_sm."
     )
 
 

@@ -117,7 +117,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     """
     if len(forecaster.series) > 1:
         raise UsageError(
-            f"This run is of {len(forecaster.series)} series, and a graph is of one; name it, as by --series "
+            f"This run has {len(forecaster.series)} series, but an ONNX graph holds one; select it, such as --series "
             f"'{quote(forecaster.series[0])}' (series= in Python)."
         )
     apart = {
@@ -132,8 +132,8 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             raise UsageError(f"{subject} {does}, which a graph cannot do; export another, such as ridge.")
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
-            "A run that knows columns or the calendar in advance cannot be exported, as a graph has no place for them; "
-            "export one trained without --future-covariates and --calendar."
+            "A run with future covariates or calendar features cannot be exported to ONNX; export one trained without "
+            "--future-covariates and --calendar."
         )
     steps = forecaster.config.pred_len if horizon is None else horizon
     content = _graph(forecaster, steps)
@@ -226,8 +226,8 @@ def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
         beyond = np.maximum(difference - 4 * np.nan_to_num(np.spacing(np.abs(expected))), 0.0)
         if not (_in_scaled_units(beyond, expected, preprocess) <= BOUND).all():
             raise UsageError(
-                f"Model '{forecaster.config.model}' differs in onnxruntime by {worst:.1e} from torch, in scaled units, "
-                f"and may by {BOUND:g}; take another version of them, by pip install -U onnxruntime onnxscript."
+                f"Model '{forecaster.config.model}' differs between onnxruntime and torch by {worst:.1e} in scaled "
+                f"units, more than the tolerance of {BOUND:g}; upgrade with pip install -U onnxruntime onnxscript."
             )
     return worst
 

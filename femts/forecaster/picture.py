@@ -41,7 +41,7 @@ def draw_forecast(
         check_kind(actual, pd.DataFrame, "What happened", "give a DataFrame like the history")
     kind, other = ("series", "columns") if panel else ("columns", "series")
     if drawn.get(other) is not None:
-        raise UsageError(f"Argument '{other}' names nothing in a picture of this forecast; name {kind}.")
+        raise UsageError(f"Argument '{other}' does not apply to a plot of this forecast; use {kind}.")
     given = drawn.get(kind)
     named = None if given is None else check_names(given, kind)  # type: ignore[arg-type]
     several, forecasts = scenarios(drawn.get("future")), {"": forecast}

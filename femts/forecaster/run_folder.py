@@ -173,17 +173,19 @@ def check_new_folder(folder: Path) -> None:
             f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
         )
     if names - {CANDIDATES} and CONFIG not in names:
-        raise UsageError(f"Folder {folder} holds files that are no run; choose a new or empty folder.")
+        raise UsageError(f"Folder {folder} contains files that are not a run; choose a new or empty folder.")
 
 
 def check_replaceable(folder: Path) -> None:
-    """UsageError unless a new run can take the place of what is in `folder`: nothing, or runs of femts, finished or not,
+    """UsageError unless a new run can take the place of what is in `folder`: nothing, or runs of femts, finished or "
+    "not,
     of whatever version."""
     check_folder(folder)
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if names and not (_is_run(folder) or _runs_within(folder)):
         raise UsageError(
-            f"Folder {folder} holds files that are no run, which are not overwritten; choose a new or empty folder."
+            f"Folder {folder} contains files that are not a run and are never overwritten; choose a new or empty "
+            "folder."
         )
 
 

@@ -78,7 +78,7 @@ def _verified(folder: Path, name: str, hashes: Mapping[str, str]) -> bytes:
     try:
         content = (folder / name).read_bytes()
     except OSError as error:
-        raise UsageError(f"Run {folder} lacks {name}; copy the whole folder or train again.") from error
+        raise UsageError(f"Run {folder} has no {name}; copy the whole folder or train again.") from error
     if hashlib.sha256(content).hexdigest() != hashes.get(name):
         raise changed(folder, f"{name} does not match")
     return content
@@ -92,7 +92,7 @@ def changed(folder: Path, what: object) -> UsageError:
 def _check_run(folder: Path) -> None:
     """UsageError where `folder` is missing, or no run."""
     if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
-        raise UsageError(f"There is no run folder {folder}; give the --out of a `femts train`.")
+        raise UsageError(f"Run folder {folder} does not exist; give the --out of a `femts train` call.")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
 
@@ -108,7 +108,9 @@ def read_config(folder: Path) -> RunConfig:
         if run_format == FORMAT:
             return RunConfig.from_dict(record)
     except UsageError as error:
-        raise UsageError(f"Run {folder} cannot be used, for its {CONFIG} does not fit this femts: {error}") from error
+        raise UsageError(
+            f"Run {folder} cannot be used, because its {CONFIG} does not match this version of femts: {error}"
+        ) from error
     except (
         yaml.YAMLError,
         LookupError,

@@ -60,7 +60,8 @@ def scored_part(
 
 
 def scorer_on(forecaster: Forecaster, dataset: object) -> tuple[Forecaster, Dataset]:
-    """The forecaster that scores are of, for the series of `dataset`, which may be some of its own in another order, and
+    """The forecaster that scores are of, for the series of `dataset`, which may be some of its own in another order, "
+    "and
     their data; see `own_data`."""
     of = scorer(forecaster)
     data = own_data(of, dataset)
@@ -93,12 +94,15 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(
-            f"Data set '{quote(data.name)}' has other columns than the training data; give one with the same."
+            f"Data set '{quote(data.name)}' has different columns from the training data; provide data with the same "
+            "columns."
         )
     check_step_of_training(forecaster, data.freq, f"Data set '{quote(data.name)}'")
     if schema.roles.static != own.roles.static:
         static = ", ".join(own.roles.static) or "none"
-        raise UsageError(f"Data set '{quote(data.name)}' has other static columns than the training data ({static}).")
+        raise UsageError(
+            f"Data set '{quote(data.name)}' has different static covariates from the training data ({static}); provide the same ones."
+        )
     places = forecaster.preprocess.places(data.series)
     if (places < 0).any():
         new = data.series[int(np.argmax(places < 0))]
@@ -141,7 +145,7 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
         )
     if source not in CATALOG and not Path(source).is_file():
         raise UsageError(
-            f"The training data {source} is no longer there; put it back, or pass it as dataset= (--dataset)."
+            f"The training data {source} no longer exists; restore it, or pass it as dataset= (--dataset)."
         )
     data = read_like(forecaster, source, data_root)
     data = replace(data, schema=config.schema)
@@ -181,7 +185,7 @@ def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
 def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
     """Distinct `horizons` in the order given; UsageError for one that is no number of steps, or where there is none."""
     if not horizons:
-        raise UsageError("No horizon was given to score; name some, such as [96, 192].")
+        raise UsageError("No horizon was given; pass one or more, such as [96, 192].")
     return tuple(dict.fromkeys(map(check_steps, horizons)))
 
 
@@ -362,5 +366,5 @@ def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Wi
 def calibrated(forecaster: Forecaster) -> Intervals:
     """Intervals of the forecaster; UsageError where it has none."""
     if forecaster.intervals is None:
-        raise UsageError("This run has no intervals; make them by `femts calibrate RUN`, or in Python by calibrate().")
+        raise UsageError("This run has no intervals; create them with `femts calibrate RUN`, or calibrate() in Python.")
     return forecaster.intervals

@@ -105,14 +105,16 @@ class FreeEnergyMixerConfig:
                 f"n_embd={self.n_embd} is not a multiple of n_head={self.n_head}; choose sizes that divide."
             )
         if self.conv_bidirectional and self.causal:
-            raise UsageError("conv_bidirectional=True would show a causal layer its future; set causal=False with it.")
+            raise UsageError(
+                "conv_bidirectional=True would leak the future into a causal layer; set causal=False as well."
+            )
         if self.softmax_backend not in BACKENDS:
             raise UsageError(
                 f"Unknown softmax_backend '{self.softmax_backend}'{suggest(self.softmax_backend, BACKENDS)}"
             )
         if not self.mamba_normalize:
             raise UsageError(
-                "mamba_normalize=False makes no selection prior (its weights do not sum to 1); leave it True."
+                "mamba_normalize=False is not a selection prior (its weights do not sum to 1); leave it True."
             )
 
     def _check_numbers(self) -> None:

@@ -26,7 +26,7 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
     if bool(beta.isnan().any()) and bool(v.isfinite().all()):
         raise UsageError(
             f"No inverse temperature gives the read where |beta v| reaches {(beta_max * v).abs().max().item():.3g}, "
-            f"beyond value_logexp_cap={cap:g}; scale the inputs of the layer down."
+            f"beyond value_logexp_cap={cap:g}; scale down the inputs of the layer."
         )
     q = torch.softmax(p.log() + beta.unsqueeze(2) * tilting, dim=2)
     return torch.nan_to_num(q), beta  # rows that see nothing select nothing

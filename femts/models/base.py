@@ -25,8 +25,8 @@ def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
     """UsageError where `forecast` has not the `shape` of what followed: broadcasting would make a plausible score."""
     if tuple(forecast.shape) != tuple(shape):
         raise UsageError(
-            f"The model gives a forecast of shape {tuple(forecast.shape)}, not {tuple(shape)}, which is windows, "
-            "steps and channels; mend its forward."
+            f"The model returns a forecast of shape {tuple(forecast.shape)}, not {tuple(shape)} (windows, steps, "
+            "channels); fix its forward."
         )
 
 
@@ -39,7 +39,8 @@ def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None,
 
 
 def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: int) -> tuple[Tensor, Batch]:
-    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along `dim`."""
+    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along "
+    "`dim`."""
     moved = [None if each is None else each.movedim(dim, 1) for each in (outputs, target, observed)]
     forecast, future, seen = (None if each is None else each.flatten(2) for each in moved)
     assert forecast is not None and future is not None
@@ -304,7 +305,7 @@ class ForecastModel(nn.Module):
             UsageError: fewer than 1 step.
         """
         if steps < 1:
-            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
+            raise UsageError(f"A horizon of {steps} steps is not supported; use 1 or more.")
         pieces, left = [], steps
         while True:
             piece = self.direct_forecast(batch, left)

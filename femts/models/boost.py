@@ -326,7 +326,8 @@ class Boost(ForecastModel):
             )
 
     def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
-        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at random.
+        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at "
+        "random.
 
         Raises:
             UsageError: none of them has a value to forecast.
@@ -345,7 +346,7 @@ class Boost(ForecastModel):
             parts.append((table[there.flatten()], difference[there]))
         x, y = (torch.cat(each).numpy() for each in zip(*parts, strict=True))
         if not len(y):
-            raise UsageError("No value is there to learn from in the windows that were drawn; raise model.rows.")
+            raise UsageError("The sampled windows contain no value to train on; increase model.rows.")
         return Rows(x, y)
 
 
@@ -355,7 +356,8 @@ def _at(values: Tensor, steps: Tensor) -> Tensor:
 
 
 def _learned(windows: Windows, index: Tensor, batch: Batch) -> Tensor:
-    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back with
+    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back "
+    "with
     a value, and that count (`Windows.counts`)."""
     learned = torch.ones_like(batch.target, dtype=torch.bool)
     if batch.past_observed is not None and batch.future_observed is not None:

@@ -101,7 +101,7 @@ class Classic(ForecastModel):
         """The fit of this model, for `steps` steps; UsageError when the season was never set."""
         config = self.config
         if config.season is None:
-            raise UsageError("This model has no season yet; set model.season to the steps of one season, or to 1.")
+            raise UsageError("This model has no season; set model.season to the season length in steps, or to 1.")
         further = getattr(config, "further", None) or ()
         return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None), further)
 
@@ -117,7 +117,7 @@ class Classic(ForecastModel):
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Forecasts of `steps` at once: (B, S, Q, C), or (B, S, C) without quantiles."""
         if steps < 1:
-            raise UsageError(f"A horizon of {steps} steps cannot be forecast; ask for 1 or more.")
+            raise UsageError(f"A horizon of {steps} steps is not supported; use 1 or more.")
         values = batch.past.detach().cpu().double().transpose(1, 2)  # (B, C, L)
         series = list(np.ascontiguousarray(values.flatten(0, 1).numpy()))
         made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())

@@ -81,8 +81,8 @@ class SegmentConfig(ModelConfig):
         super().__post_init__()
         if self.prior == "lintrans" and self.components:
             raise UsageError(
-                f"lintrans is no selection prior and takes no components, not '{self.components}'; use prior linear "
-                "for them."
+                f"lintrans is not a selection prior and does not support components ('{self.components}'); use prior "
+                "linear instead."
             )
         check_heads(self.width, self.n_heads)
         self.mixer_config()  # refuses what no mixer can be made of
@@ -159,7 +159,8 @@ class KnownDecoder(nn.Module):
 
 
 class KnownTokens(nn.Module):
-    """What is known of each segment and of the P steps after it, for its two tokens: (B, L + P, K) -> (B, 1, 2 N, d)."""
+    """What is known of each segment and of the P steps after it, for its two tokens: (B, L + P, K) -> (B, 1, 2 N, "
+    "d)."""
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()

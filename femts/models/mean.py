@@ -81,7 +81,7 @@ class MeanConfig(ModelConfig):
             _check_weights(self.weights, len(self.members), self.n_channels)
         for name, config in ((member.model, member.config) for member in self.members):
             if isinstance(config, MeanConfig):
-                raise UsageError("A mean is no member of a mean; give its members instead.")
+                raise UsageError("A mean cannot be a member of another mean; pass its members instead.")
             if (config.pred_len, config.n_channels) != (
                 self.pred_len,
                 self.n_channels,
@@ -190,7 +190,8 @@ def _check_weights(weights: tuple[tuple[float, ...], ...], members: int, channel
     shape = len(weights) == members and all(len(each) == channels for each in weights)
     if not shape or any(not 0 <= one <= 1 for each in weights for one in each):
         raise UsageError(
-            f"The weights of a mean are {members} times {channels} numbers from 0 to 1, of each member for each channel."
+            f"The weights of a mean are {members} times {channels} numbers from 0 to 1, of each member for each "
+            "channel."
         )
     for channel, total in enumerate(map(math.fsum, zip(*weights, strict=True))):
         if not math.isclose(total, 1.0, rel_tol=1e-6):

@@ -30,8 +30,8 @@ def check_season(season: int | None, seq_len: int) -> None:
     """UsageError for a season that a look-back of `seq_len` steps does not hold."""
     if season is not None and not 1 <= season <= seq_len:
         raise UsageError(
-            f"A season of {season} steps does not fit into a look-back of {seq_len}; "
-            f"set model.season to between 1 and {seq_len} or take a longer --seq-len."
+            f"A season of {season} steps does not fit into a look-back of {seq_len}; set model.season between 1 and "
+            f"{seq_len}, or use a longer --seq-len."
         )
 
 
@@ -65,5 +65,5 @@ class SeasonalNaive(ForecastModel):
         """Forecast (B, P, C); UsageError when the season was never set."""
         season, steps = self.config.season, self.config.pred_len
         if season is None:
-            raise UsageError("Model 'seasonal_naive' has no season yet; set model.season to the steps of one season.")
+            raise UsageError("Model 'seasonal_naive' has no season; set model.season to the season length in steps.")
         return batch.past[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]

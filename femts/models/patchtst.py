@@ -50,8 +50,8 @@ class PatchTSTConfig(ModelConfig):
         check_heads(self.d_model, self.n_heads)
         if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:
             raise UsageError(
-                f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) cut no patches out "
-                f"of {self.seq_len} steps of look-back; choose a length of at most that, and both at least 1."
+                f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) give no patches in "
+                f"a look-back of {self.seq_len} steps; use a patch length of at most that, and both at least 1."
             )
 
     @property

@@ -79,7 +79,7 @@ class PretrainedConfig(ModelConfig):
         folder = find_weights(self.weights, self.revision, self.download)
         quantiles = read_weights_config(folder).quantiles
         if self.quantiles not in (None, quantiles):
-            raise UsageError("Setting 'model.quantiles' follows from the weights; leave it out.")
+            raise UsageError("Setting 'model.quantiles' is determined by the weights; remove it.")
         local = os.path.isdir(str(self.weights))
         return replace(
             self,

@@ -97,7 +97,8 @@ def read_config(name: str, record: Mapping[str, Any]) -> ModelConfig:
 
 
 def has_seen(record: Mapping[str, Any], dataset: str) -> bool:
-    """Whether the model of a `config.yaml`, its `model` given as `record`, was trained on `dataset` before its training;
+    """Whether the model of a `config.yaml`, its `model` given as `record`, was trained on `dataset` before its "
+    "training;
     see `ModelConfig.has_seen`."""
     settings = dict(record)
     name = settings.pop("name")
@@ -123,8 +124,8 @@ def check_trained(name: str) -> None:
     """UsageError for a model that is made of others, and not trained itself."""
     if model_card(name).model_class.combines:
         raise UsageError(
-            f"Model '{name}' is made of trained models, by femts.mean_of or --model auto, and not trained itself; "
-            "take one that `femts models` lists."
+            f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or --model auto, and cannot be "
+            "trained itself; use one that `femts models` lists."
         )
 
 
@@ -141,6 +142,6 @@ def check_learns_quantiles(name: str) -> None:
     """UsageError for a model that cannot be trained by the pinball loss."""
     if not model_card(name).model_class.supports.quantiles:
         raise UsageError(
-            f"Model '{name}' cannot learn quantiles by training.loss=pinball; leave that out, for intervals do not "
-            "need it, or take a model such as fem_sm or dlinear."
+            f"Model '{name}' does not support training.loss=pinball; remove it, since intervals do not need it, or "
+            "use a model such as fem_sm or dlinear."
         )

@@ -62,7 +62,7 @@ class RidgeConfig(ModelConfig):
         if self.longest is not None and self.longest > max(rows, self.pred_len):
             raise UsageError(
                 f"A ridge regression from {self.seq_len} to {self.longest} steps does not fit in {rows} training rows; "
-                "set model.longest lower, or bring more rows."
+                "set model.longest lower, or provide more rows."
             )
         config = super().for_data(season, rows)
         if config.season is None:
@@ -108,8 +108,8 @@ class LinearForecast(nn.Module):
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
             raise UsageError(
-                f"A ridge regression from {before} steps does not fit in {len(series)} training rows; "
-                "take a shorter --seq-len, or bring more rows."
+                f"A ridge regression from {before} steps does not fit in {len(series)} training rows; use a shorter "
+                "--seq-len, or provide more rows."
             )
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
         if (

@@ -34,30 +34,32 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("Device 'cuda' is not there (torch sees no CUDA card); take --device cpu or auto.")
+        raise UsageError("CUDA is not available (torch finds no CUDA device); use --device cpu or auto.")
     if device == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("Device 'mps' is not there (torch sees no Apple GPU); take --device cpu or auto.")
+        raise UsageError("MPS is not available (torch finds no Apple GPU); use --device cpu or auto.")
     available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
     if available is not None and training.devices > available:
         raise UsageError(
-            f"Setting 'training.devices' asks for {training.devices} of '{device}', but there are {available}."
+            f"Setting 'training.devices' requests {training.devices} devices of '{device}', but only {available} are "
+            "available; lower it."
         )
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
-        raise UsageError("Precision 'bf16' is not there on this CUDA card; take --precision 32 or auto.")
+        raise UsageError("Precision 'bf16' is not supported by this CUDA device; use --precision 32 or auto.")
     for operation, name in requested().items():
         chosen(operation, torch.device(device))
         if training.compile and name != "torch":
             raise UsageError(
-                f"Kernel '{operation}={name}' is not compiled; leave training.compile at false, or {operation} open."
+                f"Kernel '{operation}={name}' does not support compilation; set training.compile=false, or do not "
+                f"choose a kernel for {operation}."
             )
     if training.compile and training.precision == "bf16" and device == "cpu":
-        raise UsageError("On a CPU, 'training.compile' goes with precision 32 alone; leave one of the two out.")
+        raise UsageError("On a CPU, 'training.compile' requires precision 32; remove one of the two settings.")
     if training.compile:
         missing = missing_compiler(device)
         if missing:
-            raise UsageError(f"Setting 'training.compile' cannot be had because {missing}; leave it at false.")
+            raise UsageError(f"Setting 'training.compile' is not supported because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
     return Accelerator(device, precision, training.devices)
 

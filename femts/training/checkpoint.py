@@ -190,7 +190,7 @@ def check_resumable(out: Path | None, resume: bool) -> None:
 
 def changed_data(dataset: str, out: Path) -> UsageError:
     """Error that is said where the run in `out` began with other data."""
-    return UsageError(f"The data '{dataset}' changed since run {out} began; train again in a new folder.")
+    return UsageError(f"The data '{dataset}' changed since run {out} was started; train again in a new folder.")
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
@@ -201,8 +201,8 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> 
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         raise UsageError(
-            f"Run {out} was begun with {key}={old.get(key)}, not {new.get(key)}; resume it with that, or choose "
-            "another folder."
+            f"Run {out} was started with {key}={old.get(key)}, not {new.get(key)}; resume it with the same value, or "
+            "choose another folder."
         )
 
 

@@ -91,23 +91,23 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
     what = "series" if several else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:
-        left_out = " and left out of mean errors" if len(flat) < len(own) else ""
+        left_out = " and excluded from mean errors" if len(flat) < len(own) else ""
         notes.append(
-            f"{len(flat)} of {len(own)} {what} hardly vary in the training rows, so they are scaled by later rows or "
-            f"by their level{left_out}: {names(flat)}"
+            f"{len(flat)} of {len(own)} {what} are nearly constant in the training rows, so they are scaled by later "
+            f"rows or by their level{left_out}: {names(flat)}"
         )
     outgrown = tuple(of.metrics.get("outgrown", ()))
     if outgrown:
         notes.append(
             f"{len(outgrown)} of {len(own)} {what} lie more than {FAR:g} deviations from their training rows in most "
-            f"validation rows, so they do not count where validation errors choose: {names(outgrown)}"
+            f"validation rows, so they are excluded from validation-based selection: {names(outgrown)}"
         )
     dominant = of.metrics.get("dominant")
     if dominant:
         error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
         notes.append(
-            f"'{quote(dominant['name'])}' holds {values} of the values and {error} of the squared test error, so the "
-            f"mean says little about the other {what}"
+            f"'{quote(dominant['name'])}' accounts for {values} of the values and {error} of the squared test error, "
+            f"so the mean is not informative about the other {what}"
         )
     return notes
 

@@ -108,11 +108,13 @@ class FitRequest:
         resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
-            raise UsageError(f"Setting '{quote(odd)}' is of one model, and --model auto chooses it; name a model.")
+            raise UsageError(
+                f"Setting '{quote(odd)}' applies to a single model, but --model auto selects the model; name a model."
+            )
         check_registered(training)
         if model == AUTO and training.metric not in ("", *CRITERIA):
             raise UsageError(
-                f"--model auto cannot choose by '{quote(training.metric)}'; take one of {', '.join(CRITERIA)}, or name a model."
+                f"--model auto cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
             )
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
             raise UsageError(
@@ -401,7 +403,7 @@ def is_trained(model: ForecastModel) -> bool:
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
     """The forecaster in `out`, which is what `request` asks for and was trained on `data`."""
-    logger.info(f"run {out} is finished; nothing is left to do")
+    logger.info(f"run {out} is already finished")
     made = load(out, request.accelerator.device)
     made._dataset = data.all_rows() if request.refit else data
     if made.scored is not None:

@@ -31,7 +31,7 @@ def launched(several: bool) -> Iterator[None]:
         except ProcessRaisedException as error:
             raise _failure_of_worker(error) from error
         except ProcessExitedException as error:
-            raise RunFailure(f"A training process ended early ({error}); look at its message above.") from error
+            raise RunFailure(f"A training process ended early ({error}); see its message above.") from error
 
 
 class InProcess:

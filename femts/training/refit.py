@@ -45,7 +45,11 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
     scored = forecaster.scored or forecaster
     if bool(data.schema.panel) != bool(forecaster.config.schema.panel):
         kinds = ("series of their own", "columns of one") if data.schema.panel else ("one series", "several")
-        raise UsageError("'{}' has {}, and this model was trained on {}; pass such.".format(quote(data.name), *kinds))
+        raise UsageError(
+            "'{}' has {}, but this model was trained on {}; provide data of the same kind.".format(
+                quote(data.name), *kinds
+            )
+        )
     for one in scored.members or (scored,):
         chosen_by(one)  # before any of them takes its time
     return _again(scored, data.all_rows(), limit)
@@ -75,8 +79,8 @@ def chosen_by(forecaster: Forecaster) -> Chosen | None:
     schedule, step = forecaster.metrics.get("schedule"), forecaster.metrics.get("kept_step")
     if schedule is None or not step:
         raise UsageError(
-            "This forecaster does not say by which steps it was trained, so it cannot be trained on all rows; "
-            "take one that femts.train made."
+            "This forecaster has no record of its training steps, so it cannot be refit on all rows; use one returned "
+            "by femts.train."
         )
     return Chosen(step, schedule["steps"], schedule["epoch"])
 

@@ -86,7 +86,7 @@ def resolve_training(
     losses = model_card(model).model_class.losses
     if losses and resolved.loss not in losses:
         raise UsageError(
-            f"Model '{model}' cannot be trained by training.loss={quote(resolved.loss)}; take one of {', '.join(losses)}."
+            f"Model '{model}' does not support training.loss={quote(resolved.loss)}; use one of {', '.join(losses)}."
         )
     return parts["model"], resolved
 
@@ -161,7 +161,7 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
         raise UsageError(
-            f"Horizon '{quote(pred_len)}' is no number of steps; give a whole number of at least 1, or auto."
+            f"Horizon '{quote(pred_len)}' is not a number of steps; give a whole number of at least 1, or auto."
         )
     return Choice(steps)
 
@@ -185,9 +185,9 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         return preset
     steps = whole_number(seq_len, "Look-back")
     if steps is None:
-        raise UsageError(f"Look-back '{quote(seq_len)}' is no number of steps; give a whole number or auto.")
+        raise UsageError(f"Look-back '{quote(seq_len)}' is not a number of steps; give a whole number or auto.")
     if steps < 1:
-        raise UsageError(f"A look-back of {steps} steps holds nothing; give --seq-len 1 or more.")
+        raise UsageError(f"A look-back of {steps} steps is empty; use --seq-len 1 or more.")
     return Choice(steps)
 
 
@@ -195,14 +195,14 @@ def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
     """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
-    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; --seq-len takes another"] * bool(back.reason)
+    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with --seq-len"] * bool(back.reason)
     return horizon_notes(data, lengths.pred_len) + notes
 
 
 def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon where nobody gave it."""
     ahead = horizon(data, pred_len)
-    return [f"horizon {ahead.steps}, {ahead.reason}; --horizon takes another"] * bool(ahead.reason)
+    return [f"horizon {ahead.steps}, {ahead.reason}; change it with --horizon"] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
@@ -211,8 +211,8 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
     counts = " and ".join(f"{len(windows[part].subsample(most))} of {len(windows[part])} {part}" for part in scored)
-    remedy = "; --set model.windows=N takes more" if hasattr(model.config, "windows") else ""
-    return [f"scores are of {counts} windows, evenly spread{remedy}"]
+    remedy = "; score more with --set model.windows=N" if hasattr(model.config, "windows") else ""
+    return [f"scores are of {counts} windows, evenly spaced{remedy}"]
 
 
 def _published(data: Dataset) -> bool:
@@ -223,7 +223,7 @@ def _published(data: Dataset) -> bool:
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     """Channels to draw for each step; None for all of them."""
     if asked is not None and not model_card(model).model_class.supports.subsampling:
-        raise UsageError(f"Model '{model}' learns from all channels at every step; leave training.channels out.")
+        raise UsageError(f"Model '{model}' does not support channel subsampling; remove training.channels.")
     if asked is None:
         asked = _DRAWN if channels > _MANY and model_card(model).model_class.supports.subsampling else None
     return None if asked is None or asked >= channels else asked
@@ -233,7 +233,7 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
-        raise UsageError("Setting 'model.n_static' follows from --static-covariates; leave it out.")
+        raise UsageError("Setting 'model.n_static' is determined by --static-covariates; remove it.")
     if not width:
         return {}
     if not model_card(model).model_class.supports.static:
@@ -252,12 +252,12 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
         named = ", ".join(map(quote, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
-            f"Model '{model}' cannot read {named} for the steps to come; take one that does, such as fem_sm or tide, or "
-            "leave training.covariates at auto, which takes the linear effect off before it."
+            f"Model '{model}' cannot read {named} over the forecast horizon; use one that can, such as fem_sm or "
+            "tide, or leave training.covariates at auto, which removes the linear effect first."
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
-        raise UsageError("Setting 'model.n_known' follows from --future-covariates and --calendar; leave it out.")
+        raise UsageError("Setting 'model.n_known' is determined by --future-covariates and --calendar; remove it.")
     return {"n_known": width} if width else {}
 
 
@@ -266,7 +266,7 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
     bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
     which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
     return [
-        f"{which} are bounded below at 0, because no training value is negative; --min none removes the bound"
+        f"{which} are bounded below at 0, because no training value is negative; remove the bound with --min none"
     ] * bool(bounded)
 
 
@@ -278,14 +278,14 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
     if names and reads.effect:
         notes.append(
-            f"the linear effect of {', '.join(names)} is fitted and taken off before '{config.model}', and put back after it"
+            f"the linear effect of {', '.join(names)} is removed before '{config.model}' and added back to its forecast"
         )
     return notes
 
 
 def seen_notes(config: RunConfig) -> list[str]:
     """A sentence where the model comes with weights that were trained on the data set."""
-    said = f"'{config.model}' was pretrained on '{quote(config.dataset)}', so its scores do not tell how it does on unseen data"
+    said = f"'{config.model}' was pretrained on '{quote(config.dataset)}', so its scores do not reflect performance on unseen data"
     return [said] if config.model_config.has_seen(config.dataset) else []
 
 
@@ -293,6 +293,7 @@ def check_past(model: str, past: Sequence[str]) -> None:
     """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
-            f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} would "
+            f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} "
+            "would "
             "have no effect; use a model that reads all columns, such as fem_sm, or leave out the option."
         )

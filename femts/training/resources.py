@@ -39,14 +39,14 @@ def check_resources(model: ForecastModel, windows: Windows, training: TrainingCo
     needed, free = COPIES * weights + training.batch_size * memory, available_memory()
     if needed > free:
         raise RunFailure(
-            f"There is not enough memory: this training would take {needed >> 20:,} MiB, and {free >> 20:,} are free; "
-            "take fewer columns, a smaller model or training.batch_size, or a machine with more."
+            f"Out of memory: this training needs about {needed >> 20:,} MiB, but only {free >> 20:,} MiB are free; "
+            "use fewer columns, a smaller model or training.batch_size, or a machine with more memory."
         )
     least = STEP * training.batch_size * seconds + 2 * FEWEST * forecast
     if limit is not None and least > HOPELESS * max(limit, SHORT):
         raise RunFailure(
-            f"There is not enough time: one step of this training and a few scores would take {least:,.0f} s on this "
-            f"machine, and {max(0.0, limit):,.0f} are left; take fewer columns, a smaller model, or more time."
+            f"Not enough time: one training step and a few scores would take {least:,.0f} s on this machine, but only "
+            f"{max(0.0, limit):,.0f} s are left; use fewer columns, a smaller model, or a longer time limit."
         )
 
 

@@ -106,7 +106,9 @@ def train(
         model = DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
     request = FitRequest.of(model, given, {} if settings is None else settings, started)
     if request.accelerator.devices > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise UsageError("A script that trains on several devices needs its code under `if __name__ == '__main__':`.")
+        raise UsageError(
+            "A script that trains on several devices must guard its code with `if __name__ == '__main__':`."
+        )
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
     request = replace(
         request,
@@ -133,7 +135,7 @@ def _check_overwrite(folder: Path | None, resume: bool) -> None:
     if folder is None:
         raise UsageError("To overwrite a run, name its folder with --out (out= in Python).")
     if resume:
-        raise UsageError("A run is resumed or overwritten, not both; leave --resume or --overwrite out.")
+        raise UsageError("--resume and --overwrite cannot be combined; remove one of them.")
     check_replaceable(folder)
 
 

@@ -107,7 +107,7 @@ def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) ->
         season = past["y"].ffill().to_numpy()[-WEEK:]
         np.testing.assert_allclose(rows["seasonal_naive"], season[np.arange(horizon) % WEEK])
     assert "tiny" not in set(frame["series"])
-    assert "series, the first 'tiny', are left out at cutoffs that have less than a season of 7 rows" in notes[0]
+    assert "series, the first 'tiny', are skipped at cutoffs with less than a season of 7 rows" in notes[0]
 
 
 def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster) -> None:
@@ -164,7 +164,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
     with logged() as notes:
         frame = femts.backtest(model, table, **cut(2, step), refit=True)
     assert not any("flatter" in text for text in notes)
-    assert notes[-1].startswith("2 trainings and their forecasts took")
+    assert notes[-1].startswith("2 refits and their forecasts took")
     for number, (data, made) in enumerate(seen):
         back = steps + (1 - number) * step
         lengths = {name: rows - back for name, rows in LENGTHS.items() if rows - back >= WEEK}
@@ -196,7 +196,7 @@ def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
     with logged() as notes:
         femts.backtest(final, data, **cut(1))
-    assert "let the backtest refit, or take the one in scored/" in notes[-1]
+    assert "backtest with refitting, or use the model in scored/" in notes[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -220,7 +220,7 @@ def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
     """Cutoffs, or series, that the note on rows known from the training is of; 0 without one."""
     with warnings.catch_warnings(action="ignore", category=GapWarning), logged() as messages:
         femts.backtest(forecaster, data, **cutoffs)
-    notes = [text for text in messages if "are of rows that this model was trained or chosen on" in text]
+    notes = [text for text in messages if "cover rows used for training or validation" in text]
     assert len(notes) < 2
     return int(notes[0].split()[2]) if notes else 0
 
@@ -379,6 +379,6 @@ def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytes
     assert main([str(argument) for argument in arguments]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
     assert notes == [
-        "note: 5 of 5 forecasts are made from rows with gaps, of which the last value before is read",
+        "note: 5 of 5 forecasts are made from rows with gaps, which are filled with the last value before them",
         "note: 'heat': no value in the last 24 steps, so none in the forecast",
     ]

@@ -162,7 +162,10 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
     for horizon in ("24", "12"):
         metrics = json.loads((tmp_path / "all" / horizon / "metrics.json").read_text())
         assert metrics["stopped"] == "max_time"
-        assert f"{horizon} had time for {metrics['steps']} steps; the learning rate fell to zero" in said
+        assert (
+            f"{horizon} reached the time limit after {metrics['steps']} steps, over which the learning rate decayed to zero"
+            in said
+        )
     spans = [
         yaml.safe_load((tmp_path / "all" / p / "config.yaml").read_text())["training"]["max_time"] for p in ("24", "12")
     ]

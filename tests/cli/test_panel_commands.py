@@ -83,7 +83,7 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
     assert main(f"evaluate {run} --horizon 9 --level 80".split()) == 0
     capsys.readouterr()
     assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
-    assert "flatter it; let the backtest refit, or take the one in scored/" in capsys.readouterr().err
+    assert "flatter it; backtest with refitting, or use the model in scored/" in capsys.readouterr().err
     assert main(f"backtest {run}/scored panel.csv --n-windows 1 --by series".split()) == 0
     assert "flatter" not in capsys.readouterr().err
 
@@ -98,7 +98,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
     [
         ("evaluate run --by step,series", "grouped by series alone, or by step and channel"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
-        ("predict run panel.csv --future panel.csv", "A table of known columns was given"),
+        ("predict run panel.csv --future panel.csv", "Future covariates were given"),
         ("predict single one.csv --series long", "Option --series names series of a panel"),
         ("explain run panel.csv --plot none.png", "shows one series of a panel; name it by --series"),
         ("explain single one.csv --series long", "Option --series names series of a panel"),

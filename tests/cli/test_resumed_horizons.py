@@ -87,7 +87,7 @@ def test_one_command_starts_a_run_and_says_that_it_is_done(
     first = capsys.readouterr()
     assert main(command) == 0
     again = capsys.readouterr()
-    assert again.out == first.out and "is finished; nothing is left to do" in again.err
+    assert again.out == first.out and "is already finished" in again.err
     assert main([*command, "--seed", "7"]) == 2
     assert "begun with training.seed=42, not 7" in capsys.readouterr().err
 

@@ -37,7 +37,7 @@ def _run(place: Path, command: str, shell: str, **variables: str) -> subprocess.
 def test_a_closed_standard_output_is_said_before_anything_is_done(place: Path, command: str) -> None:
     done = _run(place, command, "{} >&-")
     assert done.returncode == 2
-    assert done.stderr == "femts: Standard output is closed; leave it open, or send it to a file by > FILE.\n"
+    assert done.stderr == "femts: Standard output is closed; keep it open, or redirect it with > FILE.\n"
 
 
 def test_a_closed_standard_error_puts_nothing_into_the_output(place: Path) -> None:
@@ -68,7 +68,7 @@ def test_too_little_memory_is_one_sentence(place: Path, kilobytes: int) -> None:
     assert done.returncode == 1, done.stderr
     few = f": the limit of this shell is {kilobytes // 1024} MiB (ulimit -v), and torch takes 1200; raise it."
     start = few if kilobytes < 1200 * 1024 else "; take fewer rows or columns"
-    assert done.stderr.startswith(f"femts: There is not enough memory{start}") and done.stdout == ""
+    assert done.stderr.startswith(f"femts: Out of memory{start}") and done.stdout == ""
     assert done.stderr.count("\n") == 1
 
 
@@ -93,7 +93,7 @@ for call in (lambda: femts.train(values, "fem_sm", 24, seq_len=48, max_steps=1),
 def test_too_little_memory_is_the_same_sentence_in_python() -> None:
     done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert [line.partition(";")[0] for line in done.stdout.splitlines()] == ["There is not enough memory"] * 2
+    assert [line.partition(";")[0] for line in done.stdout.splitlines()] == ["Out of memory"] * 2
 
 
 @pytest.mark.parametrize(

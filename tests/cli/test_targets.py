@@ -26,7 +26,11 @@ CASES = {
     "the input of explain": ("explain run past.csv -o past.csv", r"would replace the history past.csv"),
     "a report over weights": ("report run -o run/model.safetensors", r"would replace model.safetensors of the run"),
     "a graph over weights": ("export run -o run/model.safetensors", r"would replace model.safetensors of the run"),
-    "a page on standard output": ("report run -o -", r"Option --out takes a file here, not standard output; name one."),
+    "a page on standard output": (
+        "report run -o -",
+        r"Option --out requires a file, not standard output; name a "
+        "file.",
+    ),
     "a picture there": ("predict run past.csv --plot -", r"Option --plot takes a file here, not standard output"),
     "the data of a backtest": ("backtest run past.csv -o past.csv", r"would replace the data past.csv"),
 }

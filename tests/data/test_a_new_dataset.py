@@ -133,7 +133,7 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
     assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
     data = femts.load_dataset("slopes")
     assert data.values.shape == (100, 2) and data.stamps is None and data.split.test.tolist() == [[80, 100]]
-    assert data.notes == ("it has no dates, so forecasts carry none",)
+    assert data.notes == ("it has no dates, so forecasts have none either",)
 
 
 def test_what_is_made_is_held_to_its_card(folder: Path) -> None:

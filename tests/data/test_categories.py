@@ -63,7 +63,7 @@ def test_past_categories_are_read_and_are_no_targets() -> None:
 def test_unknown_category_counts_as_the_most_frequent_and_is_said() -> None:
     made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.warns(
-        GapWarning, match="has the category 'web', which the training data did not have; it counts as 'none'"
+        GapWarning, match="has the category 'web', which is not in the training data; it is treated as 'none'"
     ):
         unknown = made.predict(HISTORY, future=FUTURE.assign(promo="web"))
     pd.testing.assert_frame_equal(unknown, made.predict(HISTORY, future=FUTURE.assign(promo="none")))

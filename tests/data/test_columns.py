@@ -261,7 +261,7 @@ def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None
         data = load_dataset(source)
         assert (data.freq, data.columns, data.season) == ("QS-JAN", ("gdp",), 4)
         assert data.stamps is not None and data.stamps.equals(QUARTERS)
-        assert data.notes[0] == "columns 'Year' and 'quarter' are taken together for the stamps"
+        assert data.notes[0] == "columns 'Year' and 'quarter' are combined into time stamps"
     made = femts.train(table, "ridge", 4, seq_len=8)
     assert str(made.predict(table)["date"].iloc[0].date()) == "1974-01-01"
     assert len(femts.backtest(made, table, n_windows=2, step_size=4)) == 8
@@ -302,7 +302,7 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> 
     for source in (tmp_path / "mine.csv", table):
         data = load_dataset(source)
         assert (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
-        assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
+        assert data.notes[0] == f"columns '{date}' and '{time}' are combined into time stamps"
     made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
     assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
     made.save(tmp_path / "run")

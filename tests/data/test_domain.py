@@ -161,7 +161,8 @@ def test_targets_without_negative_training_values_are_bounded_at_0(model: str, t
         made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, out=tmp_path / "run")
     free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
     assert [note for note in notes if "bounded below" in note] == [
-        "forecasts of sold are bounded below at 0, because no training value is negative; --min none removes the bound"
+        "forecasts of sold are bounded below at 0, because no training value is negative; remove the bound with --min "
+        "none"
     ]
     for run in (made, femts.load(tmp_path / "run")):
         table, plain = (each.predict(prices(), level=[95]) for each in (run, free))

@@ -189,7 +189,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"
     ):
         trained("ridge", frame, static_covariates="region")
-    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' follows from --static-covariates"):
+    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' is determined by --static-covariates"):
         trained("fem_sm", frame, {"model.n_static": 2})
     with pytest.raises(UsageError, match="Static column 'region' has no value"):
         trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")

@@ -139,7 +139,7 @@ def test_periods_are_found_and_continued(name: str) -> None:
     stamps, freq, season, following = PERIODS[name]
     data = femts.load_dataset(pd.DataFrame({"When": stamps, "x": np.arange(len(stamps)) * 1.5}))
     assert (data.freq, data.season, data.columns, data.schema.form.time) == (freq, season, ("x",), "When")
-    assert data.notes[0] == "column 'When' holds dates, so it is taken for the stamps"
+    assert data.notes[0] == "column 'When' contains dates and is used as time stamps"
     assert data.stamps is not None and str(future_dates(data.stamps[-1], freq, 1)[0].date()) == following
 
 

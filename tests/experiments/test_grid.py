@@ -118,10 +118,10 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
         ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
         (
             {"settings": {"training.lr": "1"}, "param_grid": {"training.lr": ("1", "2")}},
-            "given to --set and to --param-grid",
+            "given in both --set and --param-grid",
         ),
         ({"param_grid": {"training.max_time": ("1m", "2m")}}, "'training.max_time' is no part of a cell"),
-        ({"param_grid": {"model.kernel_size": ("3", "25")}}, "Model 'naive' cannot be set so"),
+        ({"param_grid": {"model.kernel_size": ("3", "25")}}, "Model 'naive' does not accept these settings"),
         (
             {"param_grid": {"model.windows": ("8", "24")}},
             "'model.windows' changes which windows are scored, so validation",

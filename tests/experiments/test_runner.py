@@ -204,7 +204,7 @@ def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: int, tmp_path: Pa
     with logged() as notes:
         run_cells([ENDLESS, *small_grid()], store, Engine(jobs=1, device="cpu", time_limit=f"{seconds}s"))
     assert time.monotonic() - started < seconds + 30
-    assert notes == [f"{ENDLESS.path}: stopped, goes on next time"]
+    assert notes == [f"{ENDLESS.path}: stopped, continues next time"]
     assert store.failure(ENDLESS) is None and not any(map(store.finished, small_grid()))
 
 
@@ -220,7 +220,7 @@ def test_ctrl_c_stops_what_runs_and_says_so(tmp_path: Path) -> None:
         time.sleep(0.1)
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert "dlinear-12-seed42: stopped, goes on next time" in process.communicate(timeout=60)[1]
+    assert "dlinear-12-seed42: stopped, continues next time" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     wait_for_workers(tmp_path, 1)
 

@@ -134,7 +134,7 @@ def test_the_command_and_its_picture(
     assert main("explain run --windows 40 -o why.csv --plot why.svg".split()) == 0
     said = capsys.readouterr()
     assert said.out.startswith("why.csv: 4 inputs, most of all cold +")
-    assert "where one input is exchanged between 40 validation windows" in said.err
+    assert "when one input is permuted across 40 validation windows" in said.err
     assert list(pd.read_csv("why.csv")["input"]) == ["load", "1-24", "25-48", "cold"]
     picture = Path("why.svg").read_text()
     assert "<!-- lags 1 to 24 -->" in picture and "<!-- known in advance -->" in picture

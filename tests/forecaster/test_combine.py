@@ -269,7 +269,7 @@ def test_commands_take_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pyt
     capsys.readouterr()
     assert main(f"{line} -o {why} --plot {tmp_path}/why.png".split()) == 0
     said = capsys.readouterr()
-    assert f"'fem_sm', one of those whose mean the run is: {', '.join(MIXED)}" in said.out + said.err
+    assert f"'fem_sm', one of the ensemble members: {', '.join(MIXED)}" in said.out + said.err
     rows = why.read_text()
     assert main(f"{line} -o {why} --member fem_sm".split()) == 0
     assert why.read_text() == rows
@@ -288,4 +288,4 @@ def test_mean_without_an_explainable_member_is_refused(
     assert main(["explain", str(tmp_path / "run"), str(past)]) == 2
     assert "None of ridge, naive, whose mean this is, chooses past segments" in capsys.readouterr().err
     assert main(["explain", str(tmp_path / "ridge"), str(past), "--member", "ridge"]) == 2
-    assert "Model 'ridge' is no mean and has no members; leave out --member." in capsys.readouterr().err
+    assert "Model 'ridge' is not an ensemble and has no members; remove --member." in capsys.readouterr().err

@@ -215,7 +215,7 @@ def test_from_the_command_line(
     frame[["date", "open"]][-P:].to_csv("open.csv", index=False)
     train = "train --dataset mine.csv --target load --future-covariates open --model ridge --horizon 12 --seq-len 24"
     assert main([*train.split(), "--out", "run"]) == 0
-    assert "what is known in advance explains: load 100 %" in capsys.readouterr().err
+    assert "explained by future covariates: load 100 %" in capsys.readouterr().err
     assert main("predict run past.csv --future open.csv -o out.csv --plot out.png".split()) == 0
     assert list(pd.read_csv("out.csv").columns) == ["date", "load"]
     assert main("train --config run/config.yaml --out again".split()) == 0

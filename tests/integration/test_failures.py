@@ -53,7 +53,9 @@ def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_p
 def test_full_disk_behind_standard_output() -> None:
     with open("/dev/full", "w") as full:
         result = subprocess.run([*LIST], stdout=full, stderr=subprocess.PIPE, text=True)
-    said = "femts: Could not write the output: No space left on device; make room there or choose another place.\n"
+    said = (
+        "femts: Could not write the output: No space left on device; free some disk space or choose another location.\n"
+    )
     assert (result.returncode, result.stderr) == (1, said)
 
 

@@ -169,7 +169,7 @@ def test_the_command_forecasts_from_a_file_as_from_its_table(
 def test_a_warning_says_where_nothing_came_before() -> None:
     frame = sparse()
     made = femts.train(frame, "ridge", **QUICK)
-    with pytest.warns(GapWarning, match=r"is read instead, or where none came before the training mean\."):
+    with pytest.warns(GapWarning, match=r"is read instead or, if there is none, with the training mean\."):
         made.predict(frame.tail(L))
     with pytest.warns(GapWarning, match=r"the last value before each is read instead\."):
         made.predict(frame)
@@ -182,6 +182,9 @@ def test_a_backtest_at_the_command_line_counts_both(tmp_path: Path, capsys: pyte
     path = write_table(frame, tmp_path / "mine.csv")
     assert main(["backtest", str(tmp_path / "run"), str(path), "--n-windows", "18"]) == 0
     said = capsys.readouterr().err
-    none = "rows with gaps, of which the last value before is read, or where none came before the training mean\n"
+    none = "rows with gaps, which are filled with the last value before them or, if there is none, with the training mean\n"
     assert f"note: 4 of 18 forecasts are made from {none}" in said
-    assert "note: 14 of 18 forecasts are made from rows with gaps, of which the last value before is read\n" in said
+    assert (
+        "note: 14 of 18 forecasts are made from rows with gaps, which are filled with the last value before them\n"
+        in said
+    )

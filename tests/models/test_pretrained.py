@@ -1,4 +1,5 @@
-"""Pretrained models give the library's own numbers, on tiny random weights: columns beside, panels, files, refusals, marks."""
+"""Pretrained models give the library's own numbers, on tiny random weights: columns beside, panels, files, refusals, "
+"marks."""
 
 from __future__ import annotations
 
@@ -378,7 +379,9 @@ def test_tables_mark_what_a_model_has_seen(tmp_path: Path) -> None:
     text = to_text(table)
     assert "0.100 (seen)" in text and "0.100*" in text, "the lowest of ETTh1, and none of Solar"
     assert "0.200*" in text, "the lowest of those that have not seen Solar"
-    assert "seen: chronos2 was pretrained on Solar, so its scores there do not tell how it does on unseen data" in text
+    assert (
+        "seen: chronos2 was pretrained on Solar, so its scores there do not reflect performance on unseen data" in text
+    )
     assert "pretrained on ETTh1" not in text
     seen = [line.rsplit(",", 1)[1] for line in to_csv(table).splitlines()]
     assert seen == ["seen", "True", "False", "False", "False", "False", "False"]

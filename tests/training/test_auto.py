@@ -167,9 +167,9 @@ def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.Monke
         made = train(months(), "auto", 12, max_steps=5)
     tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
     assert "not enough memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
-    assert any(note.startswith("ridge: not tried, as There is not enough memory") for note in notes)
+    assert any(note.startswith("ridge: not tried, as Out of memory") for note in notes)
     short += tried
-    with pytest.raises(RunFailure, match=r"No model could be tried\. There is not enough memory"):
+    with pytest.raises(RunFailure, match=r"No model could be tried\. Out of memory"):
         train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
 
 
@@ -215,7 +215,7 @@ def interrupted_at(model: str, run: Path) -> None:
         return try_candidate(candidate, *rest)
 
     try_candidate = trial.try_candidate
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="goes on with --resume"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="continues with --resume"):
         patch.setattr(choice, "try_candidate", stopped)
         chosen(out=run)
 
@@ -297,7 +297,7 @@ def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
     before = files(run)
     with logged() as notes:
         again = chosen(out=run, resume=True, refit=True)
-    assert notes == [f"run {run} is finished; nothing is left to do"]
+    assert notes == [f"run {run} is already finished"]
     assert again.metrics == made.metrics and again.scored is not None
     with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)

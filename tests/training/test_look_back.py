@@ -26,8 +26,8 @@ def test_a_shorter_look_back_is_taken_where_it_errs_least_in_validation() -> Non
     usual = default_look_back("seasons", 6, data.typical_rows, 12).steps
     assert made.config.seq_len < usual
     assert (
-        f"look-back {made.config.seq_len} for 6 steps ahead, which had the lowest validation error; --seq-len takes another"
-        in notes
+        f"look-back {made.config.seq_len} for 6 steps ahead, which had the lowest validation error; change it with "
+        "--seq-len" in notes
     )
     given = femts.train(data, "ridge", 6, seq_len=made.config.seq_len)
     pd.testing.assert_frame_equal(made.predict(walk()), given.predict(walk()))

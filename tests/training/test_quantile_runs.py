@@ -191,7 +191,10 @@ def test_commands_take_quantiles(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert " crps " in out.splitlines()[0]
     worse, err = err.splitlines(keepends=True)
     assert worse.startswith("warning: worse than the seasonal naive forecast by its squared error at 3 of 6: channel ")
-    assert err == "note: crps is over the quantiles 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995\n"
+    assert (
+        err
+        == "note: crps is averaged over the quantiles 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995\n"
+    )
     out_csv, picture = tmp_path / "out.csv", tmp_path / "out.png"
     more = ["--level", "95", "--quantiles", "0.1,.9", "-o", str(out_csv), "--plot", str(picture)]
     assert main(["predict", str(run), str(table), *more]) == 0

@@ -299,7 +299,7 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
     small_run("ridge", out=tmp_path / "run", refit=True)
     with logged() as notes:
         small_run("ridge", out=tmp_path / "run", refit=True, resume=True)
-    assert notes[-1].endswith("run is finished; nothing is left to do")
+    assert notes[-1].endswith("run is already finished")
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["refit"]["steps"] == 0
 
 
@@ -358,7 +358,7 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
     assert not [each for each in told if "ended" in str(each.message)]
     assert not [each for each in told if "too short" in str(each.message)], "no intervals were asked for"
     new = LONG.query("unique_id == 'long'").assign(unique_id="new")
-    short = "series are too short for intervals that hold, the first 'tiny' of 6 rows"
+    short = "series are too short for reliable intervals, the first 'tiny' of 6 rows"
     with pytest.warns(GapWarning, match=f"^1 of 5 {short}"):
         plain.predict(pd.concat([LONG, new.tail(14)]), level=[80])
     with pytest.warns(GapWarning, match=f"^2 of 5 {short}; read them as too narrow up to 14 rows"):
@@ -371,7 +371,7 @@ def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
     data, other = DATA, load_dataset(LONG, panel=True)
     data, other = (data, other) if form == "wide" else (other, data)
     bare = Forecaster(**{**vars(plain), "metrics": {}})
-    with pytest.raises(UsageError, match="does not say by which steps it was trained"):
+    with pytest.raises(UsageError, match="has no record of its training steps"):
         refit(bare, data)
     with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), and this model was"):
         refit(plain, other)

@@ -123,7 +123,7 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
     before = (tmp_path / "run" / "metrics.json").read_bytes()
     with logged() as notes:
         again = small_run(out=tmp_path / "run", resume=True)
-    assert notes == [f"run {tmp_path / 'run'} is finished; nothing is left to do"]
+    assert notes == [f"run {tmp_path / 'run'} is already finished"]
     assert essence(again) == essence(made) and again.evaluate("test") == made.evaluate("test")
     with pytest.raises(UsageError, match=r"begun with training\.seed=42, not 7"):
         small_run(out=tmp_path / "run", resume=True, seed=7)

@@ -210,7 +210,7 @@ def test_broken_weights_are_found_by_validation() -> None:
         ({"time_limit": "soon"}, "'soon'"),
         ({"max_epochs": 0}, "not 0"),
         ({"max_epochs": None, "max_steps": 0}, "not 0"),
-        ({"max_steps": 5}, "say the same in two ways"),
+        ({"max_steps": 5}, "set the same budget"),
         ({"settings": {"training.channels": 2}}, "learns from all channels"),
         ({"settings": {"model.kernel_size": "wide"}}, "'wide'"),
         ({"model": "fem_sm", "settings": {"model.components": "CLX"}}, "X"),

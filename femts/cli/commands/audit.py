@@ -25,11 +25,11 @@ def audit(
     data_root: DataRoot = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Look for leaks and lost windows in a run.
+    """Check a run for data leakage and dropped windows.
 
-    Changes what must not matter (future rows, other channels, order, batch size), fits again what
-    was fitted, counts the windows, and prints the test score under each convention in use. Exit
-    status 1 when a check fails.
+    Perturbs what must not affect forecasts (future rows, other channels, order, batch size), refits
+    scalers and the like, counts the windows, and prints the test score under each common
+    convention. The exit status is 1 if a check fails.
     """
     from femts.analysis.audit.run import audit as audit_run
 

@@ -23,31 +23,31 @@ class CutoffOptions:
 
     n_windows: Annotated[
         str | None,
-        option("Forecasts; the last one ends with the data.", "N", default="5, or as many as the rows allow"),
+        option("Number of forecasts; the last one ends with the data.", "N", default="5, or as many as the rows allow"),
     ] = None
-    step_size: Annotated[str | None, option("Rows from one cutoff to the next.", "N", default="the horizon")] = None
-    horizon: Annotated[str | None, option("Steps of a forecast.", "N", default="as trained")] = None
-    refit: Annotated[bool, typer.Option("--refit", help="Train anew before each forecast, on the rows before it.")] = (
-        False
-    )
-    by: Annotated[str | None, option("Scores of a panel, grouped.", "series", default="cutoff")] = None
+    step_size: Annotated[str | None, option("Rows between consecutive cutoffs.", "N", default="the horizon")] = None
+    horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Refit before each forecast on all rows before its cutoff.")
+    ] = False
+    by: Annotated[str | None, option("Group the scores of a panel by series.", "series", default="cutoff")] = None
 
 
 @command(70)
 @grouped
 def backtest(
     run: Run,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A name of `femts datasets list`, or a CSV file.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A name from `femts datasets list`, or a table file.")],
     cutoffs: CutoffOptions,
-    out: Annotated[Path | None, option("Where to write the forecasts.", "OUT.csv", "--out", "-o")] = None,
+    out: Annotated[Path | None, option("Output file for the forecasts.", "OUT.csv", "--out", "-o")] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
     """Forecast from several past moments and compare with what followed.
 
-    Each forecast is what `femts predict` would have made of the rows before its cutoff. Prints
-    errors in scaled and in raw units, a cutoff at a time and overall, beside those of the season
-    before, repeated.
+    Each forecast is what `femts predict` would have returned for the rows before its cutoff. Prints
+    errors in scaled and in raw units, by cutoff and overall, next to those of the seasonal naive
+    forecast.
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
@@ -61,7 +61,9 @@ def backtest(
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel
     if cutoffs.by is not None and (cutoffs.by != "series" or not panel):
-        raise UsageError("Option --by of a backtest takes 'series', for a run of a panel; leave it out, or name that.")
+        raise UsageError(
+            "Option --by of a backtest supports only 'series', and only for a panel; remove it, or use --by series."
+        )
     loaded = data if panel or is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
     frame = run_backtest(
         forecaster,

@@ -20,17 +20,18 @@ def calibrate(
     run: Run,
     *,
     horizon: Annotated[
-        str | None, option("Longest horizon to have intervals for, the run's or more.", "N", default="as before")
+        str | None,
+        option("Longest horizon to calibrate intervals for; at least that of the run.", "N", default="as before"),
     ] = None,
     level: Annotated[
-        str | None, option("Levels besides the usual ones, up to 99.9, and those there are.", "N[,N...]")
+        str | None, option("Further levels in percent, up to 99.9, in addition to the existing ones.", "N[,N...]")
     ] = None,
     place: PlaceOptions,
 ) -> None:
-    """Calibrate the intervals of a run anew, for other horizons or levels.
+    """Recalibrate the intervals of a run for other horizons or levels.
 
-    Training has done it for the model's own horizon. It takes the run's data: their validation
-    part, and of a run that was refitted on all rows the test part, too.
+    Training calibrates them for the model's own horizon. This command needs the run's data: the
+    validation split and, for a run that was refit on all rows, the test split.
     """
     steps = None if horizon is None else parse_steps(horizon)
     forecaster = load_run(run, place.device, place.dataset)

@@ -10,14 +10,14 @@ from femts.cli.command import command_group
 from femts.cli.options import DataRoot
 from femts.text import table
 
-DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name of `femts datasets list`.")]
+DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name from `femts datasets list`.")]
 
 datasets = command_group("datasets", "List, describe, download and verify data sets.", 140)
 
 
 @datasets.command("list")
 def list_datasets(data_root: DataRoot = None) -> None:
-    """Every data set with its size and whether its file is here."""
+    """List the data sets with their sizes, and whether each file is available locally."""
     from femts.data.listing import COLUMNS, rows
 
     print(table(COLUMNS, rows(data_root)))
@@ -25,7 +25,7 @@ def list_datasets(data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def info(name: DatasetName, data_root: DataRoot = None) -> None:
-    """All that is known of one data set."""
+    """Describe one data set."""
     from femts.data.catalog import card
     from femts.data.download import data_root as resolve_root
     from femts.data.download import locate
@@ -53,7 +53,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Download a data set unless it is here; print the path of its verified file."""
+    """Download a data set if it is missing, verify it, and print its path."""
     from femts.data.download import fetch as fetch_file
 
     print(fetch_file(name, data_root))
@@ -61,7 +61,7 @@ def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def verify(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Compare the file of a data set with the pinned hash; print its path."""
+    """Verify the file of a data set against its pinned hash, and print its path."""
     from femts.data.download import verify as verify_file
 
     print(f"{verify_file(name, data_root)} is the published file")

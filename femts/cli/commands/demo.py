@@ -21,11 +21,11 @@ SMALL = "--horizon 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 1
 
 @command(5)
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder to write to.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New or empty output folder.")] = Path("demo"),
 ) -> None:
-    """Train a small model on built-in data, forecast and report, and show the commands that do it.
+    """Train a small model on built-in data, forecast, write a report, and print the commands used.
 
-    It takes half a minute. The data are made up: six channels, 2,000 hours.
+    Takes about half a minute. The data are synthetic: six channels, 2,000 hours.
     """
     _make_folder(out)
     from femts.data.synthetic import synthetic_frame
@@ -41,7 +41,7 @@ def demo(
 def _make_folder(folder: Path) -> None:
     """Make `folder`, with those above it; UsageError where it is a file, holds anything, or reads as an option."""
     if str(folder).startswith("-"):  # `femts predict -x/run` would not be typed
-        raise UsageError(f"Folder {folder} reads as an option; name another one with --out.")
+        raise UsageError(f"Folder {folder} looks like an option; choose another one with --out.")
     check_folder(folder)
     if os.path.isdir(folder) and any(folder.iterdir()):
         raise UsageError(f"Folder {folder} is not empty; name a new or empty one with --out.")

@@ -15,7 +15,7 @@ from femts.text import table
 def doctor() -> None:
     """Show versions, devices and kernels.
 
-    Says for each prior, for the conditioner and for the read what computes them, and why a faster library does not.
+    Lists the kernel used by each prior, by the conditioner and by the read, and why a faster library is not used.
     """
     import torch
 

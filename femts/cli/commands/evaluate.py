@@ -28,12 +28,21 @@ MOST_NAMED = 5  # groups that a warning names
 class ScoreOptions:
     """Scores that are asked for: of which part, at which horizons, in which detail."""
 
-    part: Annotated[str, typer.Option(metavar="test|val", help="Part of the data.")] = "test"
+    part: Annotated[str, typer.Option(metavar="test|val", help="Data split to score.")] = "test"
     horizon: Annotated[
-        str | None, option("Horizons; longer than trained: rolled out.", "N[,N...]|all", default="as trained")
+        str | None,
+        option(
+            "Horizons to score; those longer than the trained one are forecast recursively.",
+            "N[,N...]|all",
+            default="as trained",
+        ),
     ] = None
-    by: Annotated[str | None, option("More scores, grouped; also step,channel.", "channel|step|series")] = None
-    level: Annotated[str | None, option("More scores, and what intervals cover.", "N[,N...]")] = None
+    by: Annotated[str | None, option("Add scores by group; step,channel combines the two.", "channel|step|series")] = (
+        None
+    )
+    level: Annotated[
+        str | None, option("Add scores and the coverage of intervals at these levels, in percent.", "N[,N...]")
+    ] = None
 
 
 @command(20)
@@ -47,13 +56,15 @@ def evaluate(
 ) -> None:
     """Score a run on its own data.
 
-    Errors are over every window of the part, in scaled units, wape and bias in raw ones; --by and
-    --level print raw units, too. Of a run that was refitted on all rows, the model that was not is scored.
+    Errors are means over all windows of the split, in scaled units; wape and bias are in raw units. --by and
+    --level add raw units. For a run that was refit on all rows, the model before the refit is scored.
     """
     horizons = None if scored.horizon is None else parse_horizons(scored.horizon)
     detailed = scored.by is not None or scored.level is not None
     if as_csv and (as_json or not detailed):
-        raise UsageError("Option --csv prints what --by or --level ask for; add one of them, and leave --json out.")
+        raise UsageError(
+            "Option --csv requires --by or --level and excludes --json; add one of the former, and remove --json."
+        )
     forecaster = load_scored(run, place.device, place.dataset)
     data = forecaster.training_data(place.data_root)
     horizons = horizons or (forecaster.config.pred_len,)
@@ -70,7 +81,11 @@ def evaluate(
             if scored.by != "series":
                 head["crps_quantiles"] = forecaster.intervals.quantiles
             if not as_json and scored.by != "series":
-                say_notes([f"crps is over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"])
+                say_notes(
+                    [
+                        f"crps is averaged over the quantiles {', '.join(f'{q:g}' for q in forecaster.intervals.quantiles)}"
+                    ]
+                )
         details = details_table(
             frames, head, "json" if as_json else "csv" if as_csv else "text", len(forecaster.targets)
         )

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 Past = Annotated[
     Path | None,
-    typer.Argument(metavar="[INPUT.csv]", help="The recent past, to show what was read of it.", show_default=False),
+    typer.Argument(
+        metavar="[INPUT.csv]",
+        help="Recent history, to show which of its segments the model attends to.",
+        show_default=False,
+    ),
 ]
 
 
@@ -42,9 +46,9 @@ Past = Annotated[
 class ImportanceOptions:
     """Importance of inputs: on how many windows, and of which columns."""
 
-    windows: Annotated[str | None, option("Validation windows to forecast, without INPUT.csv.", "N")] = None
+    windows: Annotated[str | None, option("Number of validation windows to use, without INPUT.csv.", "N")] = None
     columns: Annotated[
-        str | None, option("Columns to exchange, without INPUT.csv; the first 32 unless given.", "NAME[,NAME...]")
+        str | None, option("Columns to permute, without INPUT.csv; by default the first 32.", "NAME[,NAME...]")
     ] = None
 
 
@@ -55,30 +59,30 @@ def explain(
     table: Past = None,
     *,
     out: ToTable = None,
-    plot: Annotated[Path | None, option("Draw it, too.", "FILE.png")] = None,
+    plot: Annotated[Path | None, option("Also plot it to this file.", "FILE.png")] = None,
     series: Series = None,
     member: Annotated[
         str | None,
-        option("Member of a mean to explain; with INPUT.csv the first that can be unless given.", "NAME"),
+        option("Ensemble member to explain; with INPUT.csv, by default the first that supports it.", "NAME"),
     ] = None,
     wanted: ImportanceOptions,
     place: PlaceOptions,
 ) -> None:
-    """Show which inputs the forecasts depend on, or with INPUT.csv which past segments each channel chose.
+    """Show which inputs the forecasts depend on or, with INPUT.csv, which past segments each channel attends to.
 
-    Without INPUT.csv, for every model: how much the error on validation windows rises where a column, a season of
-    lags or a covariate is exchanged between windows. With it, for models with a Free Energy Mixer: the posterior
-    weight of each segment in each layer, and how sharply it was chosen.
+    Without INPUT.csv, for every model: permutation importance, the increase of the validation error when a column,
+    a season of lags or a covariate is permuted across windows. With it, for models with a Free Energy Mixer: the
+    posterior weight of each segment in each layer, and how concentrated it is.
     """
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
     if table is None and series is not None:
         raise UsageError(
-            "Option --series names series of INPUT.csv, and none is given; leave it out, or give the table."
+            "Option --series names series of INPUT.csv, but no INPUT.csv is given; remove the option, or add the table."
         )
     for name in ("windows", "columns"):
         if table is not None and getattr(wanted, name) is not None:
-            raise UsageError(f"Option --{name} is for the importance of inputs; leave INPUT.csv out to see it.")
+            raise UsageError(f"Option --{name} applies to input importance only; remove INPUT.csv to compute it.")
     windows = None if wanted.windows is None else check_count(wanted.windows, "Option '--windows'", 2)
     whole = load_run(run, place.device, place.dataset)
     if table is None:
@@ -110,11 +114,9 @@ def _show_importance(
     table = of.importance("val", windows, columns, dataset=of.training_data(place.data_root))
     further = len(origins(of.columns, of.config.schema.form)) - int((table["kind"] == "column").sum())
     if columns is None and further > 0:
-        say_notes([f"{further} more columns are not exchanged; name those that matter by --columns"])
+        say_notes([f"{further} more columns were not permuted; select columns with --columns"])
     many = table["windows"].iloc[0]
-    say_notes(
-        [f"rise of the squared error, relative to it, where one input is exchanged between {many} validation windows"]
-    )
+    say_notes([f"relative increase of the squared error when one input is permuted across {many} validation windows"])
     if out is None:
         write_data(table.to_csv(index=False))
     else:
@@ -135,11 +137,11 @@ def _show_posterior(
     forecaster = explained_member(whole, member)
     if forecaster is not whole:
         listed = ", ".join(each.config.model for each in whole.members)
-        say_notes([f"this is '{forecaster.config.model}', one of those whose mean the run is: {listed}"])
+        say_notes([f"explaining '{forecaster.config.model}', one of the ensemble members: {listed}"])
     named = check_series(forecaster, series)
     panel = forecaster.config.schema.panel
     if panel and plot is not None and (named is None or len(named) > 1):
-        raise UsageError("A picture of what was read shows one series of a panel; name it by --series.")
+        raise UsageError("The plot shows one series of a panel; select it with --series.")
     history = read_history(table, forecaster)
     with gaps_as_notes():
         explanation = forecaster.explain(history, named)

@@ -14,15 +14,14 @@ from femts.cli.targets import check_targets
 @command(60)
 def export(
     run: Run,
-    out: Annotated[
-        Path | None, option("Where to write.", "MODEL.onnx", "--out", "-o", default="RUN/model.onnx")
-    ] = None,
-    horizon: Annotated[str | None, option("Steps to forecast.", "N", default="as trained")] = None,
-    series: Annotated[str | None, option("The series of a panel.", "NAME")] = None,
+    out: Annotated[Path | None, option("Output file.", "MODEL.onnx", "--out", "-o", default="RUN/model.onnx")] = None,
+    horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None,
+    series: Annotated[str | None, option("Series of a panel to export.", "NAME")] = None,
 ) -> None:
-    """Write a run as ONNX, for onnxruntime.
+    """Export a run to ONNX.
 
-    Raw units in, (B, look-back, columns), and out, (B, steps, columns). Written once onnxruntime and torch agree.
+    Inputs (B, look-back, columns) and outputs (B, steps, columns) are in raw units. The file is written only if
+    onnxruntime and torch agree.
     """
     steps = None if horizon is None else parse_steps(horizon)
     path = run / "model.onnx" if out is None else out

@@ -12,11 +12,13 @@ from femts.text import table
 
 @command(120)
 def models(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One model, with all its settings.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Model to describe, with all its settings.")
+    ] = None,
 ) -> None:
-    """List the models, or all about one.
+    """List the models, or describe one.
 
-    Weights are counted for 7 channels, look-back 1024 and horizon 96.
+    Parameter counts are for 7 channels, look-back 1024 and horizon 96.
     """
     from femts.models.listing import models as listed
     from femts.models.listing import weights

@@ -38,11 +38,16 @@ if TYPE_CHECKING:
 class ForecastOptions:
     """A forecast: how far, with which bounds, and what is known of the steps to come."""
 
-    horizon: Annotated[str | None, option("Steps to forecast.", "N", default="as trained")] = None
-    level: Annotated[str | None, option("Add intervals, percent, such as 80,95.", "N[,N...]")] = None
+    horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None
+    level: Annotated[
+        str | None, option("Add prediction intervals at these levels in percent, such as 80,95.", "N[,N...]")
+    ] = None
     future: Annotated[
         str | None,
-        option("Columns known in advance, for the steps to come; a forecast for each file.", "FILE[,FILE...]"),
+        option(
+            "Future values of the covariates over the horizon; each file is a scenario with its own forecast.",
+            "FILE[,FILE...]",
+        ),
     ] = None
     quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
 
@@ -55,12 +60,12 @@ def predict(
     *,
     out: ToTable = None,
     asked: ForecastOptions,
-    plot: Annotated[Path | None, option("Draw the forecast, too.", "FILE.png")] = None,
+    plot: Annotated[Path | None, option("Also plot the forecast to this file.", "FILE.png")] = None,
     series: Series = None,
 ) -> None:
-    """Forecast what follows a table of history.
+    """Forecast the steps that follow a table of recent history.
 
-    Raw units in; raw units and future time stamps out, for any horizon.
+    Input and output are in raw units; the output has future time stamps. Any horizon is supported.
     """
     out = to_file(out)
     known = _named(asked.future)

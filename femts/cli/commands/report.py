@@ -18,12 +18,12 @@ from femts.cli.targets import check_targets
 def report(
     run: Run,
     *,
-    out: Annotated[Path | None, option("Where to write.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
+    out: Annotated[Path | None, option("Output file.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
     place: PlaceOptions,
 ) -> None:
-    """Write one HTML page on a run: its forecast, scores, errors, intervals, test windows, what was read, the training.
+    """Write an HTML report on a run: forecast, scores, errors, intervals, test windows, inputs and training.
 
-    It needs the run's data, and scores the test windows. The page opens without a network.
+    Needs the run's data, and scores the test windows. The page works offline.
     """
     check_targets({"--out": out}, run=run)
     from femts.analysis.report import report as report_run

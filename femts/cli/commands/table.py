@@ -22,16 +22,16 @@ FORMATS = ("text", "md", "csv", "html")
 def table(
     grid: GridOptions,
     engine: EngineOptions,
-    form: Annotated[str, typer.Option("--format", metavar="text|md|csv|html", help="What to print.")] = "text",
-    show: Annotated[bool, typer.Option("--show", help="Only print what there is.")] = False,
+    form: Annotated[str, typer.Option("--format", metavar="text|md|csv|html", help="Output format.")] = "text",
+    show: Annotated[bool, typer.Option("--show", help="Print the finished cells and train nothing.")] = False,
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> int:
-    """Train what is missing of a table, and print it.
+    """Train the missing cells of a table of experiments, and print it.
 
-    Every finished cell is a record in the folder of results. Called again, or after an
-    interruption, the command goes on with what is left; cells that crashed are tried again. Exit
-    status 1 when some crashed, or with --show when records cannot be used; without it such records
+    Every finished cell is a record in the results folder. Running the command again, also after an
+    interruption, continues with the remaining cells and retries those that crashed. The exit status
+    is 1 if cells crashed or, with --show, if records are unusable; without --show, unusable records
     are refused before anything is run.
     """
     if form not in FORMATS:
@@ -39,7 +39,7 @@ def table(
     pairs = grid.paired()
     if form == "html" and (pairs or grid.published):
         raise UsageError(
-            f"Format 'html' has no page of {'pairs' if pairs else 'published means'}; take text, md or csv."
+            f"Format 'html' does not support {'pairs' if pairs else 'published means'}; use text, md or csv."
         )
     runner = engine.engine_on(device, data_root)
     from femts.experiments.compare import SEEDS_ALONE, make_pairs, make_published, make_scores, make_table
@@ -64,8 +64,8 @@ def table(
         if alone:
             say_notes(
                 [
-                    f"{alone} of {len(frame)} differences are by {SEEDS_ALONE}, for records hold no errors by "
-                    "window or series; old ones that are removed are made again with them"
+                    f"{alone} of {len(frame)} differences are by {SEEDS_ALONE}, because records hold no errors by "
+                    "window or series; delete old records to create them again with such errors"
                 ]
             )
         say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))

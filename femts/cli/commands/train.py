@@ -46,22 +46,22 @@ def train(
     recipe: RecipeOptions,
     *,
     data_root: DataRoot = None,
-    out: Annotated[Path | None, option("Folder of the run; runs/DATASET-MODEL-HORIZON unless given.", "DIR")] = None,
+    out: Annotated[Path | None, option("Folder of the run; by default runs/DATASET-MODEL-HORIZON.", "DIR")] = None,
     training: TrainingOptions,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run if it has begun.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run if it exists, or start it.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run in the folder; nothing else is replaced.")
+        bool, typer.Option("--overwrite", help="Overwrite the run in the folder; other files are kept.")
     ] = False,
 ) -> None:
     """Train a model and print its test scores.
 
-    With --resume the same command starts a run, goes on with one that was interrupted, and of one that is finished
-    says so and prints its scores: it can be repeated until it exits with 0. With --overwrite the former run is removed
-    when the new one is about to be written, so a mistake in the command costs nothing.
+    With --resume, the command starts a run, continues an interrupted one, or prints the scores of a finished one, so
+    it can be repeated until it exits with 0. With --overwrite, the existing run is removed only when the new one is
+    about to be written, so a mistake in the command loses nothing.
     """
     plan = make_recipe(recipe, training)
     if resume and overwrite:
-        raise UsageError("A run is resumed or overwritten, not both; leave --resume or --overwrite out.")
+        raise UsageError("--resume and --overwrite cannot be combined; remove one of them.")
     if out is not None and not resume:
         (check_replaceable if overwrite else check_new_folder)(out)
     started = time.monotonic()
@@ -87,7 +87,8 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` or `overwrite` the last folder of its name, else, or where there is none, a
+    """Folder of the run: `out`, with `resume` or `overwrite` the last folder of its name, else, or where there is "
+    "none, a
     new one that no other run can have."""
     if out is not None:
         yield out
@@ -179,12 +180,20 @@ def _train_all(
         record = records[pred_len] = read_metrics(run)
         if "known" in record:
             parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
-            say_notes([f"of the changes over a season, what is known in advance explains: {parts}"])
+            say_notes([f"share of seasonal differences explained by future covariates: {parts}"])
         if record["stopped"] == "max_time":
-            say_notes([f"{run} had time for {record['steps']} steps; the learning rate fell to zero over them"])
+            say_notes(
+                [
+                    f"{run} reached the time limit after {record['steps']} steps, over which the learning rate decayed to zero"
+                ]
+            )
         if "thinned" in record:
             counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
-            say_notes([f"{run} had time to score {counts} windows, evenly spread; a longer --time-limit scores more"])
+            say_notes(
+                [
+                    f"{run} scored {counts} windows, evenly spaced, within the time limit; increase --time-limit to score more"
+                ]
+            )
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}

@@ -28,10 +28,10 @@ class StudyOptions:
     time_limit: Annotated[str | None, option("Time limit, such as 10m.", "SPAN")] = None
     search: Annotated[
         list[str] | None,
-        option("Values of a setting, in place of the model's own; also of seq_len.", "KEY=A,B|LOW..HIGH"),
+        option("Search space of a setting, or of seq_len, instead of the model's default.", "KEY=A,B|LOW..HIGH"),
     ] = None
     origins: Annotated[
-        str | None, option("Score by as many ends of the training rows; 1, the validation part, unless given.", "N")
+        str | None, option("Number of validation origins to average over; by default 1, the validation split.", "N")
     ] = None
 
 
@@ -39,13 +39,11 @@ class StudyOptions:
 class TrialOptions:
     """Fields of `TrainingConfig` that have a flag of their own here."""
 
-    seed: Annotated[str | None, option("Decides the trials, and weights, order and dropout; 42 unless given.", "N")] = (
-        None
-    )
-    max_steps: Annotated[str | None, option("Optimiser steps of a trial; 1000 unless given.", "N")] = None
-    max_epochs: Annotated[str | None, option("The same in passes over the training rows.", "N")] = None
-    device: Annotated[str | None, option("Where to train.", "auto|cpu|cuda|mps")] = None
-    precision: Annotated[str | None, option("What to compute in.", "auto|32|bf16")] = None
+    seed: Annotated[str | None, option("Random seed of the trials and of each training; by default 42.", "N")] = None
+    max_steps: Annotated[str | None, option("Optimiser steps per trial; by default 1000.", "N")] = None
+    max_epochs: Annotated[str | None, option("Training budget in epochs instead of steps.", "N")] = None
+    device: Annotated[str | None, option("Device to train on.", "auto|cpu|cuda|mps")] = None
+    precision: Annotated[str | None, option("Numeric precision.", "auto|32|bf16")] = None
 
 
 @command(15)
@@ -57,17 +55,19 @@ def tune(
     *,
     data_root: DataRoot = None,
     out: Annotated[
-        Path | None, option("Folder of the study; runs/DATASET-MODEL-HORIZON-tune unless given.", "DIR")
+        Path | None, option("Folder of the study; by default runs/DATASET-MODEL-HORIZON-tune.", "DIR")
     ] = None,
 ) -> None:
-    """Choose settings, look-back and recipe of a model by validation errors.
+    """Tune the settings, look-back and training recipe of a model on the validation split.
 
-    The test part has no say. Called again, or after an interruption, the same command goes on with
-    the study in the folder. Its recipe.yaml is for `femts train --config`.
+    The test part is never used. Running the same command again, also after an interruption, resumes
+    the study in the folder. Pass its recipe.yaml to `femts train --config`.
     """
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
     if len(plan.pred_lens) > 1:
-        raise UsageError(f"One horizon is tuned at a time, not {len(plan.pred_lens)}; give one to --horizon.")
+        raise UsageError(
+            f"Only one horizon can be tuned at a time, not {len(plan.pred_lens)}; pass a single --horizon."
+        )
     search = each_once(map(_parse_search, study.search or []), "--search")
     trials = None if study.trials is None else count("--trials", study.trials)
     origins = 1 if study.origins is None else count("--origins", study.origins)

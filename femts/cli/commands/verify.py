@@ -18,12 +18,12 @@ def verify(
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> int:
-    """Run cells of a table again from their records, and compare.
+    """Rerun cells of a table from their records, and compare the results.
 
-    All that a record says of its cell, its data, its model and its scores must be equal to the bit
-    with the same hardware and libraries. Elsewhere the scores must be within 2 %, and what does not
-    depend on the place be equal. Says which it was, and what differs. Where, when and how long the
-    cell ran is not checked. Exit status 1 when one does not hold.
+    On the same hardware and with the same libraries, the cell, data, model and scores of a record must
+    match to the bit. Elsewhere the scores must agree within 2 %, and fields that do not depend on the
+    machine must be equal. Prints which case applied and what differs. When, where and how long the
+    cell ran is not checked. The exit status is 1 if a record does not verify.
     """
     from femts.experiments.cell import Cell
     from femts.experiments.results import read_record

@@ -98,7 +98,7 @@ def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.floa
     name, reasons = choice(operation, device, dtype)
     if name in reasons:
         raise UsageError(
-            f"Kernel '{operation}={name}' cannot run because {reasons[name]}; take {operation}=torch, or leave it open."
+            f"Kernel '{operation}={name}' cannot run because {reasons[name]}; use {operation}=torch, or leave it unset."
         )
     ran = _ran.get()
     if ran is not None:

@@ -37,18 +37,19 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
     """
     if not weights:
         raise UsageError(
-            "A pretrained model needs weights, which femts never fetches unasked; name their folder, or their name on the "
-            "Hugging Face hub, by --set model.weights=FOLDER."
+            "A pretrained model needs weights, which femts never downloads by default; set their folder, or their "
+            "name on the Hugging Face hub, with --set model.weights=FOLDER."
         )
     if os.path.isdir(weights):
         if revision is not None:
             raise UsageError(
-                "Setting 'model.revision' is of a name on the hub, and model.weights is a folder; leave it out."
+                "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
             )
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
         raise UsageError(
-            f"There is no folder '{quote(weights)}' of weights; put it back, or give another by --set model.weights=FOLDER."
+            f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with --set "
+            "model.weights=FOLDER."
         )
     from huggingface_hub import snapshot_download
 
@@ -59,12 +60,12 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
     except (OSError, ValueError) as error:
         if download:
             raise UsageError(
-                f"Weights {at} could not be fetched from the Hugging Face hub ({type(error).__name__}); look for the network "
-                "and the name, or give a folder."
+                f"Weights {at} could not be fetched from the Hugging Face hub ({type(error).__name__}); check the "
+                "network and the name, or give a folder."
             ) from error
         raise UsageError(
-            f"Weights {at} are no folder and not in the local cache of the Hugging Face hub; give a folder, or have them "
-            "fetched by --set model.download=true."
+            f"Weights {at} are neither a folder nor in the local cache of the Hugging Face hub; give a folder, or "
+            "download them with --set model.download=true."
         ) from error
 
 
@@ -75,13 +76,14 @@ def read_weights_config(folder: Path) -> WeightsConfig:
         return WeightsConfig(config["architectures"][0], tuple(map(float, config["chronos_config"]["quantiles"])))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UsageError(
-            f"Folder {folder} holds no weights of Chronos-2 or Chronos-Bolt: its {CONFIG} is missing, or of another model; "
-            "give the folder of such a one."
+            f"Folder {folder} holds no weights of Chronos-2 or Chronos-Bolt: its {CONFIG} is missing, or belongs to "
+            "another model; give the folder of one of these models."
         ) from error
 
 
 def check_hash(folder: Path, expected: str | None = None) -> str:
-    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as `expected`."""
+    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as "
+    "`expected`."""
     files = [folder / CONFIG, *sorted(folder.glob(WEIGHT_FILES))]
     lines = list[str]()
     try:
@@ -95,7 +97,7 @@ def check_hash(folder: Path, expected: str | None = None) -> str:
     found = hashlib.sha256("".join(lines).encode()).hexdigest()
     if expected not in (None, found):
         raise UsageError(
-            f"Weights in {folder} have the hash {found[:12]}, not {quote(expected)[:12]} as asked for or as in the training; "
-            "put those of then back, or train again."
+            f"Weights in {folder} have the hash {found[:12]}, not {quote(expected)[:12]} as requested or used in "
+            "training; restore the original weights, or train again."
         )
     return found

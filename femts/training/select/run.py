@@ -69,7 +69,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 made.write(request.out)
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
     except (Interrupted, KeyboardInterrupt) as error:
-        remedy = "nothing was kept" if request.out is None else f"{request.out} goes on with --resume"
+        remedy = "nothing was kept" if request.out is None else f"{request.out} continues with --resume"
         raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
     except Finished:
         assert request.out is not None
@@ -88,9 +88,7 @@ def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
     listed = ", ".join(f"'{quote(name)}'" for name in left_out)
     verb = "is" if len(left_out) == 1 else "are"
-    logger.info(
-        f"{listed} {verb} left out: only models that learn from windows read past and static columns, and {reason}"
-    )
+    logger.info(f"{listed} {verb} ignored: only models trained on windows use past and static covariates, and {reason}")
     return data.targets_alone()
 
 
@@ -110,7 +108,7 @@ def _try_all(
     for number, fold in enumerate(folds):
         left, last = clock.before_scores(request.refit), sum(each.seconds for each in tried.values())
         if number and left is not None and last / number > left:
-            logger.info(f"to stay within the time, candidates are compared at {number} of {len(folds)} origins")
+            logger.info(f"to stay within the time limit, candidates are compared at {number} of {len(folds)} origins")
             for one in (each for each in tried.values() if not each.reason):
                 logger.info(_words(one, next(iter(tried.values())).error))
             break
