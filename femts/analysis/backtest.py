@@ -56,25 +56,26 @@ def backtest(
 ) -> pd.DataFrame:
     """Forecast from several past cutoffs, of which the last forecast ends with the data.
 
-    Each forecast uses only the rows before its cutoff. With `refit`, the forecaster is first retrained on all of these rows with
-    the settings, the seed and the number of steps of the original run, as in `femts.train`. For several series, cutoffs are
-    counted from the end of each series; a series with less than one season before a cutoff is left out there, both from the
-    forecast and from the training before it.
+    Each forecast uses only the rows before its cutoff. With `refit`, the forecaster is first retrained on all of these
+    rows with the settings, the seed and the number of steps of the original run, as in `femts.train`. For several
+    series, cutoffs are counted from the end of each series; a series with less than one season before a cutoff is left
+    out there, both from the forecast and from the training before it.
 
     Args:
         forecaster: a trained forecaster.
-        data: catalogue name, file, frame or `Dataset` with the training columns in raw units. Future covariates are taken from it
-            as well, as if they had been known exactly.
+        data: catalogue name, file, frame or `Dataset` with the training columns in raw units. Future covariates are
+            taken from it as well, as if they had been known exactly.
         n_windows: number of forecasts; None takes five, or as many as the rows of a single table allow.
         step_size: rows between cutoffs; None takes the horizon.
         horizon: steps to forecast; None takes the horizon of the training, and longer forecasts are recursive.
         refit: retrain before each forecast.
 
     Returns:
-        One row for each cutoff, step and target, in raw units: `cutoff` (time stamp of the last row before the forecast, or its row
-        number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before the cutoff, repeated) and
-        `actual`, NaN where it is missing. For a long table, `window` (number of the cutoff) and `series` come first, and `column`
-        is omitted if there is a single target. `backtest_scores` summarises the result.
+        One row for each cutoff, step and target, in raw units: `cutoff` (time stamp of the last row before the
+        forecast, or its row number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before
+        the cutoff, repeated) and `actual`, NaN where it is missing. For a long table, `window` (number of the cutoff)
+        and `series` come first, and `column` is omitted if there is a single target. `backtest_scores` summarises the
+        result.
 
     Raises:
         UsageError: An argument or the length of the data does not fit; the message says why.

@@ -115,8 +115,8 @@ def tune(
 ) -> TuningResult:
     """Choose settings, look-back and training recipe of a model by validation errors; the test split is not used.
 
-    The first trial is the default recipe. The following ones are drawn at random, and later ones where scores have been best so far
-    (Optuna's TPE sampler). Trials that are worse than the median at an intermediate validation are pruned.
+    The first trial is the default recipe. The following ones are drawn at random, and later ones where scores have been
+    best so far (Optuna's TPE sampler). Trials that are worse than the median at an intermediate validation are pruned.
 
     Args:
         dataset: result of `load_dataset`, or anything that it accepts.
@@ -124,20 +124,21 @@ def tune(
         pred_len: horizon, as in `train`.
         seq_len: look-back; None or `auto` searches for it.
         protocol: as in `train`; the look-backs to search are around its own.
-        out: folder of the study. Calling again with the same arguments continues it, and several processes may share it. None keeps
-            nothing.
+        out: folder of the study. Calling again with the same arguments continues it, and several processes may share
+            it. None keeps nothing.
         trials: total number of trials; None takes 30, or as many as fit into `time_limit`.
         time_limit: longest duration of this call, such as `90s`, `9m` or `1h30m`.
-        search: values to search by setting name (`seq_len`, `model.*` and `training.*`), as text `a,b,c` or `low..high`, or as a
-            list; these take precedence over the search space that the model declares.
+        search: values to search by setting name (`seq_len`, `model.*` and `training.*`), as text `a,b,c` or
+            `low..high`, or as a list; these take precedence over the search space that the model declares.
         settings: fixed settings, as in `train`, which are not searched.
-        origins: 1 scores on the validation split; more average the errors at as many origins, each one validation split earlier.
+        origins: 1 scores on the validation split; more average the errors at as many origins, each one validation split
+            earlier.
         seed: seed of the search and of each training.
         data_root: folder with the files of the catalogue.
 
     Returns:
-        The best recipe: `settings`, `seq_len` and `pred_len` for `train`, its `score` and the `default_score`, all `trials` as a
-        table, and `recipe()`.
+        The best recipe: `settings`, `seq_len` and `pred_len` for `train`, its `score` and the `default_score`, all
+        `trials` as a table, and `recipe()`.
 
     Raises:
         UsageError: An argument is unknown or does not fit, or `out` holds another study.

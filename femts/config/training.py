@@ -64,16 +64,16 @@ class TrainingConfig:
         max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
             schedule is laid out over it.
         eval_batch_size: windows scored at a time.
-        covariates: how columns known in advance, and the calendar, reach a model: `regress` takes their linear effect off
-            before it, and puts it back; `model` gives them to it as inputs instead, and refuses one that cannot read
-            them; `auto` does both where the model can, so that it learns what is not linear.
+        covariates: how columns known in advance, and the calendar, reach a model: `regress` takes their linear effect
+            off before it, and puts it back; `model` gives them to it as inputs instead, and refuses one that cannot
+            read them; `auto` does both where the model can, so that it learns what is not linear.
         loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
             draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
         metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the
             squared error, or with quantiles their pinball loss. `auto` chooses by `mae`, `mse`, `mase` or
             `wql`, empty by `mae`.
-        scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins add
-            others.
+        scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins
+            add others.
         intervals: what makes half-widths of validation errors: `conformal`, their order statistics. Plugins add others.
         quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
     """

@@ -52,8 +52,8 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
     """A plain frame, its stamps in a column; the table of the caller is left as it is.
 
     Args:
-        table: what `is_table` takes; a Series is one channel, under its name or `y`, as is an array (rows,); channels of
-            an array (rows, C) are `y0`, `y1` and so on.
+        table: what `is_table` takes; a Series is one channel, under its name or `y`, as is an array (rows,); channels
+            of an array (rows, C) are `y0`, `y1` and so on.
         where: what the table is, to begin a message with.
         names: names of columns; the index holds the stamps where none of them does, and a year and a month make them
             together; `femts.data.numbering.numbered` adds numbers. None for data without stamps.

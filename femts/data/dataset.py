@@ -31,8 +31,8 @@ class Dataset:
 
     Attributes:
         name: catalogue name, or the name of the file without its extension.
-        values: (N, C) float64 in raw units, NaN where missing: all rows of the first series in order of time, then those of the
-            next. Targets come first, then past covariates.
+        values: (N, C) float64 in raw units, NaN where missing: all rows of the first series in order of time, then
+            those of the next. Targets come first, then past covariates.
         spans: (S, 2), the first row of each series and one past its last.
         series: names of the S series; the name of a wide table is empty.
         stamps: (N,) dates or whole numbers; None if the data have no time stamps.

@@ -59,7 +59,8 @@ class Domain:
 
         The bound is 0 where no value is negative, 0 is near enough for a forecast to reach, and values look as if they
         ended there: whole numbers, as counts are, some that are 0, or many of them. A few hundred positive measurements
-        tell nothing: of the daily means of ETTh1 and ETTh2 up to 69 % are negative later, in columns that began above 0.
+        tell nothing: of the daily means of ETTh1 and ETTh2 up to 69 % are negative later, in columns that began above
+        0.
         """
         columns = ([each[:, n] for each in pieces] for n in range(pieces[0].shape[1]))
         bounds = [self._bound(each) for each in columns]

@@ -23,7 +23,8 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
         data_root: folder with their files; None searches as `load_dataset` does.
 
     Returns:
-        One row for each data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or `built-in`.
+        One row for each data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or
+            `built-in`.
 
     Raises:
         UsageError: The data root is not a folder.

@@ -45,8 +45,9 @@ def load_dataset(
 
     Args:
         source: name in the catalogue (case-insensitive), path of a file (`-` for standard input), or a table of pandas,
-            polars or pyarrow. A wide table has a `date` column, or its time stamps in the index, and one column for each
-            variable; a long one has `unique_id`, `ds` and `y`. Your own data are split 70/10/20 unless told otherwise.
+            polars or pyarrow. A wide table has a `date` column, or its time stamps in the index, and one column for
+            each variable; a long one has `unique_id`, `ds` and `y`. Your own data are split 70/10/20 unless told
+            otherwise.
         data_root: folder with the files of the catalogue; None searches as described in `femts.data.data_root`.
         download: whether a missing file of the catalogue may be downloaded.
         schema: how to read the table, as an object instead of the keywords below.
@@ -58,8 +59,8 @@ def load_dataset(
             `columns`: your names for the standard columns, as a mapping from `time`, and for long tables `series` and
             `value`.
 
-            `target`: columns to forecast and score; by default all columns that are not covariates. If targets are named,
-            columns without a role are ignored.
+            `target`: columns to forecast and score; by default all columns that are not covariates. If targets are
+            named, columns without a role are ignored.
 
             `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
 
@@ -70,11 +71,11 @@ def load_dataset(
 
             `calendar`: add hour-of-week and time-of-year features.
 
-            `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not imply
-            it; 1 for no season.
+            `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
+            imply it; 1 for no season.
 
-            `freq`: step between rows, if the time stamps do not show it; 1 numbers the rows in order of their dates, for
-            dates without an even step.
+            `freq`: step between rows, if the time stamps do not show it; 1 numbers the rows in order of their dates,
+            for dates without an even step.
 
             `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.

@@ -51,8 +51,8 @@ class Schema:
         domain: bounds of the targets, and how they are transformed.
         season: steps of each season that the user knows of, 1 for none; empty leaves it to the step. Of several, the
             first is the season of models, look-backs, the seasonal naive forecast and MASE, and `mstl` takes off all.
-        freq: the step between stamps, a pandas frequency or a number; None reads it from the stamps. 1 numbers the rows,
-            of each series by itself, in the order of stamps that are dates.
+        freq: the step between stamps, a pandas frequency or a number; None reads it from the stamps. 1 numbers the
+            rows, of each series by itself, in the order of stamps that are dates.
         panel: True where one model learns from each series by itself, False where the series are
             columns of one; None takes the first for a long table and the second for a wide one.
     """

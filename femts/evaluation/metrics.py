@@ -29,7 +29,8 @@ class Metric(Protocol):
         """Add windows, in scaled units.
 
         Args:
-            forecasts: `points` (B, P, T) of the T targets and, of a model that has learned some, `quantiles` (B, P, Q, T).
+            forecasts: `points` (B, P, T) of the T targets and, of a model that has learned some, `quantiles` (B, P, Q,
+                T).
             batch: their look-backs `past` (B, L, T) and what followed, `future` (B, P, T), NaN where it is missing; the
                 numbers of their `series` and of the windows themselves.
         """

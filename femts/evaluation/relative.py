@@ -20,10 +20,10 @@ class RelativeErrors:
     """Metric of WAPE and bias, in raw units, from float64 sums by series and target; values that are missing count for
     nothing, and memory does not grow with the windows.
 
-    WAPE is the sum of absolute errors over the sum of the sizes of the actual values, and bias the sum of forecasts less
-    actual values over the same: above 0 the forecast is too high. Where no value is negative, bias is the mean error as a
-    part of the mean, and never beyond WAPE in size (Kolassa & Schütz, "Advantages of the MAD/Mean ratio over the MAPE",
-    Foresight 2007).
+    WAPE is the sum of absolute errors over the sum of the sizes of the actual values, and bias the sum of forecasts
+    less actual values over the same: above 0 the forecast is too high. Where no value is negative, bias is the mean
+    error as a part of the mean, and never beyond WAPE in size (Kolassa & Schütz, "Advantages of the MAD/Mean ratio over
+    the MAPE", Foresight 2007).
 
     Args:
         preprocess: between scaled and raw units.
@@ -54,8 +54,8 @@ class RelativeErrors:
 
 
 def relative(absolute: Array, signed: Array, size: Array) -> dict[str, Array]:
-    """`wape` and `bias` (...,), means over the targets (..., T) that have some `size`, NaN where none has: their sums of
-    `absolute` and of `signed` errors over it."""
+    """`wape` and `bias` (...,), means over the targets (..., T) that have some `size`, NaN where none has: their sums
+    of `absolute` and of `signed` errors over it."""
     some = size > 0
     count = some.sum(-1)
     shares = {}

@@ -55,9 +55,10 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
 
     Returns:
         `val_mse`, `mse` and `mae`, of the validation and the test part, `wape` and `bias` of the latter, `seq_len`, the
-        `windows` that were scored, `rolled` (by a model of a shorter horizon), what validation has `chosen`, `naive_mse`, `mase` and `season` of
-        the seasonal naive forecast, `choices` of which validation chooses and how many are `missing`, why the cell
-        has `failed`, `seconds` and the `record`; and `catalogue`, data as they are published on.
+        `windows` that were scored, `rolled` (by a model of a shorter horizon), what validation has `chosen`,
+        `naive_mse`, `mase` and `season` of the seasonal naive forecast, `choices` of which validation chooses and how
+        many are `missing`, why the cell has `failed`, `seconds` and the `record`; and `catalogue`, data as they are
+        published on.
     """
     rows = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
@@ -129,7 +130,8 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
         The columns of `TABLE`, `pred_len` missing for the mean, and `seq_len` where horizons or seeds differ in it;
         `windows` of the test part that every seed scored, of the mean their sum; `seeds` that are finished, for the
         mean at all horizons; whether the weights have `seen` the data set in their pretraining. Beside them
-        `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that lacks most, and the `season` of the naive forecast.
+        `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and
+        `missing` of the seed that lacks most, and the `season` of the naive forecast.
     """
     rows = []
     for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):

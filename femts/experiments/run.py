@@ -60,9 +60,9 @@ def table(
 ) -> pd.DataFrame:
     """Train the missing cells of a benchmark table and return the whole table, like `femts table`.
 
-    Every finished cell is stored as a record in the results folder. Calling again, also after an interruption, continues with the
-    missing cells and retries those that crashed. A crashed cell has no score, and a `CellWarning` says why. Worker processes
-    import your own models, so define their classes in a module rather than in the script.
+    Every finished cell is stored as a record in the results folder. Calling again, also after an interruption,
+    continues with the missing cells and retries those that crashed. A crashed cell has no score, and a `CellWarning`
+    says why. Worker processes import your own models, so define their classes in a module rather than in the script.
 
     Args:
         datasets: catalogue names, and your own files.
@@ -70,18 +70,19 @@ def table(
         pred_lens: horizons; None takes the published ones for the catalogue, and one that suits the step for a file.
         seeds: seeds of weights, order and dropout; one run each.
         results: folder of the records.
-        options: `seq_lens` (candidate look-backs, of which the validation split selects one; `auto` proposes some), `protocol`,
-            `settings` by name for all models, `param_grid` (candidate values of settings, selected on the validation split, for the
-            models that have them), `reading` (keywords of `load_dataset`), `roll_out` (longer horizons at which models are also
-            scored recursively), `engine` (`local` or `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`, and
-            `train=False` to show only what exists.
+        options: `seq_lens` (candidate look-backs, of which the validation split selects one; `auto` proposes some),
+            `protocol`, `settings` by name for all models, `param_grid` (candidate values of settings, selected on the
+            validation split, for the models that have them), `reading` (keywords of `load_dataset`), `roll_out` (longer
+            horizons at which models are also scored recursively), `engine` (`local` or `ray`), `jobs` (cells at a
+            time), `time_limit`, `device`, `data_root`, and `train=False` to show only what exists.
 
     Returns:
-        One row for each data set, model and horizon, and one for the mean over several, without a `pred_len`: `seq_len`, finished
-        `seeds`, `mse` with its standard deviation `mse_sd` over seeds, `mae`, the `published_mse` if there is one; `naive_mse`,
-        `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in raw units; the number of scored test
-        `windows` (for the mean, over all horizons); how many cells of the selection are `missing`, what was `chosen` for each seed,
-        and whether a pretrained model has `seen` the data set.
+        One row for each data set, model and horizon, and one for the mean over several, without a `pred_len`:
+        `seq_len`, finished `seeds`, `mse` with its standard deviation `mse_sd` over seeds, `mae`, the `published_mse`
+        if there is one; `naive_mse`, `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in
+        raw units; the number of scored test `windows` (for the mean, over all horizons); how many cells of the
+        selection are `missing`, what was `chosen` for each seed, and whether a pretrained model has `seen` the data
+        set.
 
     Raises:
         UsageError: An argument is unknown or does not fit, or a record in the folder cannot be used.
@@ -108,10 +109,10 @@ def pairs(
 
     Returns:
         One row for each data set, pair and horizon: the models `first` and `second`, finished `seeds`, `first_mse` and
-        `second_mse`, their `difference` (negative if the first is better) with its standard deviation `difference_sd` over seeds,
-        the bounds `low` and `high` of its 95 % interval, and the reason `why` there is none. The interval is over windows, by a
-        circular block bootstrap; for a panel it is over series. `seeds_lower` and `windows_lower` (series, for a panel) count
-        where the first is lower, followed by the training times of both in seconds.
+        `second_mse`, their `difference` (negative if the first is better) with its standard deviation `difference_sd`
+        over seeds, the bounds `low` and `high` of its 95 % interval, and the reason `why` there is none. The interval
+        is over windows, by a circular block bootstrap; for a panel it is over series. `seeds_lower` and `windows_lower`
+        (series, for a panel) count where the first is lower, followed by the training times of both in seconds.
 
     Raises:
         UsageError: As in `femts.table`, or the models of a pair did not score the same windows.

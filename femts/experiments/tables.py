@@ -82,9 +82,9 @@ def _number(value: Any, form: str) -> str:
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
     """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
     over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
-    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is no
-    model of the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in its
-    pretraining, is never the lowest."""
+    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is
+    no model of the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in
+    its pretraining, is never the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):
         models = list(own["model"].unique())
@@ -206,7 +206,8 @@ def _pair_row(row: Any) -> list[str]:
 def published_tables(means: pd.DataFrame) -> list[Shown]:
     """A table of our means and the published ones, the lowest of all windows marked on each data set, and one of how
     ours stand to the lowest: which are below it and which are equal in its digits, and which publications, of other
-    windows or of unknown ones, are lower than all of them; ours of models that have seen a data set do not count there."""
+    windows or of unknown ones, are lower than all of them; ours of models that have seen a data set do not count
+    there."""
     datasets = list(means.loc[means["ours"], "dataset"].unique())
     beside, stand, best = list[list[str]](), list[list[str]](), dict[str, str]()
     for dataset in datasets:

@@ -42,16 +42,16 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
 
     Args:
         forecasters: two or more, trained on the same data for the same horizon; their look-backs may differ.
-        weights: one weight for each of them, or (forecasters, targets), one for each target of each; the weights of a target are
-            normalised. None weights all equally.
+        weights: one weight for each of them, or (forecasters, targets), one for each target of each; the weights of a
+            target are normalised. None weights all equally.
 
     Returns:
-        A forecaster without intervals and scores. If the members were refitted on all rows, the mean of their scored models is its
-        `scored`.
+        A forecaster without intervals and scores. If the members were refitted on all rows, the mean of their scored
+        models is its `scored`.
 
     Raises:
-        UsageError: There are fewer than two, they differ in what they forecast, one has learned quantiles or is a mean itself, or
-            the weights are invalid.
+        UsageError: There are fewer than two, they differ in what they forecast, one has learned quantiles or is a mean
+            itself, or the weights are invalid.
     """
     check_kind(forecasters, list | tuple, "The forecasters", GIVE)  # type: ignore[arg-type]
     for one in forecasters:

@@ -44,9 +44,9 @@ Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # of data, as `load_dat
 class Forecaster:
     """A trained model with everything that it needs to forecast new data in raw units.
 
-    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of forecast, and C channels, of which the first T
-    are targets and the others, if any, past covariates. A model of a panel was trained on S series and forecasts these and new
-    ones, each from its own end.
+    Shapes: L = `config.seq_len` steps of look-back, P = `config.pred_len` steps of forecast, and C channels, of which
+    the first T are targets and the others, if any, past covariates. A model of a panel was trained on S series and
+    forecasts these and new ones, each from its own end.
 
     Attributes:
         model: the network, which works in scaled units.
@@ -58,7 +58,8 @@ class Forecaster:
         validations: one row for each validation during training, as in `metrics.csv`.
         intervals: calibrated prediction intervals; None if the run has none.
         until: time stamp of the last training row, as text; None without time stamps.
-        series_until: time stamp of the last row of each series that was used for training or selection, as text, or None.
+        series_until: time stamp of the last row of each series that was used for training or selection, as text, or
+            None.
         scored: the forecaster that was scored and calibrated, if this one was refitted on all rows; otherwise None.
     """
 
@@ -157,8 +158,9 @@ class Forecaster:
             name: name of a training series.
 
         Returns:
-            A forecaster with the same model and intervals and the preprocessing of that series. Its tables are wide: `date` and
-            the columns, named as in the long table. Its data are the rows of the series, if the training data can be loaded.
+            A forecaster with the same model and intervals and the preprocessing of that series. Its tables are wide:
+            `date` and the columns, named as in the long table. Its data are the rows of the series, if the training
+            data can be loaded.
 
         Raises:
             UsageError: The series was not in the training data, or the model identifies series by static covariates.
@@ -203,23 +205,25 @@ class Forecaster:
         """Forecast the steps after the end of `history`, for each of its series.
 
         Args:
-            history: table in raw units with time stamps (unless trained without) and the training columns, in any order, with at
-                least L rows; or the same in long form. Only the last L steps are read and checked, and the table is not modified.
-                Gaps are filled as in training, those at the start from the rows before, and a `GapWarning` says how many. A target
-                without any value in the last L rows, such as a series that has ended, gets no forecast. A model of a panel accepts
-                known and new series of any length. An `AgeWarning` is issued if the history ends more than P steps after the last
-                training row, and a `UnitsWarning` if its values are fifty times larger or smaller than those seen in training.
+            history: table in raw units with time stamps (unless trained without) and the training columns, in any
+                order, with at least L rows; or the same in long form. Only the last L steps are read and checked, and
+                the table is not modified. Gaps are filled as in training, those at the start from the rows before, and
+                a `GapWarning` says how many. A target without any value in the last L rows, such as a series that has
+                ended, gets no forecast. A model of a panel accepts known and new series of any length. An `AgeWarning`
+                is issued if the history ends more than P steps after the last training row, and a `UnitsWarning` if its
+                values are fifty times larger or smaller than those seen in training.
             horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
             level: levels of prediction intervals in percent, such as `[80, 95]`.
-            future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such tables
-                gives one forecast for each scenario.
+            future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
+                tables gives one forecast for each scenario.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
 
         Returns:
-            `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row number in
-            `step`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and so on, or by `NAME-q-10`. The table is in long
-            form if `history` is, with its column names. With several scenarios, the first column, `scenario`, names them.
+            `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row
+            number in `step`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and so on, or by
+            `NAME-q-10`. The table is in long form if `history` is, with its column names. With several scenarios, the
+            first column, `scenario`, names them.
 
         Raises:
             UsageError: An argument cannot be used; the message says which one and why.
@@ -255,8 +259,8 @@ class Forecaster:
             series: names of the series to explain; None explains all of them.
 
         Returns:
-            One row for each channel, layer, segment and token; see `femts.explain.posterior.explanation`. For a long table, the
-            first column is the name of the series, `series`.
+            One row for each channel, layer, segment and token; see `femts.explain.posterior.explanation`. For a long
+            table, the first column is the name of the series, `series`.
 
         Raises:
             UsageError: The model has no such read, or a history or a name cannot be used.
@@ -273,31 +277,33 @@ class Forecaster:
         seed: int = 0,
         dataset: Source | None = None,
     ) -> pd.DataFrame:
-        """Permutation importance of each input, for any model: the increase of the squared error when an input is exchanged between
-        windows (Breiman, "Random Forests", 2001).
+        """Permutation importance of each input, for any model: the increase of the squared error when an input is
+        exchanged between windows (Breiman, "Random Forests", 2001).
 
-        Whole look-backs, blocks of lags or covariates are exchanged, so their inner order stays intact. Inputs that carry the
-        same information can replace each other, and each of them then appears less important than both together. For a forecaster
-        that was refitted on all rows, the scored model is examined.
+        Whole look-backs, blocks of lags or covariates are exchanged, so their inner order stays intact. Inputs that
+        carry the same information can replace each other, and each of them then appears less important than both
+        together. For a forecaster that was refitted on all rows, the scored model is examined.
 
         Args:
             part: split whose windows are forecast, `val`, `test` or `train`.
-            windows: largest number of windows, spread evenly over the split; by default 128, or 12 for a model that is fitted to
-                each look-back.
+            windows: largest number of windows, spread evenly over the split; by default 128, or 12 for a model that is
+                fitted to each look-back.
             columns: columns whose look-backs are exchanged one at a time; None takes the first 32.
             repeats: number of exchanges of each input; by default 5, or 2 for a model that is fitted to each look-back.
             seed: seed of the windows and exchanges.
             dataset: as in `evaluate`.
 
         Returns:
-            One row for each input, identified by `kind` and `input`: `column`, the look-back of a column; `lags`, a block of steps
-            of all columns, one season long (P steps without a season), from the most recent on, the eighth with all older ones;
-            `future`, a future covariate over look-back and horizon; `calendar`; `static`, a static covariate. `rise` is the mean
-            increase relative to the error without an exchange: 0 for an input without effect, 1 for one without which the error
-            doubles. `low` and `high` bound a 95 % interval of that mean over the `windows` (block bootstrap).
+            One row for each input, identified by `kind` and `input`: `column`, the look-back of a column; `lags`, a
+            block of steps of all columns, one season long (P steps without a season), from the most recent on, the
+            eighth with all older ones; `future`, a future covariate over look-back and horizon; `calendar`; `static`, a
+            static covariate. `rise` is the mean
+            increase relative to the error without an exchange: 0 for an input without effect, 1 for one without which
+            the error doubles. `low` and `high` bound a 95 % interval of that mean over the `windows` (block bootstrap).
 
         Raises:
-            UsageError: As in `evaluate`; or there are fewer than two windows, a column is unknown, or the forecasts have no error.
+            UsageError: As in `evaluate`; or there are fewer than two windows, a column is unknown, or the forecasts
+                have no error.
             RunFailure: The forecasts are not finite.
         """
         from femts.forecaster.importance import permutation_importance
@@ -309,8 +315,8 @@ class Forecaster:
 
         Args:
             history, horizon: as in `predict`.
-            drawn: `level` and `future` as in `predict` (several scenarios share a panel); `actual`, a table of what happened;
-                `columns` or `series`, the names to plot, by default the first twelve.
+            drawn: `level` and `future` as in `predict` (several scenarios share a panel); `actual`, a table of what
+                happened; `columns` or `series`, the names to plot, by default the first twelve.
 
         Returns:
             A matplotlib figure, which a notebook displays and `savefig` writes.
@@ -356,13 +362,13 @@ class Forecaster:
 
         Args:
             part: split to score, `test`, `val` or `train`.
-            pred_len: horizon to score, P by default; beyond P, forecasts are recursive. Several horizons, such as `[24, 48]`, are
-                scored from one forecast of each window of a table.
+            pred_len: horizon to score, P by default; beyond P, forecasts are recursive. Several horizons, such as `[24,
+                48]`, are scored from one forecast of each window of a table.
             dataset: data to score on, as accepted by `load_dataset`; None loads the training data again.
 
         Returns:
-            `mse`, `mae` and the number of `windows`, and `wape` and `bias` in raw units (see `RelativeErrors`); for several
-            horizons, a dictionary of these by horizon.
+            `mse`, `mae` and the number of `windows`, and `wape` and `bias` in raw units (see `RelativeErrors`); for
+            several horizons, a dictionary of these by horizon.
 
         Raises:
             UsageError: The split is unknown, a horizon does not fit, or the data are missing or have changed.
@@ -388,8 +394,8 @@ class Forecaster:
             level: interval levels in percent, for which coverage and the CRPS are added.
 
         Returns:
-            One row for each group in scaled units, then one in raw units; see `femts.forecaster.scoring.score_details`. With
-            several horizons, the first column is `pred_len`.
+            One row for each group in scaled units, then one in raw units; see `femts.forecaster.scoring.score_details`.
+            With several horizons, the first column is `pred_len`.
 
         Raises:
             UsageError: As in `evaluate`, or a group is unknown, or a level or horizon is not calibrated.
@@ -413,8 +419,8 @@ class Forecaster:
             part, level, pred_len, dataset: as in `scores`.
 
         Returns:
-            One row each with `level`, `step`, `channel`, `coverage` (between 0 and 1), mean `width` and its `units`: raw, or scaled
-            for several series.
+            One row each with `level`, `step`, `channel`, `coverage` (between 0 and 1), mean `width` and its `units`:
+            raw, or scaled for several series.
 
         Raises:
             UsageError: As in `scores`.
@@ -430,15 +436,16 @@ class Forecaster:
 
         Args:
             pred_len: longest horizon to calibrate, at least P; None keeps the current one, or takes P.
-            level: levels in percent to calibrate in addition to the default ones, up to 99.9, and to those calibrated before. A
-                forecast can use any level up to the highest.
+            level: levels in percent to calibrate in addition to the default ones, up to 99.9, and to those calibrated
+                before. A forecast can use any level up to the highest.
             dataset: as in `evaluate`.
 
         Returns:
             The new intervals, which the forecaster keeps.
 
         Raises:
-            UsageError: As in `evaluate`; or the horizon is shorter than P, or there are too few validation windows for a level.
+            UsageError: As in `evaluate`; or the horizon is shorter than P, or there are too few validation windows for
+                a level.
             RunFailure: The forecasts are not finite.
         """
         self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
@@ -462,7 +469,8 @@ class Forecaster:
         return export(of, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
     def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, to be read by `load`; UsageError if the folder is not empty, RunFailure if it cannot be written."""
+        """Write a run to `folder`, to be read by `load`; UsageError if the folder is not empty, RunFailure if it cannot
+        be written."""
         place = check_path(folder, "The run folder")
         with locked(place):
             run_folder.check_new_folder(place)

@@ -2,8 +2,9 @@
 windows (Breiman, "Random Forests", Machine Learning 2001; Fisher, Rudin & Dominici, "All Models are Wrong, but Many are
 Useful", JMLR 2019).
 
-Inputs are exchanged in the rows that windows are cut out of, before any preprocessing, so that whatever reads them reads
-the exchanged ones: the model, and the linear effect of known columns that is taken off before it and put back after it.
+Inputs are exchanged in the rows that windows are cut out of, before any preprocessing, so that whatever reads them
+reads the exchanged ones: the model, and the linear effect of known columns that is taken off before it and put back
+after it.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class History:
     """Rows that a forecast goes on from.
 
     Attributes:
-        data: of one series of a wide table the last steps, after rows that fill gaps at their start; else all rows. Data
-            without stamps have the numbers of their rows.
+        data: of one series of a wide table the last steps, after rows that fill gaps at their start; else all rows.
+            Data without stamps have the numbers of their rows.
         time: what the table calls its stamps.
         long: the columns of a table in long form whose series are columns, in its order; empty for others.
         wide: whether the table has a column for each series, and no names of series.

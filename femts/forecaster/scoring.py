@@ -249,8 +249,8 @@ def score_details(
     Returns:
         By series one row for each that has windows, in raw units: `series`, `units`, `windows`, `mse`, `mae`, `mase`
         and `rmsse` (over the mean absolute and the root mean squared change over a season of its training rows; NaN
-        where those are 0), `wape` and `bias` (NaN where its values are 0), `skill`, and for each level `coverage-80` and
-        mean `width-80`.
+        where those are 0), `wape` and `bias` (NaN where its values are 0), `skill`, and for each level `coverage-80`
+        and mean `width-80`.
 
         Else one row for each group in scaled units and, of one series, then one in raw ones, as
         `units` says, with the columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and

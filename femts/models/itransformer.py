@@ -50,8 +50,8 @@ class ITransformer(ForecastModel):
     """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each
     back to its forecast.
 
-    Marks of the calendar over the look-back are tokens beside those of the channels, as in the paper's code, and have no
-    forecast.
+    Marks of the calendar over the look-back are tokens beside those of the channels, as in the paper's code, and have
+    no forecast.
     """
 
     Config: ClassVar[type] = ITransformerConfig

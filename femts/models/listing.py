@@ -16,8 +16,8 @@ def models(name: str | None = None) -> pd.DataFrame:
         name: a model; None lists all of them.
 
     Returns:
-        One row for each model: `name`, `weights` (for 7 channels, a look-back of 1024 and a horizon of 96) and `what` it is. With a
-        name, one row for each `setting`, `model.*` and `training.*`, and its `default`.
+        One row for each model: `name`, `weights` (for 7 channels, a look-back of 1024 and a horizon of 96) and `what`
+        it is. With a name, one row for each `setting`, `model.*` and `training.*`, and its `default`.
 
     Raises:
         UsageError: The model is unknown, or it is a combination of others.

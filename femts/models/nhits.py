@@ -1,4 +1,5 @@
-"""N-HiTS: "N-HiTS: Neural Hierarchical Interpolation for Time Series Forecasting", Challu et al., AAAI 2023, section 3."""
+"""N-HiTS: "N-HiTS: Neural Hierarchical Interpolation for Time Series Forecasting", Challu et al., AAAI 2023, section
+3."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Interpolation(nn.Module):
 
 
 class Stack(nn.Module):
-    """Backcast (B, C, L) and forecast (B, C, n_outputs, P) of a look-back (B, C, L) and of what is known beside it (B, F).
+    """Backcast (B, C, L) and forecast (B, C, n_outputs, P) of a look-back (B, C, L) and of what is known beside it (B,
+    F).
 
     Args:
         config: of the model.

@@ -1,9 +1,9 @@
 """Pretrained models of chronos-forecasting, zero-shot: nothing is trained, each forecast is read off the look-back.
 
-Chronos-2 reads all columns of a table at once and what is known in advance (Ansari et al., "Chronos-2: From Univariate to
-Universal Forecasting", arXiv 2510.15821, 2025); Chronos-Bolt reads one column at a time (Ansari et al., "Chronos: Learning
-the Language of Time Series", TMLR 2024, of whose T5 it is the faster successor). Their weights are files of their own, and
-are never fetched unless asked for.
+Chronos-2 reads all columns of a table at once and what is known in advance (Ansari et al., "Chronos-2: From Univariate
+to Universal Forecasting", arXiv 2510.15821, 2025); Chronos-Bolt reads one column at a time (Ansari et al., "Chronos:
+Learning the Language of Time Series", TMLR 2024, of whose T5 it is the faster successor). Their weights are files of
+their own, and are never fetched unless asked for.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class PretrainedConfig(ModelConfig):
         weights: folder of the weights, or their name on the Hugging Face hub, of which the local cache is read.
         revision: of a hub name; None takes the one that the cache calls main, and the run keeps its commit.
         download: fetches a hub name that is not in the cache.
-        sha256: hash of the weights, that of the lines of `sha256sum config.json *.safetensors`; None takes what is there.
+        sha256: hash of the weights, that of the lines of `sha256sum config.json *.safetensors`; None takes what is
+            there.
         trained_on: data sets that the weights have seen; None for those of the published ones.
         quantiles: levels that the weights forecast, which follow from them.
     """

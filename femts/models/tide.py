@@ -62,9 +62,9 @@ class Residual(nn.Module):
 
 @register("tide", summary="Dense encoder and decoder of each channel with all that is known of it (Das et al. 2023).")
 class TiDE(ForecastModel):
-    """Encodes the look-back of a channel, the static inputs of its series and what is known of look-back and forecast by
-    dense residual blocks, decodes a vector for each step, and makes its forecast of that and of what is known of it; a
-    linear map of the look-back is added."""
+    """Encodes the look-back of a channel, the static inputs of its series and what is known of look-back and forecast
+    by dense residual blocks, decodes a vector for each step, and makes its forecast of that and of what is known of it;
+    a linear map of the look-back is added."""
 
     Config: ClassVar[type] = TiDEConfig
     supports = Supports(known=True, static=True, recursive=False, quantiles=True, channels=1, subsampling=True)

@@ -31,8 +31,8 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
 
     Args:
         forecaster: a trained one; of one that is itself a refit, that which was scored.
-        data: has the same columns; its split does not matter. Of a long table it may have any series; words of its static
-            columns that `forecaster` does not have count as none.
+        data: has the same columns; its split does not matter. Of a long table it may have any series; words of its
+            static columns that `forecaster` does not have count as none.
         limit: seconds that it may take; None is no limit.
 
     Returns:

@@ -60,26 +60,27 @@ def train(
         dataset: result of `load_dataset`, or anything that it accepts.
         model: registered name, or `auto` to try several models and keep the best on the validation split
             (`metrics["auto"]`). None takes `fem_sm_ridge` for data sets of the catalogue and `auto` for all others.
-        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for the
-            step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
+        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for
+            the step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
         seq_len: look-back L in steps; None or `auto` takes that of the protocol.
-        protocol: `paper`, `lookback96` or `seasons` (whole seasons that cover at most half of the training rows); None takes
-            `paper` for the catalogue and `seasons` for other data.
+        protocol: `paper`, `lookback96` or `seasons` (whole seasons that cover at most half of the training rows); None
+            takes `paper` for the catalogue and `seasons` for other data.
         out: run folder; None writes nothing to disk (see `Forecaster.save`).
         seed: determines initial weights, the order of windows, and dropout.
         max_steps: optimiser steps; None takes the default of the recipe.
         max_epochs: the same as a number of passes over the training windows; give at most one of the two.
-        time_limit: longest duration of this call, such as `90s`, `9m` or `1h30m`. The learning rate schedule is shortened to
-            fit, and time is reserved for scoring; with `refit`, half of the time is for the model that is scored.
+        time_limit: longest duration of this call, such as `90s`, `9m` or `1h30m`. The learning rate schedule is
+            shortened to fit, and time is reserved for scoring; with `refit`, half of the time is for the model that is
+            scored.
         device: `auto`, `cpu`, `cuda` or `mps`.
         precision: `auto`, `32` or `bf16`.
-        refit: after scoring, train once more on all rows with the settings that were chosen, so that the forecaster has seen
-            the most recent rows. The scored model is kept as `scored`; intervals are calibrated on its validation and test
-            errors. None refits except on data sets of the catalogue.
-        resume: continue an interrupted run in `out`, start one if there is none, and load it if it is finished. On a CPU,
-            resuming is bit-identical to an uninterrupted run.
-        overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is about
-            to be written. A folder that is not a run is refused; other files next to a run stay.
+        refit: after scoring, train once more on all rows with the settings that were chosen, so that the forecaster has
+            seen the most recent rows. The scored model is kept as `scored`; intervals are calibrated on its validation
+            and test errors. None refits except on data sets of the catalogue.
+        resume: continue an interrupted run in `out`, start one if there is none, and load it if it is finished. On a
+            CPU, resuming is bit-identical to an uninterrupted run.
+        overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is
+            about to be written. A folder that is not a run is refused; other files next to a run stay.
         settings: `model.*` and `training.*` settings by name, as values or as text.
         progress: show a progress bar on stderr if it is a terminal.
         data_root: folder with the files of the catalogue.

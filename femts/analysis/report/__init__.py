@@ -26,12 +26,12 @@ def report(
 ) -> Path:
     """Write a self-contained HTML report on a trained forecaster: its forecast, its test scores and how it was trained.
 
-    The page starts with the forecast, followed by the models that were tried (if femts chose one), scores compared with naive
-    baselines, errors by step and channel, coverage of the intervals, forecasts of test windows to browse, permutation importance
-    (except for models that are fitted to each look-back), what the model read (if it can be explained), the training and the record
-    of the run. For a panel, the best and worst series by MASE replace the channels. The same run and data give an identical file. A
-    model that is fitted to each look-back is scored on the windows that were scored in training; in the process that trained it,
-    only the forecast itself needs new fits.
+    The page starts with the forecast, followed by the models that were tried (if femts chose one), scores compared with
+    naive baselines, errors by step and channel, coverage of the intervals, forecasts of test windows to browse,
+    permutation importance (except for models that are fitted to each look-back), what the model read (if it can be
+    explained), the training and the record of the run. For a panel, the best and worst series by MASE replace the
+    channels. The same run and data give an identical file. A model that is fitted to each look-back is scored on the
+    windows that were scored in training; in the process that trained it, only the forecast itself needs new fits.
 
     Args:
         forecaster_or_run: a forecaster, or the folder of a finished run.

@@ -97,8 +97,8 @@ def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, Fore
 
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
-    """Score `forecaster` and the baselines over the test windows of `data` (`windows_scored`); memory does not grow with
-    them."""
+    """Score `forecaster` and the baselines over the test windows of `data` (`windows_scored`); memory does not grow
+    with them."""
     config, targets, intervals = forecaster.config, forecaster.targets, forecaster.intervals
     windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
@@ -133,8 +133,8 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
 
 
 def input_importance(forecaster: Forecaster, data: Dataset) -> pd.DataFrame | None:
-    """Importance of inputs on some validation windows, as `Forecaster.importance` gives it; None where there are too few
-    windows, and of a model that is fitted to each look-back, where it takes minutes."""
+    """Importance of inputs on some validation windows, as `Forecaster.importance` gives it; None where there are too
+    few windows, and of a model that is fitted to each look-back, where it takes minutes."""
     if forecaster.model.supports.raw:
         return None
     columns = origins(forecaster.columns, forecaster.config.schema.form)[:MOST_INPUTS]

@@ -41,11 +41,11 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
         ranked: scores by series, the worst first.
 
     Returns:
-        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`),
-        `levels` (percent, of the bands), `happened` (whether what followed is known), `why` (None, or why the model
-        cannot be explained) and `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a
-        channel, raw units), `bounds` (by level, the lower ones and then the upper ones
-        in a packed row a channel, raw units), and `read`, or of several series their `name`.
+        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `levels` (percent, of
+        the bands), `happened` (whether what followed is known), `why` (None, or why the model cannot be explained) and
+        `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a channel, raw units),
+        `bounds` (by level, the lower ones and then the upper ones in a packed row a channel, raw units), and `read`, or
+        of several series their `name`.
     """
     config, windows = forecaster.config, score_windows(forecaster, "test", None, data)
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
@@ -104,8 +104,8 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
 
 
 def windows_scored(forecaster: Forecaster, windows: Windows) -> torch.Tensor:
-    """Numbers of the test `windows` that a report scores: all, and of a model that is fitted to each look-back those that
-    its training scored, which in the same process are not fitted again."""
+    """Numbers of the test `windows` that a report scores: all, and of a model that is fitted to each look-back those
+    that its training scored, which in the same process are not fitted again."""
     model, metrics = forecaster.model, forecaster.metrics
     fewer = model.supports.raw and "thinned" in metrics  # there was no time for all of them
     return windows.subsample(metrics["test"]["windows"] if fewer else model.most_windows)

@@ -102,8 +102,8 @@ def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
 
 
 def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
-    """Look-back of `nhits` on a panel, whose short series leave more windows to learn from with a season or two horizons
-    than with the usual one; None where that is left to the model or to the request."""
+    """Look-back of `nhits` on a panel, whose short series leave more windows to learn from with a season or two
+    horizons than with the usual one; None where that is left to the model or to the request."""
     if model != "nhits" or len(data) == 1 or not left_open(lengths.seq_len) or lengths.protocol is not None:
         return None
     steps = int(lengths.pred_len or 1)
@@ -112,7 +112,8 @@ def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
 
 
 def _out(model: str, season: int) -> str:
-    """Reason for leaving out a classic: its library is not installed, or it is another one; empty where there is none."""
+    """Reason for leaving out a classic: its library is not installed, or it is another one; empty where there is
+    none."""
     if model == "mstl" and season == 1:
         return "without a season it is auto_ets"
     try:

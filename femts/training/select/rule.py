@@ -39,12 +39,12 @@ class Choice(NamedTuple):
 def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> Choice:
     """Choose the models of `tried` whose mean forecast is taken.
 
-    The first has the lowest error; each further one is that with which the mean of all so far errs
-    least, and no model is taken twice with other look-backs, of equal ones the first. Where few rows decide, all members
-    weigh alike, and one more is taken as long as the error is above the lowest one by no more than `SLACK`: a mean is
-    seldom much worse than its members, and often better. Where many do, each column has weights of its own, and a member
-    has to lower the error. But for few rows of a single series, a naive model is taken alone or not at all: it is often
-    right for a while.
+    The first has the lowest error; each further one is that with which the mean of all so far errs least, and no model
+    is taken twice with other look-backs, of equal ones the first. Where few rows decide, all members weigh alike, and
+    one more is taken as long as the error is above the lowest one by no more than `SLACK`: a mean is seldom much worse
+    than its members, and often better. Where many do, each column has weights of its own, and a member has to lower the
+    error. But for few rows of a single series, a naive model is taken alone or not at all: it is often right for a
+    while.
 
     Args:
         tried: the candidates.
