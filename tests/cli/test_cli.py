@@ -26,12 +26,11 @@ from femts.models.registry import model_names
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*command.split(), "--help"]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith(f"Usage: femts {command}".rstrip())
-    assert err == ""
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("", *COMMANDS):
+        assert main([*command.split(), "--help"]) == 0
+        out, err = capsys.readouterr()
+        assert out.startswith(f"Usage: femts {command}".rstrip()) and err == ""
 
 
 def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +38,7 @@ def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtu
     assert "train" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["--help", "datasets list", "train --help"])
+@pytest.mark.parametrize("command", ["datasets list", "train --help"])
 def test_light_commands_import_nothing_heavy(command: str) -> None:
     heavy = {"torch", "lightning_fabric", "sklearn", "pandas", "numpy", "matplotlib"}
     code = f"import sys; from femts.cli import main; main({command.split()}); print(sorted({heavy} & set(sys.modules)))"

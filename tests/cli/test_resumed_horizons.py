@@ -47,7 +47,7 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("horizons", ["12,24", "36,24"])
+@pytest.mark.parametrize("horizons", ["36,24"])
 def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
     place: Path, capsys: pytest.CaptureFixture[str], first: str, then: str, message: str, horizons: str
 ) -> None:

@@ -8,7 +8,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
+from mixer_cases import (
+    PRIORS,
+    dense,
+    make_input,
+    make_layer,
+    over_directions,
+    over_layers,
+    over_priors,
+    pairwise,
+    values,
+)
 from torch import Tensor
 
 from femts.errors import UsageError
@@ -44,8 +54,7 @@ def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(pr
     torch.testing.assert_close(q, tilted / tilted.sum(2, keepdim=True), rtol=1e-10, atol=1e-12)
 
 
-@over_priors
-@over_components
+@over_layers
 def test_diagnostics_for_every_component_set(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input()
     star, q = layer.hidden_temperature(x), layer.posterior(x)
@@ -99,7 +108,7 @@ def test_ends_of_the_gate() -> None:
     assert (solve(p, v, 3.0, 1.0)[0] == 3.0).all()
 
 
-@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("lam", [1e-2, 1e-6])
 def test_small_gates_are_told_apart(lam: float) -> None:
     """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
     p, v = random_case(5)
@@ -111,9 +120,7 @@ def test_small_gates_are_told_apart(lam: float) -> None:
     assert star.flatten()[0].item() == pytest.approx((2 * lam * gain / variance).item(), rel=5 * lam + 1e-3)
 
 
-@over_priors
-@pytest.mark.parametrize("components", ["L", "LT"])
-@pytest.mark.parametrize("scale", [1, 30, 300, 3000])
+@pairwise(prior=PRIORS, components=("L", "LT"), scale=(1, 30, 3000))
 def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str, components: str, scale: float) -> None:
     """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
     layer, x = make_layer(prior, components), make_input(length=10)

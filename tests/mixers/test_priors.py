@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import torch
 from mixer_cases import (
+    PRIORS,
     SCAN_PRIORS,
     dense,
+    in_turn,
     make_input,
     make_layer,
     over_directions,
     over_priors,
+    pairwise,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -25,12 +28,8 @@ from femts.mixers.priors.linear import BoundLinear
 from femts.mixers.priors.softmax import NARROW, SHORT, VECTOR, BoundSoftmax, is_short
 from femts.mixers.reference import reference
 
-over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda t: f"T{t}")
 
-
-@over_priors
-@over_directions
-@over_lengths
+@pairwise(prior=PRIORS, causal=(True, False), length=(1, 70, 200))
 def test_mix_of_one_is_one(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "CL", causal=causal), make_input(length=length)
     bound = layer.bind(x)
@@ -38,9 +37,7 @@ def test_mix_of_one_is_one(prior: str, causal: bool, length: int) -> None:
     assert (bound.mix(ones) - 1).abs().max() < 1e-12
 
 
-@over_priors
-@over_directions
-@pytest.mark.parametrize("length", [1, 2, 13, 140], ids=lambda t: f"T{t}")
+@pairwise(prior=PRIORS, causal=(True, False), length=(1, 13, 140))
 def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=length)
     bound, p = layer.bind(x), dense(layer, x)
@@ -57,8 +54,7 @@ def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool,
     torch.testing.assert_close(bound.mix(columns), expected, rtol=1e-11, atol=1e-12)
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_weights_have_the_public_shape_and_equal_the_definition(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
     per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
@@ -89,15 +85,6 @@ def test_full_layer_is_equivariant_to_permutation_without_positions(prior: str) 
     torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order], rtol=1e-11, atol=1e-12)
     moved = make_layer(prior, "LTG", causal=False, use_rope=True)
     assert (moved(x[:, order]) - moved(x)[:, order]).abs().max() > 1e-4, "with positions the order matters"
-
-
-@over_priors
-@over_directions
-def test_batch_invariance(prior: str, causal: bool) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input(batch=5, length=20)
-    together = layer(x)
-    for b in range(5):
-        torch.testing.assert_close(layer(x[b : b + 1])[0], together[b], rtol=1e-12, atol=1e-13)
 
 
 @over_priors
@@ -145,9 +132,11 @@ def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> 
     assert sizes[1] <= 1024 * max(3 * layer.widths.fem_dim * states, projected, 64 * layer.config.n_head) * 1.1
 
 
-@pytest.mark.parametrize("length", [1, 2, VECTOR - 1, VECTOR, SHORT, SHORT + 1])
-@pytest.mark.parametrize("widths", [(8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)], ids=str)
-@over_directions
+@pairwise(
+    length=(1, 2, VECTOR - 1, VECTOR, SHORT, SHORT + 1),
+    widths=((8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)),
+    causal=(True, False),
+)
 def test_every_path_of_softmax_agrees_with_the_definition(
     length: int, widths: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,8 +181,3 @@ def test_flash_on_the_cpu_is_an_error_and_not_a_fallback() -> None:
     with pytest.raises(UsageError, match=r"flash.*cannot run because.*cpu.*softmax_backend='auto'"):
         layer = FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, softmax_backend="flash"))
         layer(make_input(dtype=torch.float32))
-
-
-def test_unknown_prior_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match="gla"):
-        FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, prior_type="glaa"))

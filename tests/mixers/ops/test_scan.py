@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions
+from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions, pairwise
 from torch import Tensor
 
 from femts.mixers.ops import scan
@@ -49,14 +49,13 @@ def test_any_chunk_size_equals_the_double_sum(length: int, chunk: int, rate: flo
     )
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 200, 1000], ids=lambda t: f"T{t}")
-def test_default_chunk_equals_one_chunk(length: int) -> None:
-    u, decay = case(length, rate=0.1)
-    torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
+def test_default_chunk_equals_one_chunk() -> None:
+    for length in (1, 63, 64, 65, 200, 1000):
+        u, decay = case(length, rate=0.1)
+        torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 16])
-@pytest.mark.parametrize("shape", [(2, 7, 3), (2, 7, 1), (1, 7, 3), (1, 1, 3)], ids=str)
+@pairwise(chunk=(1, 3, 16), shape=((2, 7, 3), (2, 7, 1), (1, 7, 3), (1, 1, 3)))
 def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk: int, shape: tuple[int, ...]) -> None:
     u, decay = case(7)
     decay = decay[: shape[0], : shape[1], : shape[2]]
@@ -114,8 +113,7 @@ def test_layers_do_not_depend_on_the_chunk_size(prior: str, causal: bool, monkey
     assert set(seen) == {5, 32, 150}
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0, 1e4])
-@pytest.mark.parametrize("length", [1, 2, 7, 64, 130])
+@pairwise(rate=(0.0, 1.0, 1e4), length=(1, 130))
 def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     u, decay = case(length, rate=rate)
     expected, highest = decayed_sum(u, decay), u.cummax(1).values
