@@ -156,16 +156,13 @@ def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> 
     ("freq", "step", "says"),
     [
         ("15min", "15min", None),
-        ("MS", "MS", None),
         ("D", "24h", None),
-        ("B", "B", None),
         ("hourly", "h", "The card of odd has the step 'hourly', which is no frequency of pandas; write freq='h'"),
         (
             "h",
             "15min",
             "has the step 'h', but its stamps go from 2024-01-01 00:00:00 to 2024-01-01 00:15:00; give the card",
         ),
-        ("ME", "MS", "has the step 'ME', but its stamps go from 2024-01-01 00:00:00 to 2024-02-01 00:00:00"),
     ],
 )
 def test_the_step_of_a_card_is_that_of_its_stamps(folder: Path, freq: str, step: str, says: str | None) -> None:

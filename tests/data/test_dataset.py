@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,9 +107,8 @@ def test_the_scaler_of_each_series_is_that_of_it_alone() -> None:
 LONG = panel_table()
 
 
-@pytest.mark.parametrize(
-    ("frame", "reading", "says"),
-    [
+def test_data_that_cannot_be_used_are_refused() -> None:
+    for frame, reading, says in [
         (pd.concat([LONG, LONG.head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
         (pd.concat([LONG, LONG]), {}, "Series 'long' of The frame repeats 300 dates, the first"),
         (LONG.assign(more=1.0), {}, "has the further column 'more'; name it for --past, --future or --static, or"),
@@ -135,27 +133,20 @@ LONG = panel_table()
             {"panel": None},
             "The frame has an uneven step",
         ),
-    ],
-)
-def test_data_that_cannot_be_used_are_refused(frame: Any, reading: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        load_dataset(frame, **{"panel": True, **reading})
+    ]:
+        with pytest.raises(UsageError, match=says):
+            load_dataset(frame, **{"panel": True, **reading})
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
+def test_a_source_that_is_neither_name_nor_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for source, words in [
         ("ETTh9", "Unknown dataset 'ETTh9'.*did you mean 'ETTh"),
         ("mine.csv", "File mine.csv does not exist"),
         ("folder/mine", "does not exist"),
-    ],
-)
-def test_a_source_that_is_neither_name_nor_file(
-    source: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=words):
-        load_dataset(source)
+    ]:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UsageError, match=words):
+            load_dataset(source)
 
 
 def test_a_file_without_an_ending_is_found(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_cases import in_turn
+from combinations import in_turn
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 

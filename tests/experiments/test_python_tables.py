@@ -47,17 +47,17 @@ def verified(cell: Cell) -> Cell:
     return Cell(**json.loads(json.dumps(cell.to_dict())))
 
 
-@pytest.mark.parametrize(("reading", "options"), FORMS, ids=[",".join(reading) for reading, _ in FORMS])
-def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(
-    reading: Any, options: dict[str, Any], asked: list[Cell], tmp_path: Path
-) -> None:
-    mine = str(tmp_path / "mine.csv")
-    small_table().to_csv(mine, index=False)
-    femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
-    (cell,) = make_grid(Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading()))
-    assert asked == [cell] and verified(asked[0]) == cell
-    data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
-    Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
+def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(asked: list[Cell], tmp_path: Path) -> None:
+    for reading, options in FORMS:
+        mine = str(tmp_path / "mine.csv")
+        small_table().to_csv(mine, index=False)
+        femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+        (cell,) = make_grid(
+            Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading())
+        )
+        assert asked == [cell] and verified(asked[0]) == cell
+        data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
+        Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
 
 
 def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tmp_path: Path) -> None:
@@ -95,9 +95,8 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         call("synthetic", "naive", 12, seq_lens=24, results=tmp_path, train=train)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
+    for given, says in [
         ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
@@ -105,14 +104,12 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
         ({"reading": {"psat": "OT"}}, "Unknown argument 'psat' of the data; did you mean 'past'"),
-    ],
-)
-def test_what_asks_for_nothing_or_is_none_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=says):
-        femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
-    with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
-        femts.pairs([], results=tmp_path / "results")
-    assert not state_of(tmp_path)
+    ]:
+        with pytest.raises(UsageError, match=says):
+            femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
+        with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
+            femts.pairs([], results=tmp_path / "results")
+        assert not state_of(tmp_path)
 
 
 def test_rows_and_pairs_that_cannot_be_fair_are_refused_before_anything_is_trained(asked: list[Cell]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from combinations import in_turn
 from small_tables import small_table
 
 import femts
@@ -70,8 +71,7 @@ def data_of(shape: str, every: int = 17) -> Any:
     return SHAPES[shape](sparse(every))
 
 
-@pytest.mark.parametrize("every", [17, 30])
-@pytest.mark.parametrize("shape", SHAPES)
+@in_turn(shape=tuple(SHAPES), every=(17, 30))
 def test_predict_reads_what_the_evaluator_reads(shape: str, every: int) -> None:
     data = data_of(shape, every)
     model = {"past": "itransformer", "static": "fem_sm"}.get(shape, "ridge")
@@ -81,8 +81,7 @@ def test_predict_reads_what_the_evaluator_reads(shape: str, every: int) -> None:
         assert checks[name].passed, checks[name].says
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("shape", ["wide", "long", "known", "known, long", "zone"])
+@in_turn(shape=("wide", "long", "known", "known, long", "zone"), suffix=(".csv", ".parquet"))
 def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_path: Path) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
@@ -109,7 +108,7 @@ def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_
             np.testing.assert_allclose(forecast[COLUMNS].to_numpy(), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("rows", [299, 297, 280])
+@pytest.mark.parametrize("rows", [299, 280])
 def test_an_explanation_and_a_forecast_are_those_of_the_filled_table(rows: int) -> None:
     frame = sparse()
     made = femts.train(frame, "fem_sm", settings=SMALL, max_epochs=1, **QUICK)

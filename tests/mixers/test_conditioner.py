@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import PRIORS, gradient_of, make_input, make_layer, pairwise
+from combinations import in_turn
+from mixer_cases import PRIORS, gradient_of, make_input, make_layer
 from torch.nn import functional as F
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -23,7 +24,7 @@ def make_conditioner(causal: bool = True, norm_first: bool = True, hidden: int =
     return tdc
 
 
-@pairwise(prior=PRIORS, causal=(True, False), length=(9, 70))
+@in_turn(prior=PRIORS, causal=(True, False), length=(9, 70, 70, 9))
 def test_modulation_equals_the_double_sum(prior: str, causal: bool, length: int) -> None:
     """The pre-activations of the layer minus its own projection are W_c h of eq. 33."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_cases import over_directions, over_priors
+from combinations import in_turn
+from mixer_cases import PRIORS, over_priors
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig, component_flags
 from femts.mixers.ops.selective_scan import LONG
@@ -47,8 +48,7 @@ def test_gradients_are_finite_in_both_directions(prior: str) -> None:
     assert [case for case in cases if not finite(prior, "LT", *case, causal=False)] == []
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_gradients_are_finite_at_the_largest_cap(prior: str, causal: bool) -> None:
     """Values of both ends of the cap in one sequence: gradients pass through exp(2 cap)."""
     torch.manual_seed(0)

@@ -6,19 +6,10 @@ import itertools
 
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import (
-    PRIORS,
-    dense,
-    gradient_of,
-    in_turn,
-    make_input,
-    make_layer,
-    over_directions,
-    over_priors,
-    pairwise,
-)
+from mixer_cases import PRIORS, dense, gradient_of, make_input, make_layer, over_directions, over_priors
 from torch import Tensor
 
 from femts.mixers.reference import reference

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import PRIORS, in_turn, make_as_made, make_input, make_layer, over_priors, pairwise
+from combinations import in_turn, pairwise
+from mixer_cases import PRIORS, make_as_made, make_input, make_layer, over_priors
 from torch import Tensor
 from torch.nn import functional as F
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_cases import COMPONENTS, PRIORS, make_input, make_layer, over_directions, over_priors, pairwise
+from mixer_cases import make_input, make_layer, over_directions, over_layers, over_priors
 from torch import Tensor
 
 from femts.mixers import FreeEnergyMixer
@@ -23,7 +23,7 @@ def agree(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None) -> None:
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
 
-@pairwise(prior=PRIORS, components=COMPONENTS)
+@over_layers
 def test_naive_and_fast_agree(prior: str, components: str) -> None:
     agree(make_layer(prior, components), make_input(), None)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import PRIORS, SCAN_PRIORS, dense, gradient_of, in_turn, make_input, make_layer, values
+from combinations import in_turn
+from mixer_cases import PRIORS, SCAN_PRIORS, dense, gradient_of, make_input, make_layer, values
 from torch import Tensor
 from torch.nn import functional as F
 

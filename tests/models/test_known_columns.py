@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_cases import of_each_class
 from small_tables import small_table
 from torch import Tensor
 
@@ -78,7 +79,7 @@ def test_forecasts_have_their_shape_and_every_weight_a_gradient(
         assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), key
 
 
-@pytest.mark.parametrize("name", {model_card(name).model_class: name for name in READING}.values())
+@pytest.mark.parametrize("name", of_each_class(READING))
 def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
     model, batch = make(name, n_known=K, n_static=E), draws(L + P + 3)
     assert batch.known is not None and batch.static is not None

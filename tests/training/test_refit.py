@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from model_cases import of_each_class
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import DATA, essence, signal_at, small_run
 from small_tables import small_table
@@ -24,7 +25,7 @@ from femts.data.split_rule import SplitRule
 from femts.data.synthetic import synthetic_frame
 from femts.errors import AgeWarning, GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
-from femts.models.registry import model_card, model_names
+from femts.models.registry import model_names
 from femts.training.checkpoint import TrainState
 from femts.training.refit import refit
 from femts.training.stopping import Interrupted
@@ -130,10 +131,9 @@ def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[s
 
 
 LEFT_OUT = ("auto_arima", "stat_ensemble", "chronos2", "chronos_bolt")  # slow ones, and those that need weights
-OF_EACH_CLASS = {model_card(name).model_class: name for name in model_names() if name not in LEFT_OUT}
 
 
-@pytest.mark.parametrize("model", OF_EACH_CLASS.values())
+@pytest.mark.parametrize("model", of_each_class(name for name in model_names() if name not in LEFT_OUT))
 def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
     own = set(femts.models(model)["setting"])
     card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}

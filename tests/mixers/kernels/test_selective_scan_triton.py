@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
+from combinations import in_turn
 from kernel_cases import assert_near, with_gradients
-from mixer_cases import in_turn
 
 from femts.mixers.kernels import using
 from femts.mixers.ops.selective_scan import selective_scan

@@ -1,6 +1,7 @@
 import pytest
 import torch
-from mixer_cases import gradient_of, in_turn
+from combinations import in_turn
+from mixer_cases import gradient_of
 
 from femts.mixers.ops.dropout import Dropout
 

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions, pairwise
+from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions
 from torch import Tensor
 
 from femts.mixers.ops import scan
@@ -55,7 +56,7 @@ def test_default_chunk_equals_one_chunk() -> None:
         torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
 
 
-@pairwise(chunk=(1, 3, 16), shape=((2, 7, 3), (2, 7, 1), (1, 7, 3), (1, 1, 3)))
+@pairwise(chunk=(1, 3, 16), shape=((2, 7, 1), (1, 7, 3), (1, 1, 3)))
 def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk: int, shape: tuple[int, ...]) -> None:
     u, decay = case(7)
     decay = decay[: shape[0], : shape[1], : shape[2]]
@@ -122,8 +123,7 @@ def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypat
     torch.testing.assert_close(scan.running_max(u), highest, rtol=0, atol=0)
 
 
-@over_directions
-@pytest.mark.parametrize("prior", SCAN_PRIORS)
+@in_turn(prior=SCAN_PRIORS, causal=(False, True))
 def test_layers_in_the_form_for_export_are_the_same(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(length=150)
     with torch.no_grad():
