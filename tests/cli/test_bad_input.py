@@ -44,6 +44,7 @@ CASES = {
     "config with a key twice": Case("train --config twice.yaml", r"the key 'lr' twice, in lines 3 and 5; keep one"),
     "config with a flat training": Case("train --config flat.yaml", r"'training: fast'"),
     "final that is no flag": Case("train --config refit.yaml", r"Argument 'refit' is .*often.*True or False"),
+    "config that is a list": Case("train --config list.yaml", r"list.yaml is not .*'key: value'"),
     # horizons and look-backs
     "horizon that is no number": Case(f"{TRAIN} --horizon week", r"'week' is not .*; write 96, 96,192 or all"),
     "horizon zero": Case(f"{TRAIN} --horizon 0", r"Horizon '0'"),
@@ -51,6 +52,12 @@ CASES = {
     "look-back too long": Case(f"{TRAIN} --seq-len 9999", r"look-back of 9999 .* longest look-back that fits is \d+"),
     "horizon too long": Case(f"{TRAIN} --horizon 5000", r"forecast of 5000 .* longest .*fits is \d+"),
     # tables
+    "static column of a single table": Case(
+        f"{OWN} good.csv --static load", r"no static columns.*take a long table as"
+    ),
+    "columns that are no columns": Case(
+        f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
+    ),
     "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
     "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME\) when training"),
@@ -60,10 +67,13 @@ CASES = {
     ),
     "roles of a panel of columns": Case(f"{OWN} good.csv --panel --past load", r"no column 'unique_id', so it is no"),
     # prediction
+    "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
+    "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     # explanation
+    "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, and none is given"),
     "model that chooses nothing": Case(
         "explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm.*femts explain RUN"
     ),
@@ -92,6 +102,7 @@ CASES = {
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
     "run with other intervals": Case("predict swapped good.csv", r"swapped was changed .*intervals.safetensors"),
     # backtests and audits
+    "backtest with another step": Case("backtest run quarters.csv", r"quarters.csv has the step '15min', .* 'h'"),
     "backtest of no windows": Case("backtest run good.csv --n-windows 0", r"'--n-windows' takes .*at least 1, not '0'"),
     "refit on too few rows": Case(
         "backtest run good.csv --refit --n-windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
@@ -102,6 +113,12 @@ CASES = {
         r"to 9000 steps does not fit in 6132 training rows",
     ),
     # tables
+    "unknown engine": Case("table --engine locl", r"'locl'; did you mean 'local'"),
+    "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
+    "choice without values": Case(
+        "table --datasets good.csv --choose training.lr", r"--choose 'training.lr' has no value"
+    ),
+    "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' has no page of pairs; take text"),
     "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
     "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),

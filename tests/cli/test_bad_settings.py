@@ -30,6 +30,10 @@ CASES = {
     "pinball without weights to learn": Case(
         f"{TRAIN} --set training.loss=pinball", r"'naive' cannot learn .*or dlinear"
     ),
+    "setting of a model without any": Case(
+        f"{TRAIN} --set model.windows=3", r"'model.windows'; there is none to choose"
+    ),
+    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
     "setting given twice": Case(
         f"{TRAIN} --set training.lr=1e-3 --set training.lr=1",
         r"'training.lr' is given twice, as 1e-3 and as 1; give it",

@@ -24,6 +24,7 @@ CASES = {
     "search without values": Case(f"{SEARCH} model.ridge", r"--search 'model.ridge' has no value"),
     "search of an unknown setting": Case(f"{SEARCH} model.rigde=1,2", r"'model.rigde'; did you mean 'ridge'"),
     "range that falls": Case(f"{SEARCH} model.ridge=2..1", r"'2\.\.1' of 'model.ridge' does not rise"),
+    "range of words": Case(f"{SEARCH} training.schedule=cosine..linear", r"'training.schedule' has no range .*=a,b"),
     "search of a list": Case(f"{SEARCH} training.betas=0.9,0.95", r"'training.betas' .*(takes 2 values|is a list)"),
     "search of the seed": Case(f"{SEARCH} training.seed=1,2", r"'training.seed' cannot be searched"),
     "a setting searched twice": Case(
