@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -63,17 +62,6 @@ def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
     assert overall(frame, forecaster, "seasonal_naive")["mse_scaled"] == pytest.approx(naive["mse"], rel=1e-5)
-
-
-@pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="needs the real ETTh1; set FEMTS_DATA to its folder")
-def test_windows_of_real_data_give_the_score_of_the_evaluator() -> None:
-    data = load_dataset("ETTh1")
-    real = fit.train(data, "ridge", 24, seq_len=96, settings={"model.longest": 24})
-    windows = part_windows(data, real.preprocess, "test", 96, 24)
-    wanted = evaluate(real.model, windows, some=torch.arange(len(windows) - 1, 0, -7)[:40])
-    found = overall(femts.backtest(real, data.frame().iloc[: data.split.test[0, 1]], **cut(40, 7)), real)
-    assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
-    assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
 
 
 @pytest.mark.parametrize("horizon", [5, 30])

@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from checkout import Checkout
 from small_tables import small_table
 
 import femts
@@ -54,7 +53,6 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = "--datasets Boiler --models naive,seasonal_naive --horizons 12 --seq-len 24 --jobs 1".split()
 
 
 @pytest.fixture
@@ -118,13 +116,6 @@ def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.Ca
     loaded = femts.load(run)
     assert loaded.config.source == boiler
     assert loaded.evaluate("test") == loaded.metrics["test"]
-
-
-def test_a_table_shows_it_once_its_file_is_in_the_folder(source: str, tmp_path: Path) -> None:
-    checkout = Checkout.make(tmp_path)  # the cells of a table are processes of their own
-    checkout.add("data/catalog/boiler.py", source)
-    lines = [line.split() for line in checkout.run("table", *_TABLE).splitlines()]
-    assert ["Boiler", "naive", "seasonal_naive"] in lines
 
 
 def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

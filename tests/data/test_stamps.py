@@ -22,7 +22,6 @@ WEEKS = pd.date_range("2018-01-01", periods=262, freq="W-MON")
 QUARTERS = pd.date_range("2000-01-01", periods=60, freq="QS")
 MONTHS = pd.date_range("2018-01-01", periods=60, freq="MS")
 SECONDS = HOURS.as_unit("s").asi8
-OFFICE = DAYS[DAYS.dayofweek < 5]
 FIRST = pd.Timestamp("1899-12-30")  # day 0 of a spreadsheet
 NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
     "weeks": (WEEKS, [year * 100 + week for year, week, _ in map(pd.Timestamp.isocalendar, WEEKS)], "ISO weeks"),

@@ -59,7 +59,7 @@ def test_the_table_on_real_data(reader: Reader) -> None:
         pytest.skip("needs the real ETTh1; set FEMTS_DATA to a folder that holds it")
     (command,) = (line for line in COMMANDS if "ETTh1" in line)
     words = command.split()
-    for option, fewer in {"--datasets": "ETTh1", "--models": "ridge,naive", "--seeds": "42"}.items():
+    for option, fewer in {"--datasets": "ETTh1", "--models": "naive", "--seeds": "42"}.items():
         words[words.index(option) + 1] = fewer
     status, said = reader.type(" ".join(words))
     assert status == 0, said

@@ -82,6 +82,9 @@ def test_what_such_a_table_trains_is_in_it(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
     made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **asked)
     assert made["mse"].notna().all() and made["seeds"].tolist() == [(42,)]
+    pd.testing.assert_frame_equal(
+        made, femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, train=False, **asked)
+    )
 
 
 @pytest.mark.parametrize("train", [True, False])

@@ -31,7 +31,6 @@ from femts.models.registry import build_config, build_model
 
 L, P, N = 22, 4, 6  # the oldest of the segments is 2 steps short
 COLUMNS = ("load", "heat")
-FEM = ("fem_sm", "fem_gla", "fem_aft", "fem_mamba", "fem_linear", "fem_sm_ridge", "fem_gla_ridge")
 
 
 def make(

@@ -216,13 +216,6 @@ def test_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(graph[0], forecasts(members, TABLE, 14), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.skipif(not CLASSICS, reason="needs statsforecast")
-def test_mean_with_a_classic_is_not_exported(made: femts.Forecaster, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"'mean', by its members 'auto_theta', 'mstl', is fitted to each look-back"):
-        made.export(tmp_path / "mean.onnx")
-    assert not (tmp_path / "mean.onnx").exists()
-
-
 def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], made: femts.Forecaster) -> None:
     def other(table: pd.DataFrame, model: str = "naive", steps: int = 6, **reading: Any) -> Any:
         return small_members(femts.load_dataset(table, **reading), (model,), steps)[0]

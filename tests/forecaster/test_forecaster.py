@@ -20,7 +20,7 @@ from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster.forecaster import Forecaster, load
+from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.training.train import train
 
@@ -228,13 +228,6 @@ def test_forecasting_is_repeatable_and_leaves_dropout_off(history: pd.DataFrame)
     forecaster = train("synthetic", "fem_sm", settings={**settings, "training.batch_size": 2000}, **_QUICK)
     forecaster.model.train()
     pd.testing.assert_frame_equal(forecaster.predict(history), forecaster.predict(history))
-
-
-def test_the_package_offers_its_names_lazily() -> None:
-    assert femts.load is load
-    assert {"train", "load", "load_dataset", "Forecaster", "__version__"} <= set(dir(femts))
-    with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        femts.trian  # noqa: B018
 
 
 @pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="FEMTS_DATA, the folder with the real files, is not set")

@@ -10,7 +10,6 @@ from run_damage import FILES, flipped, loaded
 from small_tables import small_table
 
 import femts
-from femts.cli import main
 from femts.errors import UsageError
 from femts.training.train import train
 
@@ -69,12 +68,3 @@ def test_scored_half_of_another_run_is_refused(whole: Path, run: Path) -> None:
     shutil.copytree(whole.parent / "other" / "scored", run / "scored")
     with pytest.raises(UsageError, match=r"scored/model.safetensors does not match"):
         femts.load(run)
-
-
-def test_command_says_the_same_sentence(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = run / "model.safetensors"
-    path.write_bytes(next(flipped(path.read_bytes(), 1)))
-    assert main(["predict", str(run), str(run / "past.csv")]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1
-    assert err.endswith("was changed after it was saved: model.safetensors does not match; train again.\n")

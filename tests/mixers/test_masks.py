@@ -31,30 +31,30 @@ def supported(mask: Tensor, causal: bool) -> Tensor:
 
 
 @over_priors
-@over_directions
-def test_masked_layer_equals_the_dense_reference(prior: str, causal: bool) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
-    for mask in MASKS.values():
-        expected, read = reference(layer, x, mask), layer.read(x, mask)
-        torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
-        torch.testing.assert_close(read.f, expected.f, rtol=1e-11, atol=1e-12)
-        p = dense(layer, x, mask)
-        torch.testing.assert_close(p.flatten(3), expected.p, rtol=1e-11, atol=1e-13)
-        assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
-        support, total = supported(mask, causal), p.sum(2)
-        assert (total[support] - 1).abs().max() < 1e-12 and (total[~support] == 0).all()
+def test_masked_layer_equals_the_dense_reference(prior: str) -> None:
+    for causal in (True, False):
+        layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
+        for mask in MASKS.values():
+            expected, read = reference(layer, x, mask), layer.read(x, mask)
+            torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
+            torch.testing.assert_close(read.f, expected.f, rtol=1e-11, atol=1e-12)
+            p = dense(layer, x, mask)
+            torch.testing.assert_close(p.flatten(3), expected.p, rtol=1e-11, atol=1e-13)
+            assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
+            support, total = supported(mask, causal), p.sum(2)
+            assert (total[support] - 1).abs().max() < 1e-12 and (total[~support] == 0).all()
 
 
 @over_priors
-@over_directions
-def test_rows_without_support_are_zero_and_gradients_finite(prior: str, causal: bool) -> None:
-    for components, mask in itertools.product(("", "CLTG"), MASKS.values()):
-        layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
-        y = layer(x, mask)
-        assert (y[~supported(mask, causal)] == 0).all() and torch.isfinite(y).all()
-        y.square().sum().backward()
-        tensors = [("x", x), *layer.named_parameters()]
-        assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
+def test_rows_without_support_are_zero_and_gradients_finite(prior: str) -> None:
+    for causal in (True, False):
+        for components, mask in itertools.product(("", "CLTG"), MASKS.values()):
+            layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
+            y = layer(x, mask)
+            assert (y[~supported(mask, causal)] == 0).all() and torch.isfinite(y).all()
+            y.square().sum().backward()
+            tensors = [("x", x), *layer.named_parameters()]
+            assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
 
 
 @in_turn(prior=PRIORS, causal=(True, False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_cases import make_input, make_layer, over_directions, over_layers, over_priors
+from mixer_cases import make_input, make_layer, over_layers, over_priors
 from torch import Tensor
 
 from femts.mixers import FreeEnergyMixer
@@ -29,9 +29,9 @@ def test_naive_and_fast_agree(prior: str, components: str) -> None:
 
 
 @over_priors
-@over_directions
-def test_naive_and_fast_agree_under_a_mask(prior: str, causal: bool) -> None:
-    agree(make_layer(prior, "CLTG", causal=causal), make_input(), MASK)
+def test_naive_and_fast_agree_under_a_mask(prior: str) -> None:
+    for causal in (True, False):
+        agree(make_layer(prior, "CLTG", causal=causal), make_input(), MASK)
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])

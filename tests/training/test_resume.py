@@ -165,13 +165,6 @@ def test_changed_data_are_refused(begun: Path) -> None:
         small_run(out=begun, resume=True)
 
 
-def test_a_damaged_checkpoint_cannot_be_resumed(begun: Path) -> None:
-    path = begun / "checkpoints" / "last.ckpt"
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UsageError, match="is damaged"):
-        small_run(out=begun, resume=True)
-
-
 @pytest.mark.parametrize("left", [(), (".0.part", "candidates/.0.part")])
 def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
     for name in left:

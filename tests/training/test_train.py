@@ -13,7 +13,6 @@ from run_damage import FILES
 from small_runs import DATA, TEST, TRAIN, essence, small_run
 
 import femts
-from femts.data.synthetic import synthetic_frame
 from femts.errors import RunFailure, UsageError
 from femts.models.dlinear import DLinear
 from femts.training.checkpoint import TrainState
@@ -218,20 +217,6 @@ def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path: Path) 
         with pytest.raises(UsageError, match=message):
             small_run(**{"model": "dlinear", **changes}, out=tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
-
-
-def test_unknown_data_set_is_refused() -> None:
-    with pytest.raises(UsageError, match="did you mean 'Weather'"):
-        train("Wether", "naive")
-
-
-def test_frame_and_file_train_alike(tmp_path: Path) -> None:
-    frame = synthetic_frame(600)
-    frame.to_csv(tmp_path / "own.csv", index=False)
-    settings: dict[str, Any] = {"max_epochs": 1, "seq_len": 30, "pred_len": 5, "device": "cpu"}
-    from_frame = train(frame, "dlinear", **settings)
-    from_file = train(tmp_path / "own.csv", "dlinear", out=tmp_path / "run", **settings)
-    assert from_frame.metrics["test"] == from_file.metrics["test"] == femts.load(tmp_path / "run").evaluate("test")
 
 
 def test_metrics_tell_the_circumstances() -> None:
