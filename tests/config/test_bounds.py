@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, nan
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -34,15 +34,16 @@ class Held(Free):
 
 
 def test_numbers_within_bounds_are_taken() -> None:
-    for changes in [
+    cases: list[Any] = [
         {"rate": 1e-300, "layers": 1, "width": 1, "seed": 0, "decay": 0.0, "part": 0.0, "pair": (1e-9, 1.0)},
         {"rate": 1e300, "layers": 2**40, "width": None, "part": 0.999},
-    ]:
+    ]
+    for changes in cases:
         assert replace(Held(), **changes)
 
 
 def test_others_are_refused_in_a_sentence() -> None:
-    for name, value, sentence in [
+    cases: list[tuple[Any, ...]] = [
         ("rate", 0.0, "Setting 'x.rate' takes a number above 0, not 0.0."),
         ("rate", inf, "Setting 'x.rate' takes a number above 0, not inf."),
         ("rate", nan, "Setting 'x.rate' takes a number above 0, not nan."),
@@ -53,7 +54,8 @@ def test_others_are_refused_in_a_sentence() -> None:
         ("part", 1.0, "Setting 'x.part' takes a number in [0, 1), not 1.0."),
         ("pair", (0.5, 1.5), "Setting 'x.pair' takes two numbers up to 1, not (0.5, 1.5)."),
         ("pair", (0.0, 0.5), "Setting 'x.pair' takes two numbers up to 1, not (0.0, 0.5)."),
-    ]:
+    ]
+    for name, value, sentence in cases:
         with pytest.raises(UsageError) as caught:
             replace(Held(), **{name: value})
         assert str(caught.value) == sentence

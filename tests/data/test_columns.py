@@ -326,13 +326,14 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
 
 
 def test_columns_that_are_no_stamps_stay() -> None:
-    for table, changes in [
+    cases: list[tuple[Any, ...]] = [
         *(("clocks", {name: cell}) for name, cell in (("time", "soon"), ("time", 5), ("date", "2024-01-30 05:00"))),
         *(("clocks", {name: cell}) for name, cell in (("date", "then"), ("ds", 1), ("Date", 1))),
         *(("quarters", {"quarter": cell}) for cell in (5, 1.5, None)),
         *(("quarters", {"Year": cell}) for cell in (12, "then", pd.Series([10**5000] * 60, dtype=object))),
         ("quarters", {"date": QUARTERS}),
-    ]:
+    ]
+    for table, changes in cases:
         clocks = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
         made, parts = (clocks, ["date", "time"]) if table == "clocks" else (quarters(), ["Year", "quarter"])
         assert stamp_parts(made, USUAL) == parts

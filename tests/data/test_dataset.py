@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,7 @@ LONG = panel_table()
 
 
 def test_data_that_cannot_be_used_are_refused() -> None:
-    for frame, reading, says in [
+    cases: list[tuple[Any, ...]] = [
         (pd.concat([LONG, LONG.head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
         (pd.concat([LONG, LONG]), {}, "Series 'long' of The frame repeats 300 dates, the first"),
         (LONG.assign(more=1.0), {}, "has the further column 'more'; name it for --past, --future or --static, or"),
@@ -133,7 +134,8 @@ def test_data_that_cannot_be_used_are_refused() -> None:
             {"panel": None},
             "The frame has an uneven step",
         ),
-    ]:
+    ]
+    for frame, reading, says in cases:
         with pytest.raises(UsageError, match=says):
             load_dataset(frame, **{"panel": True, **reading})
 

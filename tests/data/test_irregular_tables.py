@@ -299,13 +299,14 @@ def test_the_one_value_beside_named_keys_is_taken(panel: bool | None, tmp_path: 
 
 
 def test_the_remedy_for_keys_works_as_it_is_written() -> None:
-    for table, given in [
+    cases: list[tuple[Any, ...]] = [
         (KEYS, {}),
         (KEYS, {"columns": {"series": "region"}}),
         (KEYS.assign(price=1.0), {"columns": {"series": "region+purpose"}}),
         (KEYS.rename(columns={"date": "when"}), {}),
         (KEYS.assign(store=KEYS["purpose"].eq("biz") * 1), {"columns": {"series": "region+store"}}),
-    ]:
+    ]
+    for table, given in cases:
         with pytest.raises(UsageError) as refused:
             femts.load_dataset(table, **given)
         columns, target = str(refused.value).split("--columns '")[1].split("' --target '")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_other_channels_are_refused_even_where_broadcasting_would_take_them() ->
 
 
 def test_a_damaged_record_is_refused() -> None:
-    for stored in [
+    cases: list[Any] = [
         {"mean": [[1.0]]},
         {"mean": [[1.0]], "scale": [["x"]]},
         {"mean": [1.0], "scale": [1.0]},
@@ -82,6 +83,7 @@ def test_a_damaged_record_is_refused() -> None:
         {"mean": [[float("nan")]], "scale": [[1.0]]},
         {"mean": [[1.0]], "scale": [[0.0]]},
         {"mean": [[1.0]], "scale": [[1.0]], "own": [[1]]},
-    ]:
+    ]
+    for stored in cases:
         with pytest.raises(UsageError, match="stored scaler"):
             Scaler.from_dict(stored)

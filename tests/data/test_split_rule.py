@@ -39,7 +39,7 @@ def many() -> pd.DataFrame:
 
 
 def test_a_split_is_what_was_asked_for() -> None:
-    for wish, ends in [
+    cases: list[tuple[Any, ...]] = [
         ({}, [84, 96, 120]),
         ({"split": ".8,.1,.1"}, [96, 108, 120]),
         ({"split": [0.5, 0.25, 0.25]}, [60, 90, 120]),
@@ -47,7 +47,8 @@ def test_a_split_is_what_was_asked_for() -> None:
         ({"test_rows": "12", "val_rows": 30}, [78, 108, 120]),
         ({"val_rows": 6}, [90, 96, 120]),
         ({"test_from": "2008-07-01"}, [84, 102, 120]),
-    ]:
+    ]
+    for wish, ends in cases:
         data = femts.load_dataset(monthly(120), **wish)
         assert data.split.rows[0].tolist() == [[0, ends[0]], ends[:2], ends[1:]]
         assert data.schema.split.given == bool(wish)
@@ -55,7 +56,7 @@ def test_a_split_is_what_was_asked_for() -> None:
 
 
 def test_a_series_that_the_wish_leaves_without_test_has_none() -> None:
-    for wish, ends in [
+    cases: list[tuple[Any, ...]] = [
         (
             {"test_from": "2017-01-01"},
             {"early": [60, 60, 60], "long": [168, 204, 240], "late": [0, 0, 30], "few": [3, 4, 8]},
@@ -63,13 +64,14 @@ def test_a_series_that_the_wish_leaves_without_test_has_none() -> None:
         ({"test_rows": 12}, {"early": [36, 48, 60], "late": [14, 18, 30], "few": [8, 8, 8]}),
         ({"test_rows": 6}, {"few": [2, 2, 8], "late": [18, 24, 30]}),
         ({"split": [0.8, 0.1, 0.1]}, {"few": [8, 8, 8], "late": [24, 27, 30]}),
-    ]:
+    ]
+    for wish, ends in cases:
         data = femts.load_dataset(many(), **wish)
         assert {name: data[name].split.rows[0, :, 1].tolist() for name in ends} == ends
 
 
 def test_a_split_that_leaves_nothing_is_refused() -> None:
-    for wish, says in [
+    cases: list[tuple[Any, ...]] = [
         ({"split": ".8,.2"}, "'.8,.2' is not three shares that add up to 1; write .8,.1,.1"),
         ({"split": ".8,.1,.2"}, "not three shares"),
         ({"split": "most,.1,.1"}, "not three numbers"),
@@ -82,13 +84,15 @@ def test_a_split_that_leaves_nothing_is_refused() -> None:
         ({"test_from": "2030-01-01"}, "2030-01-01 is not within 'frame', 2000-01-01 .* to 2009-12-01"),
         ({"test_from": "soon"}, "'soon' cannot be read; write it as --test-from 2024-01-31"),
         ({"splitt": 1}, "Unknown argument 'splitt' of the data; did you mean 'split'"),
-    ]:
+    ]
+    for wish, says in cases:
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(monthly(120), **wish)
 
 
 def test_a_split_that_leaves_no_series_a_test_is_refused() -> None:
-    for wish in [{"test_from": "2030-01-01"}, {"test_from": "1990-01-01"}, {"test_rows": 240}]:
+    cases: list[Any] = [{"test_from": "2030-01-01"}, {"test_from": "1990-01-01"}, {"test_rows": 240}]
+    for wish in cases:
         said = " ".join(f"{name} {value}" for name, value in wish.items())
         with pytest.raises(UsageError, match=f"No series of 'frame' has rows to learn .*, split as {said}; change it"):
             femts.load_dataset(many(), **wish)

@@ -241,7 +241,7 @@ def test_intervals_survive_their_file() -> None:
 
 
 def test_levels_and_quantiles_that_are_none_are_refused() -> None:
-    for check, given, says in [
+    cases: list[tuple[Any, ...]] = [
         (check_levels, [80, 100], "Level 100 is not between 0 and 100"),
         (check_levels, [float("nan")], "Level nan is not"),
         (check_levels, ["high"], "Level 'high' is not a number"),
@@ -254,7 +254,8 @@ def test_levels_and_quantiles_that_are_none_are_refused() -> None:
         (check_quantiles, "0.5", "Quantile '0.5' is not"),
         (check_quantiles, [True], "Quantile 'True' is not"),
         (check_quantiles, [], "No quantile is named"),
-    ]:
+    ]
+    for check, given, says in cases:
         with pytest.raises(UsageError, match=says):
             check(given)
 

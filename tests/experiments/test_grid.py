@@ -99,7 +99,7 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_named() -> None:
-    for changes, message in [
+    cases: list[tuple[Any, ...]] = [
         ({"datasets": ("ETTh3",)}, "Unknown dataset 'ETTh3'"),
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
@@ -125,7 +125,8 @@ def test_mistakes_are_named() -> None:
         ({"settings": {"model.windows": "8"}}, "Unknown setting 'model.windows'; there is none to choose from"),
         ({"reading": {"past": ("OT",)}}, "Model 'naive' forecasts each column from itself alone, so --past OT"),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
-    ]:
+    ]
+    for changes, message in cases:
         given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
         with pytest.raises(UsageError, match=message):
             make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))

@@ -213,14 +213,15 @@ def test_python_has_the_numbers_of_the_command(
 
 
 def test_what_is_no_pair_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
-    for written, says in [
+    cases: list[tuple[Any, ...]] = [
         ("fem_sm", "Pair 'fem_sm' is none; write two models as FIRST:SECOND"),
         ([("fem_sm",)], "Pair 'fem_sm' is none"),
         ([3], "Pair '3' is none"),
         ([("fem_sm", "smm")], "Unknown model 'smm'"),
         ("fem_sm:sm,sm:sm", "Pair 'sm:sm' is one model beside itself"),
         ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' is not scored on the same windows"),
-    ]:
+    ]
+    for written, says in cases:
         with pytest.raises(UsageError, match=says):
             femts.pairs(written, results=tmp_path / "new")
         assert not (tmp_path / "new").exists()

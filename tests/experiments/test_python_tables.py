@@ -99,7 +99,7 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
 
 
 def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
-    for given, says in [
+    cases: list[tuple[Any, ...]] = [
         ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
@@ -107,7 +107,8 @@ def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
         ({"reading": {"psat": "OT"}}, "Unknown argument 'psat' of the data; did you mean 'past'"),
-    ]:
+    ]
+    for given, says in cases:
         with pytest.raises(UsageError, match=says):
             femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
         with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):

@@ -249,7 +249,7 @@ def test_data_without_dates_counts_steps_up_to_the_forecast(history: pd.DataFram
 
 
 def test_what_cannot_be_explained_is_refused(history: pd.DataFrame) -> None:
-    for name, settings, says in [
+    cases: list[tuple[Any, ...]] = [
         ("dlinear", {}, r"Model 'dlinear' .* such as fem_sm, or "),
         ("naive", {}, r"Model 'naive' .* such as fem_sm, or "),
         ("patchtst", {}, r"Model 'patchtst' .* such as fem_sm, or "),
@@ -257,7 +257,8 @@ def test_what_cannot_be_explained_is_refused(history: pd.DataFrame) -> None:
         ("sm", {}, r"Model 'sm' with the components '' .*\(L\).* such as fem_sm\."),
         ("lintrans", {}, r"Model 'lintrans' with the components '' .*\(L\)"),
         ("fem_sm", {"components": "CG"}, r"Model 'fem_sm' with the components 'CG' .*\(L\)"),
-    ]:
+    ]
+    for name, settings, says in cases:
         with pytest.raises(UsageError, match=says) as caught:
             make(name, **settings).explain(history.tail(L - 1))
         assert "\n" not in str(caught.value)

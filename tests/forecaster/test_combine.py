@@ -93,7 +93,8 @@ def test_weights_count_by_member_and_target(members: list[Any], data: Any, tmp_p
 
 
 def test_weights_that_are_none_are_refused(members: list[Any]) -> None:
-    for weights in [[1.0], [[1.0, -1.0]], "much", [float("nan")], [0.0]]:
+    cases: list[Any] = [[1.0], [[1.0, -1.0]], "much", [float("nan")], [0.0]]
+    for weights in cases:
         wrong = weights if isinstance(weights, str) else weights * (len(members) if len(weights) == 1 else 1)
         wrong = [1.0] * (len(members) + 1) if weights == [1.0] else wrong
         with pytest.raises(UsageError, match=r"The weights of \d+ forecasters of 2 targets are"):

@@ -70,7 +70,8 @@ def test_forecasts_of_every_test_window_give_the_score(forecaster: Forecaster, s
 
 
 def test_any_horizon_can_be_forecast(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    for horizon in [1, P - 1, P, P + 1, 3 * P + 5, np.int64(30)]:
+    cases: list[Any] = [1, P - 1, P, P + 1, 3 * P + 5, np.int64(30)]
+    for horizon in cases:
         forecast, common = forecaster.predict(history, horizon), min(int(horizon), P)
         ahead = pd.date_range(history["date"].iloc[-1], periods=horizon + 1, freq="h")[1:]
         assert list(forecast["date"]) == list(ahead)
@@ -85,7 +86,8 @@ def test_model_reads_its_own_forecast_beyond_its_horizon(forecaster: Forecaster,
 
 
 def test_other_horizons_are_refused(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    for horizon in [0, -1, 2.5, True, "24"]:
+    cases: list[Any] = [0, -1, 2.5, True, "24"]
+    for horizon in cases:
         with pytest.raises(UsageError, match=f"horizon of {horizon} steps cannot be forecast"):
             forecaster.predict(history, horizon)
 
@@ -182,7 +184,8 @@ def test_scores_of_a_loaded_forecaster_are_the_reported_ones(forecaster: Forecas
 
 
 def test_unknown_parts_and_horizons_are_refused(forecaster: Forecaster) -> None:
-    for arguments, message in [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")]:
+    cases: list[tuple[Any, ...]] = [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")]
+    for arguments, message in cases:
         with pytest.raises(UsageError, match=message):
             forecaster.evaluate(*arguments)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -162,12 +163,13 @@ def test_calibrating_again_takes_nothing_away(forecaster: Forecaster, data: Data
 
 
 def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster) -> None:
-    for level, says in [
+    cases: list[tuple[Any, ...]] = [
         ([0], "Level 0 is not between"),
         ([100], "Level 100 is not between"),
         (["most"], "Level 'most' is not a number"),
         ([99.9], "Level 99.9 is not calibrated, for .* windows are too few for it; ask for 99 or less"),
-    ]:
+    ]
+    for level, says in cases:
         with pytest.raises(UsageError, match=says):
             forecaster.predict(pd.DataFrame(), level=level)
         with pytest.raises(UsageError, match=says):

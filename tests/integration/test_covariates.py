@@ -287,12 +287,13 @@ def test_what_is_not_known_is_refused(known: femts.Forecaster) -> None:
 
 
 def test_roles_that_do_not_fit_are_refused() -> None:
-    for roles, says in [
+    cases: list[tuple[Any, ...]] = [
         ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
         ({"target": ["load"], "future": ["load"]}, "Column 'load' is named for --target and for --future"),
         ({"past": ["load", "heat"], "future": ["open", "copy"]}, "No column of 'frame' is left to be forecast"),
         ({"target": ["load"], "future": ["copy"]}, "Column 'copy' of --future equals 'load' in every row"),
-    ]:
+    ]
+    for roles, says in cases:
         frame = table().drop(columns="note")
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(frame.assign(copy=frame["load"]), **roles)

@@ -207,7 +207,8 @@ def test_the_mixer_learns_as_it_would_alone() -> None:
 
 
 def test_settings_that_cannot_be_built_are_refused() -> None:
-    for name in ["ridge", "fem_sm_ridge"]:
+    cases: list[Any] = ["ridge", "fem_sm_ridge"]
+    for name in cases:
         for settings, sentence in [
             ({"ridge": "0"}, r"'model\.ridge' takes a number above 0, not 0"),
             ({"season": "21"}, r"season of 21 steps .* look-back of 20.*model\.season"),

@@ -56,10 +56,11 @@ WRONG = [{"pred_len": 5000}, {"settings": {"training.seed": "x"}}, {"protocol": 
 
 
 def test_a_mistake_costs_nothing(run: Path) -> None:
-    for model, wrong in [
+    cases: list[tuple[Any, ...]] = [
         ("ridge", {"seq_len": 5000}),
         *((model, each) for model in ("ridge", "auto") for each in WRONG),
-    ]:
+    ]
+    for model, wrong in cases:
         before = contents(run)
         with pytest.raises(UsageError):
             trained(run, model, overwrite=True, **wrong)

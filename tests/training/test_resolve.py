@@ -85,13 +85,14 @@ def test_look_back_is_given_or_the_protocols() -> None:
 
 
 def test_lengths_protocols_and_models_that_cannot_be_are_refused() -> None:
-    for changes, message in [
+    cases: list[tuple[Any, ...]] = [
         ({"seq_len": "long"}, "'long'"),
         ({"seq_len": 0}, "look-back of 0"),
         ({"pred_len": 0}, "Horizon '0' is no number of steps"),
         ({"protocol": "papr"}, "did you mean 'paper'"),
         ({"model": "dlinaer"}, "did you mean 'dlinear'"),
-    ]:
+    ]
+    for changes, message in cases:
         with pytest.raises(UsageError, match=message):
             run(**changes)
 

@@ -198,7 +198,7 @@ def test_broken_weights_are_found_by_validation() -> None:
 
 
 def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    for changes, message in [
+    cases: list[tuple[Any, ...]] = [
         ({"model": "dlinaer"}, "Unknown model 'dlinaer'; did you mean 'dlinear'"),
         ({"pred_len": 5000}, "5000"),
         ({"seq_len": 3000}, "3000"),
@@ -213,7 +213,8 @@ def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path: Path) 
         ({"settings": {"model.kernel_size": "wide"}}, "'wide'"),
         ({"model": "fem_sm", "settings": {"model.components": "CLX"}}, "X"),
         ({"model": "fem_sm", "settings": {"model.n_heads": "7"}}, "7"),
-    ]:
+    ]
+    for changes, message in cases:
         with pytest.raises(UsageError, match=message):
             small_run(**{"model": "dlinear", **changes}, out=tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
