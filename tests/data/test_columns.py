@@ -38,12 +38,12 @@ def long() -> pd.DataFrame:
 
 
 def test_own_names_are_known_and_kept(tmp_path: Path) -> None:
-    for table in [own_wide(), own_long()]:
+    for name, table in {"wide": own_wide(), "long": own_long()}.items():
         data = load_dataset(table, columns=NAMES, panel=False)
         assert data.columns == ("a", "b")
         np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
-        femts.train(data, "naive", out=tmp_path / "run", **QUICK)
-        forecast = femts.load(tmp_path / "run").predict(table)
+        femts.train(data, "naive", out=tmp_path / name, **QUICK)
+        forecast = femts.load(tmp_path / name).predict(table)
         assert list(forecast.columns) == list(table.columns)
         assert forecast["when"].iloc[0] == pd.Timestamp("2024-01-03 12:00:00")
         if "shop" in table:
@@ -144,11 +144,11 @@ def test_rows_without_dates_are_numbered(tmp_path: Path) -> None:
         assert (data.freq, data.season, data.rows) == ("1", 7, 60) and data.stamps is not None
         assert data.stamps[[0, -1]].tolist() == [first, first + 59]
         assert any("counts the rows" in each or "its rows are numbered" in each for each in data.notes)
-        run = femts.train(data, "naive", **QUICK, out=tmp_path / "run")
+        run = femts.train(data, "naive", **QUICK, out=tmp_path / form)
         forecast = run.predict(given.get(form, pd.read_csv(path)) if "index" not in form else table)
         assert forecast[time].tolist() == [first + 60, first + 61, first + 62]
         if path.is_file() and "file" in form:
-            assert main(["predict", str(tmp_path / "run"), str(path), "-o", str(tmp_path / "next.csv")]) == 0
+            assert main(["predict", str(tmp_path / form), str(path), "-o", str(tmp_path / "next.csv")]) == 0
             pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "next.csv"), forecast)
 
 
@@ -303,12 +303,10 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(tmp_path: Path) -> None:
                 (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
             )
             assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
-        made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
+        run = tmp_path / f"run {date}"
+        made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8, out=run)
         assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
-        made.save(tmp_path / "run")
-        assert (
-            main([*map(str, ("predict", tmp_path / "run", tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
-        )
+        assert main([*map(str, ("predict", run, tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
         assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
 
 

@@ -21,7 +21,7 @@ from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, make_grid
 from femts.experiments.results import Record, Store
 
-FORMS: list[tuple[dict[str, Any], dict[str, Any]]] = [  # of Python and of the command line
+FORMS: list[tuple[Any, dict[str, Any]]] = [  # of Python and of the command line
     ({"target": "load"}, {"target": "load"}),
     ({"na": -9999}, {"na": "-9999"}),
     ({"na": [np.float32(-1)]}, {"na": "-1"}),
@@ -48,9 +48,10 @@ def verified(cell: Cell) -> Cell:
 
 
 def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(asked: list[Cell], tmp_path: Path) -> None:
+    mine = str(tmp_path / "mine.csv")
+    small_table().to_csv(mine, index=False)
     for reading, options in FORMS:
-        mine = str(tmp_path / "mine.csv")
-        small_table().to_csv(mine, index=False)
+        asked.clear()
         femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
         (cell,) = make_grid(
             Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading())
@@ -111,9 +112,9 @@ def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
     for given, says in cases:
         with pytest.raises(UsageError, match=says):
             femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
-        with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
-            femts.pairs([], results=tmp_path / "results")
-        assert not state_of(tmp_path)
+    with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
+        femts.pairs([], results=tmp_path / "results")
+    assert not state_of(tmp_path)
 
 
 def test_rows_and_pairs_that_cannot_be_fair_are_refused_before_anything_is_trained(asked: list[Cell]) -> None:

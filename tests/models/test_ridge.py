@@ -207,12 +207,12 @@ def test_the_mixer_learns_as_it_would_alone() -> None:
 
 
 def test_settings_that_cannot_be_built_are_refused() -> None:
-    cases: list[Any] = ["ridge", "fem_sm_ridge"]
-    for name in cases:
-        for settings, sentence in [
-            ({"ridge": "0"}, r"'model\.ridge' takes a number above 0, not 0"),
-            ({"season": "21"}, r"season of 21 steps .* look-back of 20.*model\.season"),
-            ({"longest": "5"}, r"'model\.longest' takes at least the 6 steps of a forecast, not 5"),
-        ]:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"ridge": "0"}, r"'model\.ridge' takes a number above 0, not 0"),
+        ({"season": "21"}, r"season of 21 steps .* look-back of 20.*model\.season"),
+        ({"longest": "5"}, r"'model\.longest' takes at least the 6 steps of a forecast, not 5"),
+    ]
+    for settings, sentence in cases:
+        for name in ("ridge", "fem_sm_ridge"):
             with pytest.raises(UsageError, match=sentence):
                 make(name, **settings)
