@@ -303,7 +303,7 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(tmp_path: Path) -> None:
                 (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
             )
             assert data.notes[0] == f"columns '{date}' and '{time}' are taken together for the stamps"
-        run = tmp_path / f"run {date}"
+        run = tmp_path / name
         made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8, out=run)
         assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
         assert main([*map(str, ("predict", run, tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
