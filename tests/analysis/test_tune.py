@@ -160,22 +160,25 @@ def start(folder: Path, kill_at: int, trials: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def test_a_killed_study_has_the_same_trials_in_the_end(tmp_path: Path) -> None:
+def test_a_killed_study_has_the_same_trials_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    unbroken = start(whole, 0, 6)
-    for step in (5, 43, 30):  # within the first trial, and within later ones
-        assert start(broken, step, 6).wait() == -signal.SIGKILL
-    assert [start(broken, 0, 6).wait(), unbroken.wait()] == [0, 0]
+    for step in (5, 43):  # within the first trial, and within a later one
+        assert start(broken, step, 4).wait() == -signal.SIGKILL
+    for folder in (whole, broken):
+        folder.mkdir(exist_ok=True)
+        small_table(400).to_csv(folder / "small.csv", index=False)
+        monkeypatch.chdir(folder)
+        assert main([*COMMAND, "4"]) == 0
     assert_same_trials(*(pd.read_csv(folder / "study" / "trials.csv") for folder in (whole, broken)))
     assert not (broken / "study" / ".work").exists()
 
 
 def test_processes_share_a_study(tmp_path: Path) -> None:
-    processes = [start(tmp_path, 0, 8), start(tmp_path, 0, 8)]
+    processes = [start(tmp_path, 0, 4), start(tmp_path, 0, 4)]
     assert [process.wait() for process in processes] == [0, 0]
     trials = pd.read_csv(tmp_path / "study" / "trials.csv")
-    assert list(trials["trial"]) == list(range(8)) and trials["score"].notna().sum() > 4
-    assert trials["training.lr"].nunique() == 8
+    assert list(trials["trial"]) == list(range(4)) and trials["score"].notna().sum() > 1
+    assert trials["training.lr"].nunique() == 4
 
 
 def test_a_signal_or_a_limit_of_time_ends_a_study_and_the_next_call_goes_on(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from combinations import in_turn
 from data_cases import wide
 
 import femts
@@ -97,8 +98,7 @@ def of(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
     return forecaster["5" if "counted" in name else "D" if "day first" in name else "h"]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("name", TABLES)
+@in_turn(name=tuple(TABLES), suffix=(".csv", ".parquet"))
 def test_the_same_forecast_from_pieces_of_any_size(
     name: str, suffix: str, forecaster: dict[str, Forecaster], tmp_path: Path
 ) -> None:

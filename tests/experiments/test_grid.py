@@ -98,9 +98,8 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
     assert offered == {"ETTh1": [512, 1024, 2048, 4096], "short": [24], "long": [120, 240, 504, 1008]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_mistakes_are_named() -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"datasets": ("ETTh3",)}, "Unknown dataset 'ETTh3'"),
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
@@ -132,12 +131,11 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
             "Model 'naive' forecasts each column from its own past alone, so --past-covariates OT",
         ),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
-    ],
-)
-def test_mistakes_are_named(changes: dict, message: str) -> None:
-    given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
-    with pytest.raises(UsageError, match=message):
-        make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
+    ]
+    for changes, message in cases:
+        given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
+        with pytest.raises(UsageError, match=message):
+            make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
 
 
 def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> None:

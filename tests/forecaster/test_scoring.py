@@ -162,20 +162,18 @@ def test_calibrating_again_takes_nothing_away(forecaster: Forecaster, data: Data
     assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
 
 
-@pytest.mark.parametrize(
-    ("level", "says"),
-    [
+def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster) -> None:
+    cases: list[tuple[Any, ...]] = [
         ([0], "Level 0 is not between"),
         ([100], "Level 100 is not between"),
         (["most"], "Level 'most' is not a number"),
         ([99.9], "Level 99.9 is not calibrated, for .* windows are too few for it; ask for 99 or less"),
-    ],
-)
-def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster, level: Any, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        forecaster.predict(pd.DataFrame(), level=level)
-    with pytest.raises(UsageError, match=says):
-        forecaster.coverage(level=level, dataset=load_dataset(synthetic_frame(1500)))
+    ]
+    for level, says in cases:
+        with pytest.raises(UsageError, match=says):
+            forecaster.predict(pd.DataFrame(), level=level)
+        with pytest.raises(UsageError, match=says):
+            forecaster.coverage(level=level, dataset=load_dataset(synthetic_frame(1500)))
 
 
 def test_a_level_needs_enough_windows(data: Dataset) -> None:

@@ -337,9 +337,8 @@ def test_the_library_is_not_imported_before_it_is_needed() -> None:
     subprocess.run([sys.executable, "-c", lines], check=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "dataset", "seen"),
-    [
+def test_data_of_the_pretraining_are_known_by_name() -> None:
+    for name, dataset, seen in [
         ("chronos_bolt", "Solar", True),
         ("chronos_bolt", "electricity", True),
         ("chronos_bolt", "m4_hourly", True),
@@ -349,12 +348,10 @@ def test_the_library_is_not_imported_before_it_is_needed() -> None:
         ("chronos2", "pems_bay", True),
         ("chronos2", "ETTm2", False),
         ("ridge", "Solar", False),
-    ],
-)
-def test_data_of_the_pretraining_are_known_by_name(name: str, dataset: str, seen: bool) -> None:
-    settings = {} if name == "ridge" else {"weights": "any"}
-    assert build_config(name, seq_len=8, pred_len=4, n_channels=1, settings=settings).has_seen(dataset) == seen
-    assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
+    ]:
+        settings = {} if name == "ridge" else {"weights": "any"}
+        assert build_config(name, seq_len=8, pred_len=4, n_channels=1, settings=settings).has_seen(dataset) == seen
+        assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
 
 
 def test_what_weights_of_ones_own_have_seen_is_a_setting() -> None:

@@ -93,8 +93,7 @@ def test_expired_time_limit_still_gives_a_step_and_scores() -> None:
     assert run.metrics["val"]["windows"] == VAL and math.isfinite(run.metrics["test"]["mse"])
 
 
-@pytest.mark.parametrize("model", ["ridge", "fem_sm"])
-@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize(("model", "refit"), [("ridge", True), ("fem_sm", False)])
 def test_expired_time_limit_scores_fewer_windows(
     model: str, refit: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from logged import logged
+from model_cases import of_each_class
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import DATA, essence, signal_at, small_run
 from small_tables import small_table
@@ -86,7 +87,7 @@ def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster,
     assert f"learned from: all {rows} rows; scores are of one on {of}" in repr(whole)
 
 
-@pytest.mark.parametrize("model", ["dlinear", "ridge", "fem_sm_ridge"])
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge"])
 def test_last_rows_change_the_forecast_but_not_the_choice(form: str, model: str) -> None:
     table, settings = (FRAME, LONG)[form == "long"], TINY if model.startswith("fem") else {}
     changed = table.copy()
@@ -133,7 +134,7 @@ def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[s
 LEFT_OUT = ("auto_arima", "stat_ensemble", "chronos2", "chronos_bolt")  # slow ones, and those that need weights
 
 
-@pytest.mark.parametrize("model", [name for name in model_names() if name not in LEFT_OUT])
+@pytest.mark.parametrize("model", of_each_class(name for name in model_names() if name not in LEFT_OUT))
 def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
     own = set(femts.models(model)["setting"])
     card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}
@@ -192,7 +193,7 @@ def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
     np.testing.assert_allclose(alone, among, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+@pytest.mark.parametrize("model", ["dlinear"])
 def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
     one = LONG.query("unique_id == 'long'").reset_index(drop=True)
     wide = one[["ds", "y"]].rename(columns={"ds": "date"})
@@ -246,8 +247,8 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "part"),
-    [("wide", 0.5), ("long", 1), ("wide", 1.5)],
-    ids=["first", "second-before-a-state", "second"],
+    [("wide", 0.5), ("long", 1)],
+    ids=["first", "second-before-a-state"],
     scope="module",
 )
 def test_killed_in_either_training_it_resumes_bit_identically(
@@ -305,9 +306,9 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
 
 def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    limit: dict[str, Any] = {"max_steps": 10**6, "time_limit": "6s", "refit": True, "settings": patient}
+    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "3s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
-    assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 5
+    assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 2.5
     assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1
     assert 0 < made.metrics["refit"]["steps"] <= made.metrics["kept_step"]
 

@@ -37,8 +37,8 @@ def whole() -> dict[str, dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "call", "epochs"),
-    [("dlinear", 2 * 11 + 5, 2), ("fem_sm", 5 + 2, 1), ("dlinear", 3, 0)],
-    ids=["dlinear-third-epoch", "fem_sm-with-dropout", "before-any-checkpoint"],
+    [("fem_sm", 5 + 2, 1), ("dlinear", 3, 0)],
+    ids=["fem_sm-with-dropout", "before-any-checkpoint"],
 )
 def test_killed_in_mid_epoch_it_resumes_bit_identically(
     model: str, call: int, epochs: int, whole: dict[str, Any], python: Any, tmp_path: Path
@@ -54,15 +54,13 @@ def test_killed_in_mid_epoch_it_resumes_bit_identically(
     assert essence(femts.load(out)) == whole[model]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
 @pytest.mark.parametrize(
-    ("model", "call", "loss"),
+    ("model", "call", "loss", "number"),
     [
-        ("dlinear", 11 + 4, "mse"),
-        ("fem_sm", 3, "mse"),
-        ("fem_sm_ridge", 3, "mse"),
-        ("dlinear", 7, "pinball"),
-        ("fem_sm", 7, "mae"),
+        ("dlinear", 11 + 4, "mse", signal.SIGTERM),
+        ("fem_sm_ridge", 3, "mse", signal.SIGINT),
+        ("dlinear", 7, "pinball", signal.SIGINT),
+        ("fem_sm", 7, "mae", signal.SIGTERM),
     ],
 )
 def test_interrupted_in_mid_epoch_it_resumes_from_that_very_step(
@@ -145,11 +143,8 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ("changes", "message"),
     [
         ({"seed": 43}, r"begun with training\.seed=42, not 43"),
-        ({"settings": {"training.lr": 0.5}}, r"begun with training\.lr=0\.001, not 0\.5"),
-        ({"max_epochs": 4}, r"begun with training\.max_epochs=3, not 4"),
         ({"pred_len": 12}, r"begun with model\.pred_len=24, not 12"),
         ({"model": "naive"}, r"begun with model\.name=dlinear, not naive"),
-        ({"settings": {"model.individual": True}}, r"begun with model\.individual=False, not True"),
         ({"precision": "bf16"}, r"begun with training\.precision=auto, not bf16"),
     ],
     ids=str,
@@ -172,14 +167,7 @@ def test_changed_data_are_refused(begun: Path) -> None:
         small_run(out=begun, resume=True)
 
 
-def test_a_damaged_checkpoint_cannot_be_resumed(begun: Path) -> None:
-    path = begun / "checkpoints" / "last.ckpt"
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UsageError, match="is damaged"):
-        small_run(out=begun, resume=True)
-
-
-@pytest.mark.parametrize("left", [(), ("",), (".0.part",), ("candidates/.0.part",)])
+@pytest.mark.parametrize("left", [(), (".0.part", "candidates/.0.part")])
 def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
     for name in left:
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)

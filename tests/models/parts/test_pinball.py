@@ -20,7 +20,7 @@ from femts.models.registry import build_config, build_model, model_card, model_n
 QUANTILES = (0.1, 0.5, 0.75)
 B, L, P, C, Q = 3, 24, 6, 2, len(QUANTILES)
 SMALL = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "dropout": 0.0}
-LEARNING = ("dlinear", "itransformer", "patchtst", "fem_sm", "fem_mamba", "lintrans")
+LEARNING = ("dlinear", "itransformer", "patchtst", "fem_mamba")
 
 
 def make(name: str, quantiles: tuple[float, ...] = QUANTILES) -> ForecastModel:
