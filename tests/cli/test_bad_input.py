@@ -21,7 +21,7 @@ CASES = {
     "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
     "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
     # names
-    "no dataset": Case("train", r"No dataset is named; add --dataset"),
+    "no dataset": Case("train", r"No dataset is given; add --dataset"),
     "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "unknown dataset, info": Case("datasets info wether", r"'wether'.*did you mean 'Weather'"),
     "fetch of built-in data": Case("datasets fetch synthetic", r"synthetic is built in"),
@@ -31,9 +31,10 @@ CASES = {
     "unknown model": Case("train --dataset synthetic --model fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
     "unknown model, models": Case("models dliner", r"'dliner'; did you mean 'dlinear'"),
     "mean to be trained": Case(
-        "train --dataset synthetic --model mean", r"'mean' is made of trained models, by femts.mean_of or --model auto"
+        "train --dataset synthetic --model mean",
+        r"'mean' is an ensemble of trained models, built by femts.mean_of or --model auto",
     ),
-    "member of no mean": Case("explain run good.csv --member ridge", r"is no mean .*; leave out --member"),
+    "member of no mean": Case("explain run good.csv --member ridge", r"is not an ensemble .*; remove --member"),
     "unknown component": Case(
         "train --dataset synthetic --model fem_sm --set model.components=CX", r"'CX'.*C, L, T, G"
     ),
@@ -75,7 +76,7 @@ CASES = {
     "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME\) when training"),
     "backtest without dates": Case("backtest run undated.csv", r"has the step '1', but .* the step 'h'"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
-    "table with an uneven step": Case(f"{OWN} uneven.csv", r"uneven step"),
+    "table with an irregular frequency": Case(f"{OWN} uneven.csv", r"irregular frequency"),
     "table with text": Case(f"{OWN} text.csv", r"'broken' in column 'heat' at data row 8"),
     "table with an empty column": Case(
         f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
@@ -94,7 +95,7 @@ CASES = {
     "a name that is not there": Case(f"{OWN} good.csv --columns time=when", r"good.csv has no 'when' column"),
     "table too short": Case(f"{OWN} short.csv", r"does not fit"),
     "static column of a single table": Case(
-        f"{OWN} good.csv --static-covariates load", r"no static columns.*take a long table as"
+        f"{OWN} good.csv --static-covariates load", r"no static columns.*read a long table as"
     ),
     "roles of a panel of columns": Case(
         f"{OWN} good.csv --panel --past-covariates load", r"no column 'unique_id', so it is no"
@@ -102,25 +103,28 @@ CASES = {
     # prediction
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
-    "history without a value": Case("predict run nan_last.csv", r"has no value at all; at least one is needed"),
+    "history without a value": Case("predict run nan_last.csv", r"has no value; provide at least one"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     "output into a missing folder": Case("predict run good.csv -o none/out.csv", r"Folder none does not exist"),
     "output onto a folder": Case("predict run good.csv -o empty", r"empty is a folder"),
     "picture of an unknown kind": Case("predict run good.csv --plot out.xyz", r"\.xyz.*\.png"),
     # explanation
     "model that chooses nothing": Case(
-        "explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm.*femts explain RUN"
+        "explain run good.csv -o why.csv",
+        r"Model 'naive' has no attention over past segments.*fem_sm.*femts explain RUN",
     ),
     "importance of an unknown column": Case("explain run --columns laod -o why.csv", r"reads no column 'laod'; did"),
     "importance on one window": Case("explain run --windows 1 -o why.csv", r"--windows' takes .* at least 2, not '1'"),
-    "importance with a history": Case("explain run good.csv --windows 9", r"--windows is for .*; leave INPUT.csv out"),
-    "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, and none is given"),
+    "importance with a history": Case("explain run good.csv --windows 9", r"--windows applies to .*; remove INPUT.csv"),
+    "importance of a series": Case(
+        "explain run --series a", r"--series names series of INPUT.csv, but no INPUT.csv is given"
+    ),
     "two scenarios of one name": Case(
         "predict run good.csv --future good.csv,wrong/good.csv -o f.csv", r"both be the scenario 'good'; rename one"
     ),
     "explanation into a missing folder": Case("explain run good.csv -o none/why.csv", r"Folder none does not exist"),
     "explanation as a picture of an unknown kind": Case("explain run good.csv --plot why.xyz", r"\.xyz.*\.png"),
-    "folder of several runs, explain": Case("explain several good.csv", r"several holds 1 runs?, one a horizon"),
+    "folder of several runs, explain": Case("explain several good.csv", r"several contains 1 runs?, one per horizon"),
     # intervals and detailed scores
     "level zero": Case("predict run good.csv --level 0", r"Level 0 is not between 0 and 100"),
     "level of a hundred": Case("predict run good.csv --level 80,100", r"Level 100 is not between 0 and 100"),
@@ -146,7 +150,8 @@ CASES = {
     "calibration beyond the data": Case("calibrate run --horizon 5000", r"forecast of 5000 "),
     "calibration of no steps": Case("calibrate run --horizon 0", r"Horizon '0'.*--horizon 96"),
     "calibration of fewer steps than a forecast": Case(
-        "calibrate run --horizon 1 --level 97", r"horizon of 1 would be too short .*12 steps; .*--horizon 12"
+        "calibrate run --horizon 1 --level 97",
+        r"calibrated for 1 steps, because this run forecasts 12; use --horizon 12",
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
@@ -166,7 +171,9 @@ CASES = {
     "backtest from an empty column": Case(
         "backtest run nan.csv -o out.csv", r"'load' of 'nan' has no value in its 210 training rows"
     ),
-    "backtest out of an empty past": Case("backtest run nan_last.csv --n-windows 1 -o out.csv", r"has no value at all"),
+    "backtest out of an empty past": Case(
+        "backtest run nan_last.csv --n-windows 1 -o out.csv", r"has no value in its look-backs"
+    ),
     "backtest with text": Case("backtest run text.csv -o out.csv", r"'broken' in column 'heat' at data row 8"),
     "backtest of a missing table": Case("backtest run none.csv", r"none.csv does not exist"),
     "backtest of an unknown dataset": Case("backtest run ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
@@ -196,11 +203,11 @@ CASES = {
     "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
     "unknown model in a pair": Case("table --pairs fem_sm:smm", r"Unknown model 'smm'; did you mean 'sm'"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
-    "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' has no page of pairs; take text"),
+    "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' does not support pairs; use text"),
     "unknown engine": Case("table --engine locl", r"'locl'; did you mean 'local'"),
     "unknown format": Case("table --format tex", r"Unknown format 'tex'"),
     "no jobs": Case("table --datasets synthetic --jobs 0", r"'--jobs' takes .*at least 1, not '0'"),
-    "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),
+    "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' cannot be set for a cell"),
     "horizon beyond a table's rows": Case(
         "table --datasets good.csv --models naive --horizons 149",
         r"149 steps does not fit twice into the 300 rows of 'good'.* fits is 148",
@@ -220,18 +227,22 @@ CASES = {
     "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
     "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
     "run of another version": Case("predict future good.csv", r"future has format 99"),
-    "folder of several runs": Case("predict several good.csv", r"several holds 1 runs?, one a horizon.*several/12"),
+    "folder of several runs": Case(
+        "predict several good.csv", r"several contains 1 runs?, one per horizon.*several/12"
+    ),
     "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
     "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
-    "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong holds files that are no run"),
+    "output holds other things": Case(f"{TRAIN} --out wrong", r"wrong contains files that are not a run"),
     "overwritten where other things are": Case(
-        f"{TRAIN} --overwrite --out wrong", r"wrong holds files that are no run"
+        f"{TRAIN} --overwrite --out wrong", r"wrong contains files that are not a run"
     ),
-    "resumed and overwritten": Case(f"{TRAIN} --resume --overwrite --out run", r"resumed or overwritten, not both"),
-    "resumed where other things are": Case(f"{TRAIN} --resume --out wrong", r"wrong holds files that are no run"),
-    "finished with another recipe": Case(f"{OWN} good.csv --resume --out run --seed 7", r"run was begun with .*seed"),
+    "resumed and overwritten": Case(
+        f"{TRAIN} --resume --overwrite --out run", r"--resume and --overwrite cannot be combined"
+    ),
+    "resumed where other things are": Case(f"{TRAIN} --resume --out wrong", r"wrong contains files that are not a run"),
+    "finished with another recipe": Case(f"{OWN} good.csv --resume --out run --seed 7", r"run was started with .*seed"),
     "resumed with another recipe": Case(
-        f"{OWN} good.csv --resume --out half --seed 7", r"half was begun with .*seed=42, not 7"
+        f"{OWN} good.csv --resume --out half --seed 7", r"half was started with .*seed=42, not 7"
     ),
 }
 

@@ -145,7 +145,7 @@ LONG = panel_table()
         (
             wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")),
             {"panel": None},
-            "The frame has an uneven step",
+            "The frame has an irregular frequency",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
+        ({"seeds": []}, "Argument 'seeds' is empty; pass at least one value"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
         ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),

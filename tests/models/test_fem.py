@@ -254,7 +254,7 @@ def test_initial_weights_follow_the_protocol() -> None:
     [
         ("fem_sm", {"components": "CX"}, "Component set 'CX' is unknown"),
         ("fem_sm", {"components": "T"}, "has T without L"),
-        ("lintrans", {"components": "L"}, "takes no components"),
+        ("lintrans", {"components": "L"}, "does not support components"),
         ("fem_sm", {"n_heads": "7"}, r"'model\.d_model' \(\d+\) takes a multiple of 'model\.n_heads' \(7\)"),
         ("fem_sm", {"dropout": "1.5"}, "dropout=1.5"),
         ("fem_sm", {"n_layers": "0"}, "n_layers"),

@@ -211,7 +211,7 @@ def test_broken_weights_are_found_by_validation() -> None:
         ({"max_epochs": 0}, "not 0"),
         ({"max_epochs": None, "max_steps": 0}, "not 0"),
         ({"max_steps": 5}, "set the same budget"),
-        ({"settings": {"training.channels": 2}}, "learns from all channels"),
+        ({"settings": {"training.channels": 2}}, "does not support channel subsampling"),
         ({"settings": {"model.kernel_size": "wide"}}, "'wide'"),
         ({"model": "fem_sm", "settings": {"model.components": "CLX"}}, "X"),
         ({"model": "fem_sm", "settings": {"model.n_heads": "7"}}, "7"),
