@@ -301,7 +301,7 @@ def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> Non
     wide = femts.train(one, "naive", WEEK, seq_len=14)
     with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
         femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
-    with pytest.raises(UsageError, match="A backtest is not grouped by 'series'"):
+    with pytest.raises(UsageError, match="A backtest cannot be grouped by 'series'"):
         femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")
 
 
@@ -362,5 +362,5 @@ def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytes
     notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
     assert notes == [
         "note: 5 of 5 forecasts are made from rows with gaps, which are filled with the last value before them",
-        "note: 'heat': no value in the last 24 steps, so none in the forecast",
+        "note: 'heat': no value in the last 24 steps, so no forecast",
     ]

@@ -393,7 +393,7 @@ def test_command_writes_into_the_run(own: Path, tmp_path: Path, capsys: pytest.C
     assert main(["report", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'run' / 'report.html'}: 0.0")
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "Model &#39;naive&#39; chooses no past segments" in page
+    assert "Model &#39;naive&#39; has no attention over past segments" in page
     assert "There are no learning curves" in page
     femts.load(tmp_path / "run")  # still a run
 
@@ -403,7 +403,7 @@ def test_missing_data_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=tmp_path / "run")
     (tmp_path / "mine.csv").unlink()
     assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "out.html")]) == 2
-    assert "is no longer there; put it back" in capsys.readouterr().err
+    assert "no longer exists; restore it" in capsys.readouterr().err
     assert not (tmp_path / "out.html").exists()
 
 

@@ -132,7 +132,7 @@ def test_the_recipe_repeats_the_score_and_optuna_reads_the_study(
 def test_a_study_goes_on_with_one_recipe_only(tmp_path: Path) -> None:
     asked = {"out": tmp_path / "study", "seq_len": 24, "search": {"model.ridge": [0.3, 3]}}
     score = tune_ridge(trials=1, **asked).score
-    with pytest.raises(UsageError, match=r"begun with model.season 24, not 12; go on with"):
+    with pytest.raises(UsageError, match=r"started with model.season 24, not 12; use the same value"):
         tune_ridge(trials=2, settings={"model.season": 12}, **asked)
     again = tune_ridge(trials=2, settings={"model.season": 24}, **asked).trials  # said or not, it is the same
     assert again["score"][0] == score and len(again) == 2
@@ -195,7 +195,7 @@ def test_a_signal_or_a_limit_of_time_ends_a_study_and_the_next_call_goes_on(
         take(self)
 
     monkeypatch.setattr(Trainer, "step", step)
-    with pytest.raises(Interrupted, match=r"interrupted after 1 trials; the same command goes on"):
+    with pytest.raises(Interrupted, match=r"interrupted after 1 trials; run the same command again"):
         tune_small(out=tmp_path / "study", trials=5)
     late = tune_small(out=tmp_path / "study", trials=None, time_limit="2s").trials
     assert 1 <= len(late) < 5

@@ -21,7 +21,7 @@ CASES = {
     "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
     "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
     # names
-    "no dataset": Case("train", r"No dataset is named; add --dataset"),
+    "no dataset": Case("train", r"No dataset is given; add --dataset"),
     "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
     "fetch of built-in data": Case("datasets fetch synthetic", r"synthetic is built in"),
     "verify of a missing file": Case("datasets verify ETTh1 --data-root empty", r"ETTh1 is not at empty/ETTh1.csv"),
@@ -29,9 +29,10 @@ CASES = {
     "data root that is a file": Case("datasets verify ETTh1 --data-root good.csv", r"data root good.csv is a file"),
     "unknown model": Case("train --dataset synthetic --model fem_gal", r"'fem_gal'; did you mean 'fem_gla'"),
     "mean to be trained": Case(
-        "train --dataset synthetic --model mean", r"'mean' is made of trained models, by femts.mean_of or --model auto"
+        "train --dataset synthetic --model mean",
+        r"'mean' is an ensemble of trained models, built by femts.mean_of or --model auto",
     ),
-    "member of no mean": Case("explain run good.csv --member ridge", r"is no mean .*; leave out --member"),
+    "member of no mean": Case("explain run good.csv --member ridge", r"is not an ensemble .*; remove --member"),
     "unknown protocol": Case(f"{TRAIN} --protocol papper", r"'papper'; did you mean 'paper'"),
     "unknown part": Case("evaluate run --part tset", r"'tset'.*test"),
     # configuration files
@@ -53,7 +54,7 @@ CASES = {
     "horizon too long": Case(f"{TRAIN} --horizon 5000", r"forecast of 5000 .* longest .*fits is \d+"),
     # tables
     "static column of a single table": Case(
-        f"{OWN} good.csv --static-covariates load", r"no static columns.*take a long table as"
+        f"{OWN} good.csv --static-covariates load", r"no static columns.*read a long table as"
     ),
     "columns that are no columns": Case(
         f"{OWN} good.csv --columns when", r"Columns 'when' cannot be read; write --columns time=NAME"
@@ -77,7 +78,8 @@ CASES = {
     # explanation
     "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, and none is given"),
     "model that chooses nothing": Case(
-        "explain run good.csv -o why.csv", r"Model 'naive' chooses no past segments.*fem_sm.*femts explain RUN"
+        "explain run good.csv -o why.csv",
+        r"Model 'naive' has no attention over past segments.*fem_sm.*femts explain RUN",
     ),
     "importance of an unknown column": Case("explain run --columns laod -o why.csv", r"reads no column 'laod'; did"),
     "importance with a history": Case("explain run good.csv --windows 9", r"--windows is for .*; leave INPUT.csv out"),
@@ -98,7 +100,8 @@ CASES = {
     ),
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
     "calibration of fewer steps than a forecast": Case(
-        "calibrate run --horizon 1 --level 97", r"horizon of 1 would be too short .*12 steps; .*--horizon 12"
+        "calibrate run --horizon 1 --level 97",
+        r"calibrated for 1 steps, because this run forecasts 12; use --horizon 12",
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),
@@ -120,10 +123,10 @@ CASES = {
     "choice without values": Case(
         "table --datasets good.csv --param-grid training.lr", r"--param-grid 'training.lr' has no value"
     ),
-    "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' has no page of pairs; take text"),
+    "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' does not support pairs; use text"),
     "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
-    "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' is no part of a cell"),
+    "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' cannot be set for a cell"),
     "horizon beyond a table's rows": Case(
         "table --datasets good.csv --models naive --horizons 149",
         r"149 steps does not fit twice into the 300 rows of 'good'.* fits is 148",
@@ -134,7 +137,9 @@ CASES = {
     "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
     "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
     "run of another version": Case("predict future good.csv", r"future has format 99"),
-    "folder of several runs": Case("predict several good.csv", r"several holds 1 runs?, one a horizon.*several/12"),
+    "folder of several runs": Case(
+        "predict several good.csv", r"several contains 1 runs?, one per horizon.*several/12"
+    ),
     "output exists": Case(f"{TRAIN} --out run", r"run already holds a finished run"),
     "output is a file": Case(f"{TRAIN} --out good.csv", r"good.csv is a file"),
 }

@@ -18,7 +18,7 @@ CASES = {
         f"{TRAIN} --max-steps 5 --max-epochs 2", r"max_steps' \(5\) and .*max_epochs' \(2\).*; give one"
     ),
     "drawn channels": Case(
-        f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
+        f"{TRAIN} --set training.channels=2", r"'naive' does not support channel subsampling; remove training.channels"
     ),
     "unreadable time": Case(f"{TRAIN} --time-limit soon", r"'soon'.*9m"),
     "device that is not there": Case(

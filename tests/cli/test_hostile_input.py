@@ -30,17 +30,17 @@ CASES = {
     ),
     # folders of results
     "results that are a file": Case(
-        "table --models naive --results stamp1970.csv", r"Results 'stamp1970\.csv' are a file; name a folder"
+        "table --models naive --results stamp1970.csv", r"Results 'stamp1970\.csv' is a file; name a folder"
     ),
     "results that are not there": Case(
-        "table --models naive --results nowhere --show", r"no folder of results 'nowhere' to show; name the one"
+        "table --models naive --results nowhere --show", r"Results folder 'nowhere' does not exist; name the folder"
     ),
     # stamps
     "a stamp of 1970": Case(f"{OWN} stamp1970.csv", r"from 1970-01-01 .* to 2024-01-01 01:00:00 \(data rows 1 and 2\)"),
     "a stamp of 2224, predict": Case(
         f"{PREDICT} stamp2224.csv", r"step 'h' .*data row 24 \(2224-01-01 .*after 2024-01-13 10"
     ),
-    "a number far off": Case(f"{OWN} number.csv", r"nothing between 298 and 4000000000 \(data rows 299 and 300\)"),
+    "a number far off": Case(f"{OWN} number.csv", r"none between 298 and 4000000000 \(data rows 299 and 300\)"),
     "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
     "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; dates are from 1678"),
     "dates in two columns": Case(
@@ -49,12 +49,14 @@ CASES = {
     "a stray after a hole": Case(
         f"{OWN} stray.csv", r"only 300 of 2089 stamps are there; leave out those beyond a long hole"
     ),
-    "a series called date": Case(f"{OWN} series_date.csv --multivariate", r"calls a series 'date'"),
+    "a series called date": Case(f"{OWN} series_date.csv --multivariate", r"has a series named 'date'"),
     "a long table of strangers": Case(
         f"{OWN} strangers.csv --multivariate", r"6000 series and 6000 different dates, but only 6000 values"
     ),
     # numbers
-    "a cell beyond float32": Case(f"{OWN} big.csv", r"1e\+200 in column 'heat' at data row 8, and single precision"),
+    "a cell beyond float32": Case(
+        f"{OWN} big.csv", r"1e\+200 in column 'heat' at data row 8, which exceeds single precision"
+    ),
     "a cell beyond its scale": Case(
         f"{OWN} jump.csv", r"'jump' has, in column 'heat' at data row 290, .*1e\+15 deviations"
     ),
@@ -73,7 +75,7 @@ CASES = {
     "a recipe of two megabytes": Case("train --config large.yaml", r"large.yaml is larger than 1 MB"),
     "a recipe with a date": Case("train --config dated.yaml", r"text, numbers and lists of them, not a date"),
     # files that are not what they are called, and names that no file can have
-    "a broken packed table": Case(f"{OWN} cut.csv.gz", r"cut.csv.gz is damaged \(.*\); get it anew"),
+    "a broken packed table": Case(f"{OWN} cut.csv.gz", r"cut.csv.gz is damaged \(.*\); download it again"),
     "an input of too long a name": Case(f"{OWN} {LONG}.csv", r"File x+\.csv cannot be opened \(File name too long\)"),
     # text that acts on a terminal, and text without end
     "a cell that clears the screen": Case(

@@ -79,7 +79,7 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
     assert main(f"evaluate {run} --horizon 9 --level 80".split()) == 0
     capsys.readouterr()
     assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
-    assert "flatter it; backtest with refitting, or use the model in scored/" in capsys.readouterr().err
+    assert "are optimistic; backtest with refitting, or use the model in scored/" in capsys.readouterr().err
     assert main(f"backtest {run}/scored panel.csv --n-windows 1 --by series".split()) == 0
     assert "flatter" not in capsys.readouterr().err
 
@@ -94,9 +94,9 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
     [
         ("evaluate run --by step,series", "grouped by series alone, or by step and channel"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
-        ("predict single one.csv --series long", "Option --series names series of a panel"),
-        ("explain run panel.csv --plot none.png", "shows one series of a panel; name it by --series"),
-        ("export run", "This run is of a panel; name one of its series, as by --series 'long'"),
+        ("predict single one.csv --series long", "Option --series requires a panel"),
+        ("explain run panel.csv --plot none.png", "shows one series of a panel; select it with --series"),
+        ("export run", "This run was trained on a panel; select one series, such as --series 'long'"),
         ("export run --series lonk", "Series 'lonk' was not in the training; did you mean 'long'?"),
         ("backtest single one.csv --by series", "Option --by of a backtest takes 'series', for a run of a panel"),
         ("report run --dataset one.csv", "not what this model was trained on"),

@@ -38,8 +38,8 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     ("first", "then", "message"),
     [
         ("ridge --dataset m.csv", "ridge --dataset other/m.csv", "data 'm' changed since"),
-        ("ridge --dataset m.csv", "auto --dataset m.csv", "was begun with model.name=ridge, not auto"),
-        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was begun with refit=False, not True"),
+        ("ridge --dataset m.csv", "auto --dataset m.csv", "was started with model.name=ridge, not auto"),
+        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was started with refit=False, not True"),
         ("auto --dataset m.csv", "auto --dataset other/m.csv", "data 'm' changed since"),
     ],
     ids=str,
@@ -85,7 +85,7 @@ def test_one_command_starts_a_run_and_says_that_it_is_done(
     again = capsys.readouterr()
     assert again.out == first.out and "is already finished" in again.err
     assert main([*command, "--seed", "7"]) == 2
-    assert "begun with training.seed=42, not 7" in capsys.readouterr().err
+    assert "started with training.seed=42, not 7" in capsys.readouterr().err
 
 
 def test_a_horizon_that_was_killed_before_it_said_what_it_is_begins_anew(place: Path) -> None:

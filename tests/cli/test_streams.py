@@ -49,7 +49,7 @@ def test_data_are_not_changed_for_an_encoding(place: Path) -> None:
     done = _run(place, "predict run été.csv", "{}", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] + "\n" == (
-        "femts: Standard output is ascii, which has no '\\xe9'; name a file by -o, or set PYTHONIOENCODING=utf-8.\n"
+        "femts: Standard output is ascii, which cannot encode '\\xe9'; write to a file with -o, or set PYTHONIOENCODING=utf-8.\n"
     )
 
 
@@ -66,8 +66,10 @@ def test_too_little_memory_is_one_sentence(place: Path, kilobytes: int) -> None:
     if done.returncode == 0:
         pytest.skip("it was enough")
     assert done.returncode == 1, done.stderr
-    few = f": the limit of this shell is {kilobytes // 1024} MiB (ulimit -v), and torch takes 1200; raise it."
-    start = few if kilobytes < 1200 * 1024 else "; take fewer rows or columns"
+    few = (
+        f": the limit of this shell is {kilobytes // 1024} MiB (ulimit -v), but torch needs 1200 MiB; raise the limit."
+    )
+    start = few if kilobytes < 1200 * 1024 else "; use fewer rows or columns"
     assert done.stderr.startswith(f"femts: Out of memory{start}") and done.stdout == ""
     assert done.stderr.count("\n") == 1
 

@@ -32,7 +32,7 @@ GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5
 BAD_FILES: dict[str, tuple[str, str]] = {
     "no date": (
         "time,a\nsoon,1\n",
-        "no 'date' column (it has 'time', 'a'); name the column of time stamps so, or say which",
+        "no 'date' column (it has 'time', 'a'); rename the time stamp column, or name it with",
     ),
     "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
     "no values": ("date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
@@ -48,9 +48,12 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "no date in a row": (GOOD.replace("2024-01-01 01:00", ""), "where data row 2 should have a date"),
     "day or month": ("date,a\n01/02/2024,1\n02/02/2024,1\n03/02/2024,1\n", "whose day could be the month"),
     "repeated": (GOOD.replace("02:00", "01:00"), "repeats 1 date, the first 2024-01-01 01:00:00 at data row 3"),
-    "unordered": (GOOD.replace("02:00", "00:25"), "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00"),
-    "uneven": (GOOD.replace("02:00", "02:30"), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
-    "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
+    "unordered": (
+        GOOD.replace("02:00", "00:25"),
+        "irregular frequency: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00",
+    ),
+    "uneven": (GOOD.replace("02:00", "02:30"), "irregular frequency: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
+    "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "has series 'u' twice"),
     "long, text": ("unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
 }
 
@@ -109,7 +112,7 @@ def test_the_index_does_not_matter_and_rows_are_put_in_order(table: pd.DataFrame
         assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
     assert check_frame(table).attrs["notes"] == ()
     for rows, words in (
-        (table[::-1], "rows run backwards, so they are sorted"),
+        (table[::-1], "rows run backwards and were sorted"),
         (table.sample(frac=1), "not in order"),
     ):
         before = rows.copy(deep=True)

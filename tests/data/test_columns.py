@@ -63,7 +63,9 @@ def test_names_that_cannot_be_are_refused() -> None:
 
 
 def test_a_second_column_of_dates_is_refused() -> None:
-    with pytest.raises(UsageError, match="has a column 'date' beside its time stamps in 'when'; rename or drop it"):
+    with pytest.raises(
+        UsageError, match="has a column 'date' in addition to its time stamps in 'when'; rename or drop it"
+    ):
         load_dataset(own_wide().assign(date=1.0), columns={"time": "when"})
 
 
@@ -112,7 +114,7 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
     data = load_dataset(table[["shop", "day", "sales"]], panel=False)
     assert data.columns == ("a", "b")
     assert data.schema.form.named() == {"time": "day", "series": "shop", "value": "sales"}
-    assert data.notes[1] == "column 'shop' is taken for the names of series, and 'sales' for their values"
+    assert data.notes[1] == "column 'shop' is used as series names, and 'sales' as their values"
     assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).series == ("Ulm",)
     with pytest.raises(UsageError, match="has the text 'Monday' in column 'weekday'"):
         load_dataset(wide(60)[["date", "a"]].assign(weekday=lambda f: f["date"].dt.day_name()))
@@ -122,7 +124,7 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
 
 def test_what_is_not_clear_is_asked_for() -> None:
     table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
-    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or say which it is \(--columns time=NAME\)"):
+    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with --columns time=NAME"):
         load_dataset(table)
 
 

@@ -144,7 +144,7 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         (
             wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")),
             {"panel": None},
-            "The frame has an uneven step",
+            "The frame has an irregular frequency",
         ),
     ]
     for frame, reading, says in cases:

@@ -135,7 +135,7 @@ def test_a_download_that_fails_leaves_nothing_and_says_where_to_put_the_file(
     with pytest.raises(RunFailure, match=words) as error:
         fetch(spoil(server, wanted), root)
     text = str(error.value)
-    assert "\n" not in text and text.endswith(".") and f"put it at {root / wanted.filename}" in text
+    assert "\n" not in text and text.endswith(".") and f"save it as {root / wanted.filename}" in text
     assert names(root) == [] and (name != "no network" or not root.exists())
 
 

@@ -44,7 +44,7 @@ def test_stamps_on_no_grid_are_named() -> None:
     with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
         step_of(dates)
     hours = pd.date_range("2024-01-01", periods=24 * 10, freq="h")
-    with pytest.raises(UsageError, match="uneven step"):  # pandas names a step that does not generate them
+    with pytest.raises(UsageError, match="irregular frequency"):  # pandas names a step that does not generate them
         step_of(hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)])
 
 
@@ -146,7 +146,7 @@ def test_mstl_takes_off_every_season() -> None:
 def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     days = waves("D", 300)
     some = days[days["date"].dt.day_of_week.isin([0, 2, 4])]
-    with pytest.raises(UsageError, match="uneven step"):
+    with pytest.raises(UsageError, match="irregular frequency"):
         femts.load_dataset(some)
     trained = femts.train(femts.load_dataset(some, freq="D"), "naive", 7)
     assert trained.freq == trained.config.schema.freq == "D"
@@ -167,12 +167,12 @@ def test_what_is_no_season_or_not_the_step_is_refused() -> None:
         ({"freq": "W"}, r"The frame .*does not keep the step 'W-SUN' of --freq at data row 1 \(2020-01-01 .*; give"),
         ({"freq": "s"}, "'s' of --freq at data row 2 .*: nine in ten of the stamps are missing"),
         ({"freq": 2}, "'2' of --freq at data row 1"),
-        ({"freq": "fortnight"}, "Step 'fortnight' is no frequency of pandas; write --freq h"),
+        ({"freq": "fortnight"}, "Step 'fortnight' is not a pandas frequency; use --freq h"),
         ({"freq": "-1h"}, "Step '-1h' is no"),
         ({"freq": 0}, "Step '0' is no"),
-        ({"season": 0}, "Season '0' is no number of steps"),
+        ({"season": 0}, "Season '0' is not a number of steps"),
         ({"season": "24,week"}, "Season '24,week' is no"),
-        ({"season": [24, 24]}, "several different ones"),
+        ({"season": [24, 24]}, "nor a list of different ones"),
         ({"season": [[24]]}, r"Season '\[\[24\]\]' is no"),
     ]:
         with pytest.raises(UsageError, match=says):

@@ -137,7 +137,7 @@ def market() -> pd.DatetimeIndex:
 
 def test_periods_of_weeks_are_no_months() -> None:
     for some in (fiscal(3), fiscal(), fiscal()[:24]):
-        with pytest.raises(UsageError, match="uneven step"):
+        with pytest.raises(UsageError, match="irregular frequency"):
             step_of(some)
 
 
@@ -190,10 +190,10 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
         np.testing.assert_array_equal(data["short"].values[:, 0], short["y"])
     forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
     assert forecast[forecast["unique_id"] == "short"]["row"].tolist() == list(range(60, 60 + P))
-    with pytest.raises(UsageError, match="has series whose rows are numbered each by itself"):
+    with pytest.raises(UsageError, match="has series whose rows are numbered separately"):
         femts.load_dataset(table, freq=1, columns={"time": "date"}, panel=False)
     twice = pd.concat([table, table.head(1)])
-    with pytest.raises(UsageError, match=r"gives series '.*' twice at .* \(data row 157\); keep one"):
+    with pytest.raises(UsageError, match=r"has series '.*' twice at .* \(data row 157\); keep one"):
         femts.load_dataset(twice, freq=1, columns={"time": "date"})
 
 
@@ -292,7 +292,7 @@ def test_the_one_value_beside_named_keys_is_taken(panel: bool | None, tmp_path: 
     data = femts.load_dataset(KEYS, columns={"series": "region+purpose"}, panel=panel)
     names = ("N / biz", "N / fun", "S / biz", "S / fun")
     assert (data.columns if panel is False else data.series) == names
-    assert "column 'region+purpose' is taken for the names of series, and 'trips' for their values" in data.notes
+    assert "column 'region+purpose' is used as series names, and 'trips' as their values" in data.notes
     forecast = forecast_of(saved(data, tmp_path), KEYS, tmp_path)
     assert list(forecast.columns) == ["region+purpose", "date", "trips"]
     np.testing.assert_allclose(forecast["trips"], np.repeat([10.0, 11.0, 12.0, 13.0], P), rtol=1e-6)
@@ -375,5 +375,5 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
 def test_the_calendar_of_several_offsets_is_that_of_utc() -> None:
     table = berlin("2024-03-01", "2024-04-20")[["date", "y"]]
     (note,) = read_stamps(table["date"])[1]
-    assert note.endswith("so they are turned into UTC, and hours of the calendar are those of UTC")
+    assert note.endswith("so hours of the calendar are in UTC")
     assert note in femts.load_dataset(table, calendar=True).notes

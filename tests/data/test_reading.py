@@ -155,7 +155,7 @@ def test_a_workbook_is_read(tmp_path: Path) -> None:
         ("empty.xlsx", "is empty"),
         ("nameless.xlsx", "no name for column 4"),
         ("no.xlsx", "cannot be read as an Excel workbook"),
-        ("book.csv", r"is an Excel workbook; give it a name that ends in \.xlsx"),
+        ("book.csv", r"is an Excel workbook; rename it to end in \.xlsx"),
     ):
         with pytest.raises(UsageError, match=words):
             load_dataset(tmp_path / name)
@@ -177,7 +177,11 @@ def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytes
     for name, content, words in (
         ("mine.xlsx", zipped("xl/workbook.xml"), "needs openpyxl, which is not installed; run pip install openpyxl"),
         ("mine.parquet", b"PAR1", "needs pyarrow, which is not installed; run pip install pyarrow"),
-        ("mine.csv.zst", b"\x28\xb5\x2f\xfd and more", "is packed by zstd; run pip install pyarrow, or unpack it"),
+        (
+            "mine.csv.zst",
+            b"\x28\xb5\x2f\xfd and more",
+            "is compressed with zstd; run pip install pyarrow, or decompress it",
+        ),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=f"{name} {words}"):
@@ -191,12 +195,12 @@ def locked() -> bytes:
 
 
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "gz cut": (lambda: gzip.compress(text())[:300], "is damaged .*get it anew"),
+    "gz cut": (lambda: gzip.compress(text())[:300], "is damaged .*download it again"),
     "zst cut": (lambda: zstd(text())[:300], "is damaged"),
     "zip cut": (lambda: zipped("a.csv")[:300], "is damaged"),
-    "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; pack one table alone"),
-    "zip with a password": (locked, "is locked by a password"),
-    "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is packed twice"),
+    "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; compress only one table"),
+    "zip with a password": (locked, "is password-protected"),
+    "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is compressed twice"),
     "thousands, English": (
         lambda: b"date;a\n2024-01-01;1,234.5\n",
         r"has the text '1,234\.5' in column 'a' at data row 1; leave out marks",
@@ -217,7 +221,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "no name, and no dates": (lambda: b",a\n0,1\n1,2\n", "no name for column 1"),
     "no header": (
         lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n",
-        "put a row of names above the cells",
+        "add a header row",
     ),
     "blanks": (lambda: b" \n\n", "is empty"),
     "a program": (lambda: b"\x7fELF\x00\x00", "is binary"),
@@ -346,7 +350,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(RunFailure, match=r"Could not write .*out\.csv: No space left on device; make room"):
+    with pytest.raises(RunFailure, match=r"Could not write .*out\.csv: No space left on device; free some disk space"):
         write_table(wide(3), path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
@@ -361,7 +365,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_quote_that_is_never_closed_does_not_keep_the_file_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv.gz"
     path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
-    with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows should be; close its quotes"):
+    with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows are expected; close its quotes"):
         read_recent(path, 24, "D", cells=1000)
 
 
@@ -403,9 +407,7 @@ def test_what_memory_does_not_hold_is_refused_before_it_is_held(tmp_path: Path) 
     paths = [str(tmp_path / name) for name in names]
     done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=True, cwd=ROOT)
     *said, peak = done.stdout.splitlines()
-    assert [line.partition(" takes more memory than there is")[0] for line in said] == [
-        f"File {path}" for path in paths
-    ]
+    assert [line.partition(" does not fit into memory")[0] for line in said] == [f"File {path}" for path in paths]
     assert int(peak) < 400
 
 
@@ -433,7 +435,9 @@ def test_memory_of_a_sheet_goes_by_its_cells(tmp_path: Path) -> None:
         return tmp_path / name
 
     far = with_cell("far.xlsx", {"XFD1048576": 1})
-    with pytest.raises(UsageError, match=r"has no name for column 16384, in which is the cell XFD1048576; name it or"):
+    with pytest.raises(
+        UsageError, match=r"has no name for column 16384, which contains the cell XFD1048576; name the column or"
+    ):
         load_dataset(far)
     named = read_table(with_cell("named.xlsx", {"XFD1": "far", "XFD9": 1}))
     assert list(named) == [*read_table(tmp_path / "plain.xlsx"), "far"] and named["far"].count() == 1

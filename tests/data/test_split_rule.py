@@ -72,14 +72,14 @@ def test_a_series_that_the_wish_leaves_without_test_has_none() -> None:
 
 def test_a_split_that_leaves_nothing_is_refused() -> None:
     cases: list[tuple[Any, ...]] = [
-        ({"split": ".8,.2"}, "'.8,.2' is not three shares that add up to 1; write .8,.1,.1"),
-        ({"split": ".8,.1,.2"}, "not three shares"),
+        ({"split": ".8,.2"}, "'.8,.2' is not three fractions that sum to 1; write .8,.1,.1"),
+        ({"split": ".8,.1,.2"}, "not three fractions"),
         ({"split": "most,.1,.1"}, "not three numbers"),
         ({"split": 3}, "'3' is not three numbers"),
         ({"test_rows": 0}, "'test_rows' is 0; give a whole number"),
         ({"test_rows": "few"}, "'test_rows' is few; give"),
-        ({"test_rows": 12, "test_from": "2008-07-01"}, "by test_rows and by test_from; give one"),
-        ({"split": ".8,.1,.1", "val_rows": 3}, "by shares and by rows or a date as well"),
+        ({"test_rows": 12, "test_from": "2008-07-01"}, "both by test_rows and by test_from; use only one"),
+        ({"split": ".8,.1,.1", "val_rows": 3}, "both as fractions and as rows or a date"),
         ({"test_rows": 120}, "none for the training part"),
         ({"test_from": "2030-01-01"}, "2030-01-01 is not within 'frame', 2000-01-01 .* to 2009-12-01"),
         ({"test_from": "soon"}, "'soon' cannot be read; write it as --test-from 2024-01-31"),
@@ -94,12 +94,14 @@ def test_a_split_that_leaves_no_series_a_test_is_refused() -> None:
     cases: list[Any] = [{"test_from": "2030-01-01"}, {"test_from": "1990-01-01"}, {"test_rows": 240}]
     for wish in cases:
         said = " ".join(f"{name} {value}" for name, value in wish.items())
-        with pytest.raises(UsageError, match=f"No series of 'frame' has rows to learn .*, split as {said}; change it"):
+        with pytest.raises(
+            UsageError, match=f"No series of 'frame' has both training and test rows with the split {said}; change"
+        ):
             femts.load_dataset(many(), **wish)
 
 
 def test_numbers_have_no_date_to_begin_from() -> None:
-    says = "has no dates, so --test-from 2008 says nothing; give --test-rows N"
+    says = "has no dates, so --test-from 2008 cannot be used; use --test-rows N"
     for table in (monthly(60).assign(date=range(60)), many().assign(ds=many().groupby("unique_id").cumcount())):
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(table, test_from="2008")

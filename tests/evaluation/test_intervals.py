@@ -219,7 +219,7 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
             1,
             r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
         ),
-        ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--horizon 6"),
+        ([95], 6, r"calibrated for 2 steps, not for 6; forecast at most 2, or run .*--horizon 6"),
     ):
         with pytest.raises(UsageError, match=says):
             made.check(levels, steps)
@@ -273,5 +273,5 @@ def test_bounds_stand_beside_their_column() -> None:
     assert list(table) == ["OT", "OT-lo-80", "OT-hi-97.5", "load", "load-lo-80", "load-hi-97.5"]
     np.testing.assert_allclose(table["OT-hi-97.5"], [1.3, 2.4])
     np.testing.assert_allclose(table["load-lo-80"], [2.0, 2.0])
-    with pytest.raises(UsageError, match="called like a bound"):
+    with pytest.raises(UsageError, match="named like an interval bound"):
         with_bounds(forecast.rename(columns={"load": "OT-lo-80"}), bounds)

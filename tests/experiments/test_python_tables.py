@@ -101,7 +101,7 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
 
 def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
     cases: list[tuple[Any, ...]] = [
-        ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
+        ({"seeds": []}, "Argument 'seeds' is empty; pass at least one value"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
         ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),

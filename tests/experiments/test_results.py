@@ -122,7 +122,7 @@ def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_tra
 def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], tmp_path: Path) -> None:
     for path in DAMAGED:
         (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
-        with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; bring back"):
+        with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; restore"):
             read_record(tmp_path / "x.json", Cell)
 
 

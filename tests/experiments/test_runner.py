@@ -93,7 +93,7 @@ def test_the_page_has_tables_curves_and_forecasts_and_needs_no_network(
     assert main(missing) == 0
     page, err = capsys.readouterr()
     assert page.count("<polyline class=forecast") == 4 * 2 and page.count("<polyline class=truth") == 4 * 2 + 2
-    assert "4 of 8 cells are not run" in page and "4 of 8 cells are not finished" in err
+    assert "4 of 8 cells are not run" in page and "4 of 8 cells are unfinished" in err
     assert "http" not in page and "<script" not in page
 
 
@@ -156,7 +156,7 @@ def test_a_cell_that_crashes_leaves_its_reason_and_the_others_go_on(
     command += f" --set training.lr=1e30 --protocol paper --results {tmp_path}"
     assert main([*command.split(), "--show"]) == 0
     out, err = capsys.readouterr()
-    assert "failed: synthetic dlinear 12" in out and "1 of 1 cells are not finished" in err
+    assert "failed: synthetic dlinear 12" in out and "1 of 1 cells are unfinished" in err
     assert main(command.split()) == 1, "it is tried again"
 
 

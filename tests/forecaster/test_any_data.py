@@ -45,7 +45,7 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
     assert not femts.audit(forecaster, own_names).failed
     assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
     assert forecaster.calibrate(dataset=own_names).steps == 12
-    with pytest.raises(femts.UsageError, match="has other columns than the training data"):
+    with pytest.raises(femts.UsageError, match="has different columns from the training data"):
         forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
 
 

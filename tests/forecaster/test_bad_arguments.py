@@ -141,8 +141,8 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
             r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
         ),
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
-        (lambda f: femts.report(f, 3), r"The page is '3', which names no file"),
-        (lambda f: f.save(None), r"The run folder is 'None', which names no file or folder"),
+        (lambda f: femts.report(f, 3), r"The page is '3', which is not a path"),
+        (lambda f: f.save(None), r"The run folder is 'None', which is not a path"),
         (
             lambda f: femts.backtest(3, TABLE, n_windows=1, step_size=1),
             r"The forecaster is '3'; give what femts\.train",

@@ -228,7 +228,7 @@ def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], m
     scaled.preprocess = replace(ridge.preprocess, scaler=scaler)
     quantiles = small_members(data, ("dlinear",), settings={"training.loss": "pinball"})[0]
     cases: list[tuple[Any, str]] = [
-        ([ridge], r"of two forecasters or more, not of 1"),
+        ([ridge], r"needs at least two forecasters, not 1"),
         (ridge, r"The forecasters is a Forecaster; give several"),
         ([ridge, "run"], r"One of the forecasters is 'run'; give several"),
         ([ridge, other(panel_table(), steps=7, panel=True)], r"'ridge' and 'naive' differ in their "),
@@ -239,8 +239,8 @@ def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], m
         ([ridge, stepped], "step"),
         ([fem, scaled], "scaling"),
         ([fem, refit(ridge, data)], "training data or split|rows to learn from"),
-        ([fem, quantiles], r"'dlinear' learned quantiles, of which there is no mean"),
-        ([fem, made], r"'mean' is a mean itself, and no member of another; give its members"),
+        ([fem, quantiles], r"'dlinear' learned quantiles, which cannot be averaged"),
+        ([fem, made], r"'mean' is a mean itself and cannot be a member of another; pass its members"),
     ]
     for given, text in cases:
         with pytest.raises(UsageError, match=text) as refused:
@@ -267,7 +267,10 @@ def test_commands_take_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pyt
     rows = why.read_text()
     assert main(f"{line} -o {why} --member fem_sm".split()) == 0
     assert why.read_text() == rows
-    for name, text in (("ridge", "'ridge' chooses no past segments"), ("fem_smm", "no member 'fem_smm'; did you mean")):
+    for name, text in (
+        ("ridge", "'ridge' has no attention over past segments"),
+        ("fem_smm", "no member 'fem_smm'; did you mean"),
+    ):
         capsys.readouterr()
         assert main(f"{line} --member {name}".split()) == 2
         assert text in capsys.readouterr().err
@@ -280,6 +283,6 @@ def test_mean_without_an_explainable_member_is_refused(
     femts.mean_of(members).save(tmp_path / "run")
     members[0].save(tmp_path / "ridge")
     assert main(["explain", str(tmp_path / "run"), str(past)]) == 2
-    assert "None of ridge, naive, whose mean this is, chooses past segments" in capsys.readouterr().err
+    assert "None of the ensemble members ridge, naive has attention over past segments" in capsys.readouterr().err
     assert main(["explain", str(tmp_path / "ridge"), str(past), "--member", "ridge"]) == 2
     assert "Model 'ridge' is not an ensemble and has no members; remove --member." in capsys.readouterr().err

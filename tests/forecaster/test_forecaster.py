@@ -88,7 +88,7 @@ def test_model_reads_its_own_forecast_beyond_its_horizon(forecaster: Forecaster,
 def test_other_horizons_are_refused(forecaster: Forecaster, history: pd.DataFrame) -> None:
     cases: list[Any] = [0, -1, 2.5, True, "24"]
     for horizon in cases:
-        with pytest.raises(UsageError, match=f"horizon of {horizon} steps cannot be forecast"):
+        with pytest.raises(UsageError, match=f"horizon of {horizon} steps is not supported"):
             forecaster.predict(history, horizon)
 
 
@@ -115,7 +115,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "extra": (lambda f: f.assign(wind=1.0), "has 'wind' besides"),
         "renamed": (lambda f: f.rename(columns={"s2": "S2"}), "lacks 's2' and has 'S2' besides"),
         "undated": (lambda f: f.drop(columns="date"), "'date'"),
-        "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value at all; at least one is needed"),
+        "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value; provide at least one"),
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 date"),

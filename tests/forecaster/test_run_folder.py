@@ -98,9 +98,9 @@ def _edit(path: Path, **changes: Any) -> None:
 
 
 def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no run folder .*nowhere"):
+    with pytest.raises(UsageError, match=r"Run folder .*nowhere does not exist"):
         femts.load(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match=r"no run folder"):
+    with pytest.raises(UsageError, match=r"Run folder .* does not exist"):
         femts.load(run / "config.yaml")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
@@ -148,7 +148,7 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / ".config.yaml.1.part").write_bytes(b"of a killed write")
     check_new_folder(tmp_path / "other")
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="files that are no run"):
+    with pytest.raises(UsageError, match="files that are not a run"):
         check_new_folder(tmp_path / "other")
 
 

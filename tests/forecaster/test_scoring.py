@@ -155,9 +155,7 @@ def test_calibrating_again_takes_nothing_away(forecaster: Forecaster, data: Data
     forecaster.calibrate(50, [70], dataset=data)
     made = forecaster.calibrate(level=[85], dataset=data)
     assert ({70, 85} <= set(made.levels), made.steps) == (True, 50)
-    with pytest.raises(
-        UsageError, match=rf"horizon of {P - 1} would be too short .* at least {P} \(--horizon {P}\)\.$"
-    ):
+    with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use --horizon {P} or more\.$"):
         forecaster.calibrate(P - 1, dataset=data)
     assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
 
@@ -204,7 +202,7 @@ def test_few_windows_that_overlap_have_every_level_and_say_so(data: Dataset) -> 
 
 def test_missing_intervals_are_refused_with_a_remedy(forecaster: Forecaster, history: pd.DataFrame) -> None:
     forecaster.intervals = None
-    with pytest.raises(UsageError, match="no intervals; make them by `femts calibrate RUN`"):
+    with pytest.raises(UsageError, match="no intervals; create them with `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])
     assert len(forecaster.predict(history)) == P
 

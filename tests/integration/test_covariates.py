@@ -318,11 +318,11 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         femts.train(femts.load_dataset(frame, target=["load"], past_covariates=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
-    with pytest.raises(UsageError, match="takes offsets= for a model before which the effects of known columns"):
+    with pytest.raises(UsageError, match="takes offsets= only if the effect of covariates"):
         known.predict_array(np.zeros((1, L, 1)))
-    with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
+    with pytest.raises(UsageError, match="loaded without its future covariates; load it with"):
         known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
-    with pytest.raises(UsageError, match="cannot be exported, as a graph has no place"):
+    with pytest.raises(UsageError, match="cannot be exported to ONNX"):
         known.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
     with pytest.raises(UsageError, match="trained without any; leave it out"):

@@ -51,7 +51,7 @@ def test_a_series_that_has_ended_has_no_forecast_and_keeps_nobody_up() -> None:
     frame = small_table(300)
     forecaster = femts.train(frame, "seasonal_naive", **QUICK)
     ended = frame.assign(heat=frame["heat"].where(frame.index < 300 - L))
-    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so none in the forecast"):
+    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so no forecast"):
         forecast = forecaster.predict(ended, level=[80])
     assert forecast.filter(like="heat").shape == (P, 3) and forecast.filter(like="heat").isna().all(axis=None)
     pd.testing.assert_series_equal(forecast["load-lo-80"], forecaster.predict(frame, level=[80])["load-lo-80"])
@@ -203,7 +203,7 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
 def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> None:
     frame = small_table()
     frame.loc[gap, ["load", "heat"]] = np.nan
-    says = "No value of 'frame' is there in its val rows, or none with a value in its look-back of 24; bring"
+    says = "No val row of 'frame' has a value, or none has a value in its look-back of 24 steps; provide"
     with pytest.raises(UsageError, match=says):
         femts.train(frame, "ridge", **QUICK)
 

@@ -124,7 +124,7 @@ def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) 
     data: Any = load_dataset(later, panel=True) if panel else femts.load_dataset(later, panel=False)
     made = femts.train(data, "ridge", **QUICK)
     assert made.predict(table)["y"].notna().all()
-    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so none in the forecast"):
+    with pytest.warns(GapWarning, match="'heat': no value in the last 24 steps, so no forecast"):
         forecast = made.predict(later).set_index("unique_id")["y"]
     assert forecast["heat"].isna().all() and forecast["load"].notna().all()
 

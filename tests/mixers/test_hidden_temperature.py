@@ -122,7 +122,7 @@ def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str,
     try:
         star = layer.hidden_temperature(x)
     except UsageError as error:
-        assert components == "LT" and scale > 1 and "beyond value_logexp_cap=40; scale the inputs" in str(error)
+        assert components == "LT" and scale > 1 and "beyond value_logexp_cap=40; scale down the inputs" in str(error)
         return
     tilting = tilting_values(p, v, read.beta, cap)
     f = torch.logsumexp(p.log() + star.clamp_min(1e-12).unsqueeze(2) * tilting, dim=2) / star.clamp_min(1e-12)

@@ -260,7 +260,7 @@ def test_own_intervals_reach_any_level_up_to_their_highest() -> None:
     ends = forecaster.predict(monthly(), level=[80, 85, 90]).filter(like="-hi-").to_numpy()
     part = (norm.ppf(0.925) - norm.ppf(0.9)) / (norm.ppf(0.95) - norm.ppf(0.9))
     np.testing.assert_allclose(ends[:, 1], ends[:, 0] + part * (ends[:, 2] - ends[:, 0]), rtol=1e-9)
-    with pytest.raises(UsageError, match=r"intervals of its own for levels up to 99, not for 99\.5"):
+    with pytest.raises(UsageError, match=r"intervals for levels up to 99, not for 99\.5"):
         forecaster.predict(monthly(), level=[99.5])
     with pytest.raises(UsageError, match=r"not for 99\.5"):
         forecaster.calibrate(level=[99.5], dataset=forecaster.training_data())

@@ -230,7 +230,7 @@ def test_initial_weights_follow_the_protocol() -> None:
     ("name", "settings", "sentence"),
     [
         ("fem_sm", {"components": "CX"}, "Component set 'CX' is unknown"),
-        ("lintrans", {"components": "L"}, "takes no components"),
+        ("lintrans", {"components": "L"}, "does not support components"),
         ("fem_sm", {"n_heads": "7"}, r"'model\.d_model' \(\d+\) takes a multiple of 'model\.n_heads' \(7\)"),
         ("fem_sm", {"dropout": "1.5"}, "dropout=1.5"),
         ("fem_sm", {"prior": "sofmax"}, "did you mean 'softmax'"),

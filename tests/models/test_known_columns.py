@@ -137,7 +137,7 @@ def test_a_model_that_cannot_read_known_columns_is_not_given_them(
 ) -> None:
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
     sentence = (
-        rf"^Model '{name}' cannot read '?{named}'? for the steps to come; take one that does, such as fem_sm or tide"
+        rf"^Model '{name}' cannot read '?{named}'? over the forecast horizon; use one that can, such as fem_sm or tide"
     )
     with pytest.raises(UsageError, match=sentence) as refused:
         femts.train(data, name, 12, seq_len=24, settings={"training.covariates": "model"}, out=tmp_path / "run")

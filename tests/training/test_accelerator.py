@@ -29,7 +29,7 @@ def test_with_cuda_auto_is_cuda_in_bf16_where_native() -> None:
     found = find_accelerator(TrainingConfig())
     native = torch.cuda.is_bf16_supported(including_emulation=False)
     assert (found.device, found.precision) == ("cuda", "bf16" if native else "32")
-    with pytest.raises(UsageError, match="but there are"):
+    with pytest.raises(UsageError, match="are available"):
         find_accelerator(TrainingConfig(devices=torch.cuda.device_count() + 1))
 
 
@@ -50,7 +50,7 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError, match=r"training.compile.*no C\+\+ compiler.*leave it at false"):
         find_accelerator(TrainingConfig(device="cpu", compile=True))
     assert find_accelerator(TrainingConfig(device="cpu")).device == "cpu"
-    with pytest.raises(UsageError, match="goes with precision 32 alone"):
+    with pytest.raises(UsageError, match="requires precision 32"):
         find_accelerator(TrainingConfig(device="cpu", compile=True, precision="bf16"))
 
 

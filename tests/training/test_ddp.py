@@ -121,4 +121,4 @@ def test_missing_main_guard_is_named(python: Any, tmp_path: Path) -> None:
         tmp_path / "run",
     )
     assert done.returncode != 0
-    assert "needs its code under `if __name__ == '__main__':`" in done.stderr
+    assert "must guard its code with `if __name__ == '__main__':`" in done.stderr

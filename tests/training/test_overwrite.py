@@ -94,7 +94,7 @@ def test_an_unfinished_run_is_replaced(run: Path) -> None:
 def test_what_is_no_run_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("model: mine\n")
-    with pytest.raises(UsageError, match="files that are no run, which are not overwritten"):
+    with pytest.raises(UsageError, match="files that are not a run and are never overwritten"):
         trained(tmp_path, overwrite=True)
     assert contents(tmp_path) == {name: b"model: mine\n"}
 
@@ -102,7 +102,7 @@ def test_what_is_no_run_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_folder_is_needed_and_nothing_is_resumed(run: Path) -> None:
     with pytest.raises(UsageError, match="name its folder with --out"):
         femts.train(small_table(), "naive", P, overwrite=True)
-    with pytest.raises(UsageError, match="resumed or overwritten, not both"):
+    with pytest.raises(UsageError, match="--resume and --overwrite cannot be combined"):
         trained(run, overwrite=True, resume=True)
 
 

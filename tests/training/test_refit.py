@@ -275,7 +275,7 @@ def test_interrupted_it_resumes_from_that_very_step(
         with pytest.raises(Interrupted, match="continue it with --resume"):
             make(refit=True)
     assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
-    with pytest.raises(UsageError, match="begun with refit=True, not False"):
+    with pytest.raises(UsageError, match="started with refit=True, not False"):
         make(resume=True)
     assert both(make(refit=True, resume=True)) == both(whole)
 
@@ -321,7 +321,7 @@ def test_old_model_warns_of_its_age() -> None:
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
         whole.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
-    unknown = r"age .* not known: it ends .*\+00:00, .* both with a time zone, or both without"
+    unknown = r"age .* unknown: it ends .*\+00:00, .* both with a time zone, or both without"
     with pytest.warns(AgeWarning, match=unknown):
         plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
@@ -362,7 +362,7 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
     short = "series are too short for reliable intervals, the first 'tiny' of 6 rows"
     with pytest.warns(GapWarning, match=f"^1 of 5 {short}"):
         plain.predict(pd.concat([LONG, new.tail(14)]), level=[80])
-    with pytest.warns(GapWarning, match=f"^2 of 5 {short}; read them as too narrow up to 14 rows"):
+    with pytest.warns(GapWarning, match=f"^2 of 5 {short}; intervals are too narrow for series of up to 14 rows"):
         plain.predict(pd.concat([LONG, new.tail(13)]), level=[80])
 
 

@@ -51,7 +51,7 @@ def test_wide_tables_are_learned_some_channels_at_a_time() -> None:
             assert resolve_run(data, "dlinear", Lengths(2, 10, "paper"), {}, training).training.channels is None
         else:
             with pytest.raises(
-                UsageError, match=r"'dlinear' learns from all channels at every step; leave training\.channels out"
+                UsageError, match=r"'dlinear' does not support channel subsampling; remove training\.channels"
             ):
                 resolve_run(data, "dlinear", Lengths(2, 10, "paper"), {}, training)
 

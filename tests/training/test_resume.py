@@ -123,7 +123,7 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
         again = small_run(out=tmp_path / "run", resume=True)
     assert notes == [f"run {tmp_path / 'run'} is already finished"]
     assert essence(again) == essence(made) and again.evaluate("test") == made.evaluate("test")
-    with pytest.raises(UsageError, match=r"begun with training\.seed=42, not 7"):
+    with pytest.raises(UsageError, match=r"started with training\.seed=42, not 7"):
         small_run(out=tmp_path / "run", resume=True, seed=7)
     with pytest.raises(UsageError, match=r"already holds a finished run"):
         small_run(out=tmp_path / "run")
@@ -142,10 +142,10 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": 43}, r"begun with training\.seed=42, not 43"),
-        ({"pred_len": 12}, r"begun with model\.pred_len=24, not 12"),
-        ({"model": "naive"}, r"begun with model\.name=dlinear, not naive"),
-        ({"precision": "bf16"}, r"begun with training\.precision=auto, not bf16"),
+        ({"seed": 43}, r"started with training\.seed=42, not 43"),
+        ({"pred_len": 12}, r"started with model\.pred_len=24, not 12"),
+        ({"model": "naive"}, r"started with model\.name=dlinear, not naive"),
+        ({"precision": "bf16"}, r"started with training\.precision=auto, not bf16"),
     ],
     ids=str,
 )
@@ -177,7 +177,7 @@ def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: t
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(UsageError, match="holds files that are no run"):
+    with pytest.raises(UsageError, match="contains files that are not a run"):
         small_run(out=tmp_path, resume=True)
     with pytest.raises(UsageError, match="is a file"):
         small_run(out=tmp_path / "notes.txt", resume=True)

@@ -209,7 +209,7 @@ def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path: Path) 
         ({"max_epochs": 0}, "not 0"),
         ({"max_epochs": None, "max_steps": 0}, "not 0"),
         ({"max_steps": 5}, "set the same budget"),
-        ({"settings": {"training.channels": 2}}, "learns from all channels"),
+        ({"settings": {"training.channels": 2}}, "does not support channel subsampling"),
         ({"settings": {"model.kernel_size": "wide"}}, "'wide'"),
         ({"model": "fem_sm", "settings": {"model.components": "CLX"}}, "X"),
         ({"model": "fem_sm", "settings": {"model.n_heads": "7"}}, "7"),

@@ -150,5 +150,5 @@ def test_models_that_cannot_learn_quantiles_are_refused() -> None:
         name for name in model_names() if name.endswith("_ridge")
     }
     for name in sorted(cannot):
-        with pytest.raises(UsageError, match=rf"^Model '{name}' cannot learn quantiles"):
+        with pytest.raises(UsageError, match=rf"^Model '{name}' does not support training\.loss=pinball"):
             build_model(name, ModelConfig(L, P, C), QUANTILES)
