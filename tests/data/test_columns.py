@@ -81,7 +81,7 @@ def test_time_may_be_counted(tmp_path: Path) -> None:
         assert skipped.observed is not None and np.flatnonzero((~skipped.observed).any(1)).tolist() == [7, 8]
         with pytest.raises(UsageError, match=rf"step '{step}' of the training data"):
             trained.predict(wide(60))
-        with pytest.raises(UsageError, match="no even step"):
+        with pytest.raises(UsageError, match="no regular frequency"):
             load_dataset(table.assign(date=np.arange(60) ** 2))
 
 
@@ -236,7 +236,7 @@ def test_what_cannot_be_exchanged_is_said(monkeypatch: pytest.MonkeyPatch) -> No
         def __arrow_c_stream__(self, _: Any = None) -> Any:
             raise TypeError("no schema")
 
-    with pytest.raises(UsageError, match=r"The frame cannot be turned into a pandas DataFrame \(no schema\)"):
+    with pytest.raises(UsageError, match=r"The frame cannot be converted to a pandas DataFrame \(no schema\)"):
         load_dataset(Stream())  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"a Stream, which needs pyarrow; run pip install pyarrow"):

@@ -134,7 +134,7 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         (
             LONG.assign(more=np.arange(390) > 350),
             {"static_covariates": "more"},
-            "Static column 'more' of series 'short' changes, from 0 to 1; give it one value",
+            "Static column 'more' of series 'short' changes from 0 to 1; give it one value",
         ),
         (LONG.assign(more=np.inf), {"static_covariates": "more"}, "Static column 'more' of series 'long' is infinite"),
         (LONG.assign(unique_id=[*[None] * 3, *["a"] * 387]), {}, "has no name in 'unique_id' at data row 1"),
