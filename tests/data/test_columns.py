@@ -145,7 +145,7 @@ def test_rows_without_dates_are_numbered(tmp_path: Path) -> None:
         data = load_dataset(given.get(form, path), season=7)
         assert (data.freq, data.season, data.rows) == ("1", 7, 60) and data.stamps is not None
         assert data.stamps[[0, -1]].tolist() == [first, first + 59]
-        assert any("counts the rows" in each or "its rows are numbered" in each for each in data.notes)
+        assert any("numbers the rows" in each or "its rows are numbered" in each for each in data.notes)
         run = femts.train(data, "naive", **QUICK, out=tmp_path / form)
         forecast = run.predict(given.get(form, pd.read_csv(path)) if "index" not in form else table)
         assert forecast[time].tolist() == [first + 60, first + 61, first + 62]
