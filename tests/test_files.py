@@ -222,7 +222,7 @@ def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
 
 def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 300)
-    with pytest.raises(UsageError, match="Run folder .* does not exist"):
+    with pytest.raises(UsageError, match=r"Run folder .* does not exist"):
         femts.load(long)
     with pytest.raises(RunFailure, match=r"Could not write .*: File name too long; choose another folder"):
         femts.train("synthetic", "naive", 12, seq_len=24, out=long)

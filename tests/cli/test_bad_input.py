@@ -200,7 +200,7 @@ CASES = {
     "seed that is none": Case("table --seeds one", r"'--seeds' takes whole numbers .*'one'"),
     "horizon that is none, table": Case("table --horizons 0", r"Horizon '0'"),
     "look-back that is none, table": Case("table --seq-len 0", r"'--seq-len' takes .*at least 1, not '0'"),
-    "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
+    "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is not a pair of models; .*FIRST:SECOND"),
     "unknown model in a pair": Case("table --pairs fem_sm:smm", r"Unknown model 'smm'; did you mean 'sm'"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
     "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' does not support pairs; use text"),

@@ -224,7 +224,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "thousands, or decimals": (
         lambda: b"date\ta\n2024-01-01\t1,234\n",
-        "decimals or between thousands; leave out marks",
+        "decimal or a thousands separator; remove thousands",
     ),
     "both marks": (
         lambda: b"date;a;b\n2024-01-01;1,5;1.234\n",

@@ -141,7 +141,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
     [
         (
             lambda f: femts.train(TABLE, pred_len=[6, 12]),
-            r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
+            r"Horizon '\[6, 12\]' is not a number of steps; give a whole number of at least 1",
         ),
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
         (lambda f: femts.report(f, 3), r"The page is '3', which is not a path"),
@@ -150,7 +150,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
             lambda f: femts.backtest(3, TABLE, n_windows=1, step_size=1),
             r"The forecaster is '3'; give what femts\.train",
         ),
-        (lambda f: f.to("gpu"), r"Device 'gpu' is not there; take cpu"),
+        (lambda f: f.to("gpu"), r"Device 'gpu' is not available; use cpu"),
         (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; give a name"),
         (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),
         (lambda f: f.predict(TABLE, horizon=10**20), r"A horizon of 1(0{20}) steps .* from 1 to 1000000"),

@@ -153,7 +153,7 @@ def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
         femts.train(table, "weighted_mean", 12, seq_len=24, settings={"model.step": 3})
     with pytest.raises(UsageError, match="did you mean 'weighted_mean'"):
         femts.train(table, "weigthed_mean", 12, seq_len=24)
-    with pytest.raises(UsageError, match="'weighted_mean' does not support training\.loss=pinball"):
+    with pytest.raises(UsageError, match=r"'weighted_mean' does not support training\.loss=pinball"):
         make_model("weighted_mean", (0.1, 0.5, 0.9))
     with pytest.raises(ValueError, match="'weighted_mean' is registered twice"):
         register("weighted_mean", "Again.")(type(make_model("weighted_mean")))
