@@ -99,8 +99,8 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     return UsageError(
         f"{where} has no '{quote(time)}' column (it has {_few(frame.columns)}); "
         "rename the time stamp column, or name it with --columns time=NAME when training; if rows have no stamps but "
-        "are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
-        "{names.time or 'ds'}, {names.value}."
+        f"are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
+        f"{names.time or 'ds'}, {names.value}."
     )
 
 

@@ -325,7 +325,7 @@ def test_other_refusals(known: femts.Forecaster) -> None:
     with pytest.raises(UsageError, match="cannot be exported to ONNX"):
         known.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
-    with pytest.raises(UsageError, match="trained without any; leave it out"):
+    with pytest.raises(UsageError, match="trained without any; leave them out"):
         plain.predict(frame, future=frame)
 
 
