@@ -126,7 +126,7 @@ class TrainingConfig:
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
             raise UsageError(
                 "Setting 'training.quantiles' takes increasing numbers between 0 and 1 that include 0.5, the point "
-                "forecast, not {', '.join(f'{q:g}' for q in self.quantiles)}."
+                f"forecast, not {', '.join(f'{q:g}' for q in self.quantiles)}."
             )
 
     def steps(self, epoch: int) -> int:

@@ -65,11 +65,12 @@ class SplitRule:
     def split(self, stamps: pd.Index | None, spans: Rows, where: str) -> Split:
         """Split the series with rows in `spans` (S, 2) of a table with these `stamps`.
 
-        If there are several series, those that are too short have no validation split, and if necessary no test split. Series that end before the date of the test are used for training only. Series that begin after it are not used at all, because they have no look-back to be tested with.
+        If there are several series, those that are too short have no validation split, and if necessary no test split.
+        Series that end before the date of the test are used for training only. Series that begin after it are not used
+        at all, because they have no look-back to be tested with.
 
         Raises:
             UsageError: The date is invalid, outside a single series, or leaves one of its splits empty.
-        """
         """
         import numpy as np  # slow to import, and the command line parses rules without it
 
@@ -95,9 +96,7 @@ class SplitRule:
             )
         for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
-                raise UsageError(
-                    f"{where} has {rows} rows, and none are left for the {part} split; change the split."
-                )
+                raise UsageError(f"{where} has {rows} rows, and none are left for the {part} split; change the split.")
 
     def _counts(self, stamps: pd.Index | None, spans: Rows, rows: Rows, where: str) -> tuple[Rows, Rows, Rows]:
         """Numbers of rows (S,) for training, validation and test, which may be too small."""
