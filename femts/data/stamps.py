@@ -30,6 +30,7 @@ _UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nano
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
 _SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; step counters are rarely in this range
 _DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
+
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
