@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Compare on validation windows what `boost` is made of: the forms of its targets, its look-back, and the library.
+"""Compare design choices of `boost` on validation windows: forms of its targets, look-back, and library.
 
 python scripts/boosting_choices.py forms                    # six minutes on one core, with FEMTS_DATA
 python scripts/boosting_choices.py forms --seq-len 70 --sets madrid
-python scripts/boosting_choices.py library                  # with lightgbm installed, five minutes
+python scripts/boosting_choices.py library                  # five minutes; requires lightgbm
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KNOWN = ["Temperature", "Holiday"]
 
 
 def vic() -> femts.Dataset:
-    """Electricity demand of Victoria by the hour, with temperature, holidays and the calendar known."""
+    """Hourly electricity demand of Victoria, with temperature, holidays and the calendar as future covariates."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"]).set_index("Time")
     hours = table[["Demand", *KNOWN]].astype(float).resample("h").mean().reset_index()
     return femts.load_dataset(hours, target="Demand", future_covariates=KNOWN, calendar=True)
@@ -50,7 +50,7 @@ def tourism() -> femts.Dataset:
 
 
 def outside(file: str) -> Callable[[], femts.Dataset]:
-    """What loads a file that can be read as it is."""
+    """Return a function that loads a file without further arguments."""
     return lambda: femts.load_dataset(DATA / "outside" / file)
 
 
@@ -68,12 +68,13 @@ SETS: dict[str, tuple[Callable[[], femts.Dataset], int]] = {
 
 
 def forms_of(model: Boost) -> list[int]:
-    """The forms that there are for its seasons."""
+    """Forms that are possible for the seasons of the model."""
     return sorted(FORMS if model.config.seasons else FORMS - SEASONAL)
 
 
 def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print the error of each form on drawn validation windows, and seconds of growing and of forecasting them."""
+    """Print the error of each form on sampled validation windows, and the seconds of training and of forecasting
+    them."""
     for form in forms_of(model):
         model.form.fill_(form)
         began = time.process_time()
@@ -86,7 +87,7 @@ def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print errors and seconds of both libraries on the same rows, for each direct form."""
+    """Print errors and seconds of both libraries on the same rows for each direct form."""
     for form in forms_of(model)[:RECURSIVE]:
         model.form.fill_(form)
         draws = torch.Generator().manual_seed(1)
@@ -99,7 +100,7 @@ def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by scikit-learn, of the usual settings of `boost`."""
+    """Forecasts for `x` by scikit-learn with the default settings of `boost`."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     stop = {"max_iter": 400, "early_stopping": True, "n_iter_no_change": PATIENCE, "scoring": "loss"}
@@ -110,7 +111,7 @@ def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
 
 
 def by_lightgbm(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by LightGBM, of the same settings."""
+    """Forecasts for `x` by LightGBM with the same settings."""
     import lightgbm
 
     options = {"num_leaves": 31, "min_data_in_leaf": LEAST, "num_threads": 1, "verbose": -1, "learning_rate": 0.1}
