@@ -16,12 +16,12 @@ from femts.errors import RunFailure, UsageError
 PNG = b"\x89PNG"
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 20])
-def test_any_number_of_channels(tmp_path: Path, count: int) -> None:
-    table = small_table(60, tuple(f"channel {i}" for i in range(count)))
-    path = plot_forecast(table.head(48), table.tail(12), tmp_path / "p.png")
-    assert path.read_bytes().startswith(PNG)
-    assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
+def test_any_number_of_channels(tmp_path: Path) -> None:
+    for count in [1, 2, 7, 20]:
+        table = small_table(60, tuple(f"channel {i}" for i in range(count)))
+        path = plot_forecast(table.head(48), table.tail(12), tmp_path / "p.png")
+        assert path.read_bytes().startswith(PNG)
+        assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
 
 
 def test_what_happened_is_drawn_when_known(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ Choices, Ints, Floats = (getattr(distributions, f"{kind}Distribution") for kind 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "tune.md"
 
 
-@pytest.mark.parametrize(
-    ("key", "values", "distribution"),
-    [
+def test_text_and_lists_become_distributions() -> None:
+    for key, values, distribution in [
         ("seq_len", "168,336", Choices((168, 336))),
         ("seq_len", "24..96", Ints(24, 96)),
         ("model.d_model", "none,32", Choices((None, 32))),
@@ -28,11 +27,9 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "tune.md"
         ("training.lr", "1e-4..1e-2", Floats(1e-4, 1e-2, log=True)),
         ("training.lr", "0.1..0.5", Floats(0.1, 0.5)),
         ("training.schedule", "cosine, linear", Choices(("cosine", "linear"))),
-    ],
-)
-def test_text_and_lists_become_distributions(key: str, values: Any, distribution: Any) -> None:
-    made = make_distribution(key, values, "fem_sm")
-    assert made == distribution and str(made) == str(distribution)  # also the types of the values
+    ]:
+        made = make_distribution(key, values, "fem_sm")
+        assert made == distribution and str(made) == str(distribution)  # also the types of the values
 
 
 def test_choices_have_combinations_and_a_range_has_none() -> None:
@@ -43,15 +40,15 @@ def test_choices_have_combinations_and_a_range_has_none() -> None:
     assert not any(contains({"c": Ints(2, 3)}, {"c": value}) for value in (None, 1, 4))
 
 
-@pytest.mark.parametrize("model", model_names())
-def test_what_a_model_declares_is_what_it_takes_and_what_the_guide_says(model: str) -> None:
-    guide = GUIDE.read_text(encoding="utf-8")
-    for key, values in own_search(model, trained=True).items():
-        assert f"`{key}={values}`" in guide
-        made: Any = make_distribution(key, values, model)
-        part, _, name = key.partition(".")
-        for value in (getattr(made, "choices", None) or (made.low, made.high)) if part == "model" else ():
-            build_config(model, seq_len=96, pred_len=24, n_channels=7, settings={name: value})
+def test_what_a_model_declares_is_what_it_takes_and_what_the_guide_says() -> None:
+    for model in model_names():
+        guide = GUIDE.read_text(encoding="utf-8")
+        for key, values in own_search(model, trained=True).items():
+            assert f"`{key}={values}`" in guide
+            made: Any = make_distribution(key, values, model)
+            part, _, name = key.partition(".")
+            for value in (getattr(made, "choices", None) or (made.low, made.high)) if part == "model" else ():
+                build_config(model, seq_len=96, pred_len=24, n_channels=7, settings={name: value})
 
 
 def test_a_mixer_with_a_partner_searches_both() -> None:

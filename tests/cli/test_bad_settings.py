@@ -12,62 +12,36 @@ CASES = {
     "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
     "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
     "unknown setting": Case(f"{TRAIN} --set training.lrr=1", r"'training.lrr'; did you mean 'lr'"),
-    "unknown model setting": Case(
-        "train --dataset synthetic --model fem_sm --set model.component=C",
-        r"'model.component'; did you mean 'components'",
-    ),
-    "text for a number": Case(f"{TRAIN} --set training.lr=fast", r"'training.lr' takes a number, not 'fast'"),
     "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
-    "epochs that are no number": Case(f"{TRAIN} --max-epochs many", r"max_epochs' takes a whole number, not 'many'"),
     "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),
-    "no steps": Case(f"{TRAIN} --max-steps 0", r"max_steps' takes a whole number of at least 1, not 0"),
     "a budget in two ways": Case(
         f"{TRAIN} --max-steps 5 --max-epochs 2", r"max_steps' \(5\) and .*max_epochs' \(2\).*; give one"
     ),
     "drawn channels": Case(
-        f"{TRAIN} --set training.channels=2", r"'naive' learns from all channels .* leave training.channels out"
+        f"{TRAIN} --set training.channels=2", r"'naive' does not support channel subsampling; remove training.channels"
     ),
     "unreadable time": Case(f"{TRAIN} --time-limit soon", r"'soon'.*9m"),
-    "negative seed": Case(f"{TRAIN} --seed -1", r"seed.*-1"),
     "device that is not there": Case(
         f"{TRAIN} --device {ABSENT_DEVICE}", rf"'{ABSENT_DEVICE}' is not there.*--device cpu"
     ),
-    "unknown device": Case(f"{TRAIN} --device gpu", r"'gpu'"),
     "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
     "unknown loss": Case(f"{TRAIN} --set training.loss=pinbal", r"Unknown loss 'pinbal'; did you mean 'pinball'"),
-    "quantile of 1": Case(
-        f"{TRAIN} --set training.quantiles=.5,1", r"'training.quantiles' takes rising numbers .*not 0.5, 1"
-    ),
-    "quantile of 0": Case(f"{TRAIN} --set training.quantiles=0,.5", r"'training.quantiles' .*not 0, 0.5"),
-    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
-    "quantile twice": Case(f"{TRAIN} --set training.quantiles=.5,.5", r"'training.quantiles' .*rising.*not 0.5, 0.5"),
     "quantiles without the median": Case(f"{TRAIN} --set training.quantiles=.1,.9", r"with 0.5, .*not 0.1, 0.9"),
-    "no quantiles": Case(f"{TRAIN} --set training.quantiles=", r"'training.quantiles' takes a number, not ''"),
     "pinball without weights to learn": Case(
         f"{TRAIN} --set training.loss=pinball", r"'naive' cannot learn .*or dlinear"
-    ),
-    "pinball for a closed form": Case(
-        "train --dataset synthetic --model ridge --set training.loss=pinball --out new",
-        r"'ridge' cannot learn quantiles",
-    ),
-    "setting given twice": Case(
-        f"{TRAIN} --set training.lr=1e-3 --set training.lr=1",
-        r"'training.lr' is given twice, as 1e-3 and as 1; give it",
     ),
     "setting of a model without any": Case(
         f"{TRAIN} --set model.windows=3", r"'model.windows'; there is none to choose"
     ),
-    "protocol beside a look-back": Case(f"{TRAIN} --seq-len 96 --protocol ../up", r"Unknown protocol '../up'; choose"),
-    "protocol beside a look-back of all rows": Case(
-        "train --dataset synthetic --model auto_ets --seq-len 96 --protocol papers", r"'papers'; did you mean 'paper'"
+    "quantiles that fall": Case(f"{TRAIN} --set training.quantiles=.9,.5,.1", r"rising.*not 0.9, 0.5, 0.1"),
+    "setting given twice": Case(
+        f"{TRAIN} --set training.lr=1e-3 --set training.lr=1",
+        r"'training.lr' is given twice, as 1e-3 and as 1; give it",
     ),
+    "protocol beside a look-back": Case(f"{TRAIN} --seq-len 96 --protocol ../up", r"Unknown protocol '../up'; choose"),
     # tables
     "protocol beside a look-back, table": Case(
         f"{TABLE} --seq-len 96 --protocol ../../up --results deep/a", r"Unknown protocol '../../up'; choose from paper"
-    ),
-    "protocol beside auto, table": Case(f"{TABLE} --seq-len auto --protocol papers --show", r"did you mean 'paper'"),
-    "setting given twice, table": Case(
-        f"{TABLE} --set training.lr=1 --set training.lr=2", r"--set 'training.lr' is given twice, as 1 and as 2"
     ),
     "choices given twice": Case(
         f"{TABLE} --param-grid training.lr=1,2 --param-grid training.lr=3",

@@ -51,7 +51,7 @@ def test_what_it_prints_can_be_typed(place: Path, capsys: pytest.CaptureFixture[
     [
         ("full", "Folder full is not empty; name a new or empty one with --out."),
         ("file", "The output file is a file; name a folder."),
-        ("-x", "Folder -x reads as an option; name another one with --out."),
+        ("-x", "Folder -x looks like an option; choose another one with --out."),
     ],
 )
 def test_it_writes_to_a_new_or_empty_folder_alone(

@@ -57,21 +57,19 @@ def test_what_is_covered_counts_windows_and_not_groups() -> None:
     assert warning == "intervals of 80 % cover 40.0 % of the test part: read them as too narrow"
 
 
-@pytest.mark.parametrize("no_color", [None, "1"])
-@pytest.mark.parametrize("terminal", [False, True])
-def test_colour_is_for_terminals_that_may_have_it(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, no_color: str | None
-) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    if no_color is not None:
-        monkeypatch.setenv("NO_COLOR", no_color)
-    stream = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    long = "worse than [bold]the naive[/bold] :warning: " + 30 * "forecast "
-    say_warnings([long])
-    plain = f"warning: {long}\n"
-    assert stream.getvalue() == (
-        f"\x1b[31m{plain.rstrip(chr(10))}\x1b[0m\n" if terminal and no_color is None else plain
-    )
+def test_colour_is_for_terminals_that_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for no_color in [None, "1"]:
+        for terminal in [False, True]:
+            for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+                monkeypatch.delenv(name, raising=False)
+            monkeypatch.setenv("TERM", "xterm-256color")
+            if no_color is not None:
+                monkeypatch.setenv("NO_COLOR", no_color)
+            stream = Terminal() if terminal else io.StringIO()
+            monkeypatch.setattr(sys, "stderr", stream)
+            long = "worse than [bold]the naive[/bold] :warning: " + 30 * "forecast "
+            say_warnings([long])
+            plain = f"warning: {long}\n"
+            assert stream.getvalue() == (
+                f"\x1b[31m{plain.rstrip(chr(10))}\x1b[0m\n" if terminal and no_color is None else plain
+            )

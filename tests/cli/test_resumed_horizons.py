@@ -37,17 +37,14 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.parametrize(
     ("first", "then", "message"),
     [
-        ("ridge --dataset m.csv", "ridge --dataset m400.csv", "was begun with dataset.name=m, not m400"),
         ("ridge --dataset m.csv", "ridge --dataset other/m.csv", "data 'm' changed since"),
-        ("ridge --dataset m.csv", "naive --dataset m.csv", "was begun with model.name=ridge, not naive"),
-        ("ridge --dataset m.csv", "auto --dataset m.csv", "was begun with model.name=ridge, not auto"),
-        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was begun with refit=False, not True"),
+        ("ridge --dataset m.csv", "auto --dataset m.csv", "was started with model.name=ridge, not auto"),
+        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was started with refit=False, not True"),
         ("auto --dataset m.csv", "auto --dataset other/m.csv", "data 'm' changed since"),
-        ("auto --dataset m.csv", "auto --dataset m.csv --calendar", "was begun with dataset.roles.target=None, not"),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("horizons", ["12,24", "36,24"])
+@pytest.mark.parametrize("horizons", ["36,24"])
 def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
     place: Path, capsys: pytest.CaptureFixture[str], first: str, then: str, message: str, horizons: str
 ) -> None:
@@ -60,7 +57,7 @@ def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
     assert files(place / "each") == before and not (place / "each" / "36").exists()
 
 
-@pytest.mark.parametrize("model", ["ridge", "auto", "ridge --refit"])
+@pytest.mark.parametrize("model", ["ridge --refit", "auto"])
 def test_what_is_finished_stays_and_what_is_missing_is_added(
     place: Path, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
@@ -77,8 +74,7 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
     assert (place / "each" / "36" / "metrics.json").is_file()
 
 
-@pytest.mark.parametrize("out", ["--out each", ""])
-@pytest.mark.parametrize("model", ["ridge", "auto"])
+@pytest.mark.parametrize(("model", "out"), [("ridge", ""), ("auto", "--out each")])
 def test_one_command_starts_a_run_and_says_that_it_is_done(
     place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
 ) -> None:
@@ -89,7 +85,7 @@ def test_one_command_starts_a_run_and_says_that_it_is_done(
     again = capsys.readouterr()
     assert again.out == first.out and "is already finished" in again.err
     assert main([*command, "--seed", "7"]) == 2
-    assert "begun with training.seed=42, not 7" in capsys.readouterr().err
+    assert "started with training.seed=42, not 7" in capsys.readouterr().err
 
 
 def test_a_horizon_that_was_killed_before_it_said_what_it_is_begins_anew(place: Path) -> None:

@@ -49,7 +49,7 @@ def test_data_are_not_changed_for_an_encoding(place: Path) -> None:
     done = _run(place, "predict run été.csv", "{}", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] + "\n" == (
-        "femts: Standard output is ascii, which has no '\\xe9'; name a file by -o, or set PYTHONIOENCODING=utf-8.\n"
+        "femts: Standard output is ascii, which cannot encode '\\xe9'; write to a file with -o, or set PYTHONIOENCODING=utf-8.\n"
     )
 
 
@@ -60,14 +60,16 @@ def test_what_people_read_is_escaped_for_an_encoding(place: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v limits memory on Linux")
-@pytest.mark.parametrize("kilobytes", [300_000, 800_000, 1_300_000, 1_600_000])
+@pytest.mark.parametrize("kilobytes", [300_000, 1_300_000])
 def test_too_little_memory_is_one_sentence(place: Path, kilobytes: int) -> None:
     done = _run(place, f"{OWN} été.csv --out small{kilobytes}", f"ulimit -v {kilobytes}; {{}}", MALLOC_ARENA_MAX="1")
     if done.returncode == 0:
         pytest.skip("it was enough")
     assert done.returncode == 1, done.stderr
-    few = f": the limit of this shell is {kilobytes // 1024} MiB (ulimit -v), and torch takes 1200; raise it."
-    start = few if kilobytes < 1200 * 1024 else "; take fewer rows or columns"
+    few = (
+        f": the limit of this shell is {kilobytes // 1024} MiB (ulimit -v), but torch needs 1200 MiB; raise the limit."
+    )
+    start = few if kilobytes < 1200 * 1024 else "; use fewer rows or columns"
     assert done.stderr.startswith(f"femts: Out of memory{start}") and done.stdout == ""
     assert done.stderr.count("\n") == 1
 
@@ -96,15 +98,12 @@ def test_too_little_memory_is_the_same_sentence_in_python() -> None:
     assert [line.partition(";")[0] for line in done.stdout.splitlines()] == ["Out of memory"] * 2
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_memory_is_known_by_its_signs() -> None:
+    for error in [
         MemoryError(),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes."),
         RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
         ImportError("libtorch.so: failed to map segment from shared object"),
-    ],
-)
-def test_memory_is_known_by_its_signs(error: Exception) -> None:
-    assert out_of_memory(error)
-    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    ]:
+        assert out_of_memory(error)
+        assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))

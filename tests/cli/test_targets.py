@@ -16,22 +16,18 @@ CASES = {
         "predict run past.csv -o past.csv",
         r"Output past.csv would replace the history past.csv; name another",
     ),
-    "the input by another way": ("predict run past.csv -o ./sub/../past.csv", r"would replace the history past.csv"),
     "the input by a link": (
         "predict run past.csv -o linked.csv",
         r"Output linked.csv would replace the history past.csv",
     ),
     "the picture": ("predict run past.csv -o a.png --plot a.png", r"--out and --plot both name a.png; name two files"),
     "a file of the run": ("predict run past.csv -o run/metrics.json", r"would replace metrics.json of the run run"),
-    "the input of explain": ("explain run past.csv -o past.csv", r"would replace the history past.csv"),
     "a report over weights": ("report run -o run/model.safetensors", r"would replace model.safetensors of the run"),
-    "a graph over weights": ("export run -o run/model.safetensors", r"would replace model.safetensors of the run"),
     "a page on standard output": (
         "report run -o -",
         r"Option --out requires a file, not standard output; name a "
         "file.",
     ),
-    "a picture there": ("predict run past.csv --plot -", r"Option --plot takes a file here, not standard output"),
     "the data of a backtest": ("backtest run past.csv -o past.csv", r"would replace the data past.csv"),
 }
 

@@ -33,20 +33,17 @@ class Held(Free):
         check_bounds(self, "x")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_numbers_within_bounds_are_taken() -> None:
+    cases: list[Any] = [
         {"rate": 1e-300, "layers": 1, "width": 1, "seed": 0, "decay": 0.0, "part": 0.0, "pair": (1e-9, 1.0)},
         {"rate": 1e300, "layers": 2**40, "width": None, "part": 0.999},
-    ],
-)
-def test_numbers_within_bounds_are_taken(changes: dict) -> None:
-    assert replace(Held(), **changes)
+    ]
+    for changes in cases:
+        assert replace(Held(), **changes)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
+def test_others_are_refused_in_a_sentence() -> None:
+    cases: list[tuple[Any, ...]] = [
         ("rate", 0.0, "Setting 'x.rate' takes a number above 0, not 0.0."),
         ("rate", inf, "Setting 'x.rate' takes a number above 0, not inf."),
         ("rate", nan, "Setting 'x.rate' takes a number above 0, not nan."),
@@ -57,12 +54,11 @@ def test_numbers_within_bounds_are_taken(changes: dict) -> None:
         ("part", 1.0, "Setting 'x.part' takes a number in [0, 1), not 1.0."),
         ("pair", (0.5, 1.5), "Setting 'x.pair' takes two numbers up to 1, not (0.5, 1.5)."),
         ("pair", (0.0, 0.5), "Setting 'x.pair' takes two numbers up to 1, not (0.0, 0.5)."),
-    ],
-)
-def test_others_are_refused_in_a_sentence(name: str, value: Any, sentence: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        replace(Held(), **{name: value})
-    assert str(caught.value) == sentence
+    ]
+    for name, value, sentence in cases:
+        with pytest.raises(UsageError) as caught:
+            replace(Held(), **{name: value})
+        assert str(caught.value) == sentence
 
 
 def test_settings_as_text_are_read_as_the_bounded_field() -> None:

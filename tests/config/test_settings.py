@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -26,9 +26,8 @@ class Recipe:
             raise ValueError("layers must not be negative")
 
 
-@pytest.mark.parametrize(
-    ("key", "given", "value"),
-    [
+def test_text_and_yaml_values_are_read_as_the_field() -> None:
+    for key, given, value in [
         ("rate", "6e-4", 6e-4),
         ("rate", 1, 1.0),
         ("layers", "4", 4),
@@ -41,16 +40,13 @@ class Recipe:
         ("betas", "0.5,0.6", (0.5, 0.6)),
         ("betas", [0.5, 0.6], (0.5, 0.6)),
         ("name", "", ""),
-    ],
-)
-def test_text_and_yaml_values_are_read_as_the_field(key: str, given: Any, value: Any) -> None:
-    read = getattr(apply_settings(Recipe(), {key: given}, "x"), key)
-    assert read == value and type(read) is type(value)
+    ]:
+        read = getattr(apply_settings(Recipe(), {key: given}, "x"), key)
+        assert read == value and type(read) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("key", "given", "sentence"),
-    [
+def test_what_cannot_be_read_is_named() -> None:
+    for key, given, sentence in [
         ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'layers'?"),
         ("layers", "four", "Setting 'x.layers' takes a whole number, not 'four'."),
         ("layers", 2.5, "Setting 'x.layers' takes a whole number, not '2.5'."),
@@ -62,12 +58,10 @@ def test_text_and_yaml_values_are_read_as_the_field(key: str, given: Any, value:
         ("kind", "c", "Setting 'x.kind' cannot be 'c'; choose from a, b."),
         ("betas", "0.5", "Setting 'x.betas' takes 2 values, not '0.5'; write them as a,b."),
         ("layers", "-1", "Setting x.layers=-1 cannot be used: layers must not be negative."),
-    ],
-)
-def test_what_cannot_be_read_is_named(key: str, given: Any, sentence: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        apply_settings(Recipe(), {key: given}, "x")
-    assert str(caught.value).startswith(sentence.rstrip(".?"))
+    ]:
+        with pytest.raises(UsageError) as caught:
+            apply_settings(Recipe(), {key: given}, "x")
+        assert str(caught.value).startswith(sentence.rstrip(".?"))
 
 
 def test_suggest_lists_all_where_none_is_near() -> None:

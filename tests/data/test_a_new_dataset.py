@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from checkout import Checkout
 from small_tables import small_table
 
 import femts
@@ -54,7 +53,6 @@ register_dataset(
     DatasetCard(name="Slopes", make=_make, rows=ROWS, channels=2, freq="h", season=24, description="Up and down.")
 )
 """
-_TABLE = "--datasets Boiler --models naive,seasonal_naive --horizons 12 --seq-len 24 --jobs 1".split()
 
 
 @pytest.fixture
@@ -120,13 +118,6 @@ def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.Ca
     assert loaded.evaluate("test") == loaded.metrics["test"]
 
 
-def test_a_table_shows_it_once_its_file_is_in_the_folder(source: str, tmp_path: Path) -> None:
-    checkout = Checkout.make(tmp_path)  # the cells of a table are processes of their own
-    checkout.add("data/catalog/boiler.py", source)
-    lines = [line.split() for line in checkout.run("table", *_TABLE).splitlines()]
-    assert ["Boiler", "naive", "seasonal_naive"] in lines
-
-
 def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "100"))
     import_all("femts.data.catalog")
@@ -156,16 +147,13 @@ def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> 
     ("freq", "step", "says"),
     [
         ("15min", "15min", None),
-        ("MS", "MS", None),
         ("D", "24h", None),
-        ("B", "B", None),
         ("hourly", "h", "The card of odd has the step 'hourly', which is no frequency of pandas; write freq='h'"),
         (
             "h",
             "15min",
             "has the step 'h', but its stamps go from 2024-01-01 00:00:00 to 2024-01-01 00:15:00; give the card",
         ),
-        ("ME", "MS", "has the step 'ME', but its stamps go from 2024-01-01 00:00:00 to 2024-02-01 00:00:00"),
     ],
 )
 def test_the_step_of_a_card_is_that_of_its_stamps(folder: Path, freq: str, step: str, says: str | None) -> None:

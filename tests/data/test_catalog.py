@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from femts.data.catalog import CATALOG, DatasetCard, card
+from femts.data.catalog import CATALOG, card
 from femts.errors import UsageError
 
 TEST_WINDOWS = {
@@ -18,31 +18,33 @@ TEST_WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("name", TEST_WINDOWS)
-def test_number_of_test_windows_is_the_published_one(name: str) -> None:
-    split = CATALOG[name].split
-    assert tuple(split.windows("test", 1024, pred_len)[0, 3] for pred_len in (96, 192, 336, 720)) == TEST_WINDOWS[name]
-
-
-@pytest.mark.parametrize("known", CATALOG.values(), ids=lambda known: known.name)
-def test_card_is_complete(known: DatasetCard) -> None:
-    assert known.name == CATALOG[known.name].name and known.description.endswith(".")
-    assert known.split.test[0, 1] <= known.rows
-    if known.filename:
-        assert known.url is not None and known.url.startswith("https://")
-        assert (known.sha256 is not None and len(known.sha256) == 64) != (
-            known.git_blob is not None and len(known.git_blob) == 40
+def test_number_of_test_windows_is_the_published_one() -> None:
+    for name in TEST_WINDOWS:
+        split = CATALOG[name].split
+        assert (
+            tuple(split.windows("test", 1024, pred_len)[0, 3] for pred_len in (96, 192, 336, 720)) == TEST_WINDOWS[name]
         )
 
 
-@pytest.mark.parametrize(("freq", "season"), [("h", 24), ("15min", 96), ("10min", 144)])
-def test_season_is_a_day_of_steps(freq: str, season: int) -> None:
-    assert {known.season for known in CATALOG.values() if known.freq == freq} == {season}
+def test_card_is_complete() -> None:
+    for known in CATALOG.values():
+        assert known.name == CATALOG[known.name].name and known.description.endswith(".")
+        assert known.split.test[0, 1] <= known.rows
+        if known.filename:
+            assert known.url is not None and known.url.startswith("https://")
+            assert (known.sha256 is not None and len(known.sha256) == 64) != (
+                known.git_blob is not None and len(known.git_blob) == 40
+            )
 
 
-@pytest.mark.parametrize("name", ["etth1", "ETTH1", "ETTh1"])
-def test_names_are_matched_in_any_case(name: str) -> None:
-    assert card(name) is CATALOG["ETTh1"]
+def test_season_is_a_day_of_steps() -> None:
+    for freq, season in [("h", 24), ("15min", 96), ("10min", 144)]:
+        assert {known.season for known in CATALOG.values() if known.freq == freq} == {season}
+
+
+def test_names_are_matched_in_any_case() -> None:
+    for name in ["etth1", "ETTH1", "ETTh1"]:
+        assert card(name) is CATALOG["ETTh1"]
 
 
 def test_unknown_name_gives_the_nearest() -> None:

@@ -32,7 +32,7 @@ GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5
 BAD_FILES: dict[str, tuple[str, str]] = {
     "no date": (
         "time,a\nsoon,1\n",
-        "no 'date' column (it has 'time', 'a'); name the column of time stamps so, or say which",
+        "no 'date' column (it has 'time', 'a'); rename the time stamp column, or name it with",
     ),
     "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
     "no values": ("date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
@@ -48,21 +48,24 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "no date in a row": (GOOD.replace("2024-01-01 01:00", ""), "where data row 2 should have a date"),
     "day or month": ("date,a\n01/02/2024,1\n02/02/2024,1\n03/02/2024,1\n", "whose day could be the month"),
     "repeated": (GOOD.replace("02:00", "01:00"), "repeats 1 date, the first 2024-01-01 01:00:00 at data row 3"),
-    "unordered": (GOOD.replace("02:00", "00:25"), "uneven step: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00"),
-    "uneven": (GOOD.replace("02:00", "02:30"), "uneven step: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
-    "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "gives series 'u' twice"),
+    "unordered": (
+        GOOD.replace("02:00", "00:25"),
+        "irregular frequency: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00",
+    ),
+    "uneven": (GOOD.replace("02:00", "02:30"), "irregular frequency: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
+    "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "has series 'u' twice"),
     "long, text": ("unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
 }
 
 
-@pytest.mark.parametrize(("content", "words"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path, content: str, words: str) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(content)
-    with pytest.raises(UsageError) as caught:
-        check_frame(read_table(path), where=f"File {path}")
-    text = str(caught.value)
-    assert words in text and str(path) in text and text.endswith(".") and "\n" not in text
+def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    for content, words in BAD_FILES.values():
+        path = tmp_path / "mine.csv"
+        path.write_text(content)
+        with pytest.raises(UsageError) as caught:
+            check_frame(read_table(path), where=f"File {path}")
+        text = str(caught.value)
+        assert words in text and str(path) in text and text.endswith(".") and "\n" not in text
 
 
 def test_long_form_becomes_wide_with_series_in_order_of_appearance() -> None:
@@ -81,14 +84,15 @@ def test_a_written_table_reads_back_the_same(
     pd.testing.assert_frame_equal(check_frame(read_table(path)), check_frame(frame), check_dtype=False)
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [(["a", "b", "c"], "lacks 'c'; give"), (["a"], "has 'b' besides"), (["a", "x"], "lacks 'x' and has 'b' besides")],
-)
-def test_other_columns_than_in_training_are_named(table: pd.DataFrame, columns: list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        check_frame(table, columns=columns)
-    assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"], "in the order asked for"
+def test_other_columns_than_in_training_are_named(table: pd.DataFrame) -> None:
+    for columns, words in [
+        (["a", "b", "c"], "lacks 'c'; give"),
+        (["a"], "has 'b' besides"),
+        (["a", "x"], "lacks 'x' and has 'b' besides"),
+    ]:
+        with pytest.raises(UsageError, match=words):
+            check_frame(table, columns=columns)
+        assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"], "in the order asked for"
 
 
 def test_a_known_step_serves_histories_too_short_to_show_it(table: pd.DataFrame) -> None:
@@ -108,7 +112,7 @@ def test_the_index_does_not_matter_and_rows_are_put_in_order(table: pd.DataFrame
         assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
     assert check_frame(table).attrs["notes"] == ()
     for rows, words in (
-        (table[::-1], "rows run backwards, so they are sorted"),
+        (table[::-1], "rows run backwards and were sorted"),
         (table.sample(frac=1), "not in order"),
     ):
         before = rows.copy(deep=True)
@@ -142,13 +146,13 @@ KINDS: dict[str, Callable[[NDArray[np.float64]], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_numbers_of_every_kind_are_read(kind: str) -> None:
-    values = np.arange(40.0) % 5
-    frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": KINDS[kind](values)})
-    np.testing.assert_array_equal(load_dataset(frame, na=4).values[:, 0], np.where(values == 4, np.nan, values))
-    long = frame.rename(columns={"date": "ds"}).assign(unique_id="s")
-    np.testing.assert_array_equal(load_dataset(long, panel=True)["s"].values[:, 0], values)
+def test_numbers_of_every_kind_are_read() -> None:
+    for kind in KINDS:
+        values = np.arange(40.0) % 5
+        frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": KINDS[kind](values)})
+        np.testing.assert_array_equal(load_dataset(frame, na=4).values[:, 0], np.where(values == 4, np.nan, values))
+        long = frame.rename(columns={"date": "ds"}).assign(unique_id="s")
+        np.testing.assert_array_equal(load_dataset(long, panel=True)["s"].values[:, 0], values)
 
 
 def test_columns_of_several_levels_go_by_their_text() -> None:
@@ -182,15 +186,17 @@ def with_sentinels(dtype: str = "float64") -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "Float32", "float16"])
-def test_a_sentinel_is_seen_in_the_precision_of_its_column(dtype: str) -> None:
-    frame = with_sentinels(dtype)
-    long = frame[["date", "a"]].rename(columns={"date": "ds", "a": "y"}).assign(unique_id="u")
-    assert np.isnan(load_dataset(frame, na=[SENTINEL]).values[:, 0]).sum() == 10
-    for panel in (False, True):
-        assert np.isnan(load_dataset(long, na=[SENTINEL], panel=panel).values).sum() == 10
-    assert np.isnan(load_dataset(frame, na=[SENTINEL], panel=True)["a"].values).sum() == 10
-    assert not np.isnan(load_dataset(with_sentinels().assign(b=1e8), na=[99_999_999]).values).any(), "alike in float32"
+def test_a_sentinel_is_seen_in_the_precision_of_its_column() -> None:
+    for dtype in ["float64", "float32", "Float32", "float16"]:
+        frame = with_sentinels(dtype)
+        long = frame[["date", "a"]].rename(columns={"date": "ds", "a": "y"}).assign(unique_id="u")
+        assert np.isnan(load_dataset(frame, na=[SENTINEL]).values[:, 0]).sum() == 10
+        for panel in (False, True):
+            assert np.isnan(load_dataset(long, na=[SENTINEL], panel=panel).values).sum() == 10
+        assert np.isnan(load_dataset(frame, na=[SENTINEL], panel=True)["a"].values).sum() == 10
+        assert not np.isnan(load_dataset(with_sentinels().assign(b=1e8), na=[99_999_999]).values).any(), (
+            "alike in float32"
+        )
 
 
 def test_a_sentinel_in_single_precision_is_seen_in_the_catalogue_and_in_prediction(tmp_path: Path) -> None:
@@ -212,37 +218,36 @@ def marked_rows(cells: list[str], separator: str) -> str:
     return f"Datum{separator}Wert\n" + "".join(rows)
 
 
-@pytest.mark.parametrize(
-    ("cells", "separator", "row"),
-    [
+def test_marks_that_could_stand_between_thousands_are_refused_by_row(tmp_path: Path) -> None:
+    for cells, separator, row in [
         (["1.027", "960"], ";", 1),
         (["960", "-1.027"], "\t", 2),
         (["1.027", "960"], ",", 1),
         (["1,027", "960"], ";", 1),
         (["", "1.027", "5"], "|", 2),
         ([*["960"] * 39, "1.027"], ";", 40),
-    ],
-)
-def test_marks_that_could_stand_between_thousands_are_refused_by_row(
-    cells: list[str], separator: str, row: int, tmp_path: Path
-) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(marked_rows(cells, separator))
-    with pytest.raises(UsageError, match=rf"in column 'Wert' at data row {row} beside '\d+', .* between thousands"):
-        load_dataset(path)
-    remedy = [cell.replace(".", "").replace(",", "") for cell in cells]
-    path.write_text(marked_rows(remedy, separator))
-    assert np.nanmax(np.abs(load_dataset(path).values)) == 1027
+    ]:
+        path = tmp_path / "mine.csv"
+        path.write_text(marked_rows(cells, separator))
+        with pytest.raises(UsageError, match=rf"in column 'Wert' at data row {row} beside '\d+', .* between thousands"):
+            load_dataset(path)
+        remedy = [cell.replace(".", "").replace(",", "") for cell in cells]
+        path.write_text(marked_rows(remedy, separator))
+        assert np.nanmax(np.abs(load_dataset(path).values)) == 1027
 
 
-@pytest.mark.parametrize(
-    "cells", [["1.027", "0.960"], ["1.5", "3", "1.125"], ["1.027", "960", "1027"], ["1.027", "1.034"], ["1.027", "0"]]
-)
-def test_decimals_stay_decimals(cells: list[str], tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text(marked_rows(cells, ";"))
-    texts = pd.DataFrame({"date": DAYS[:40], "x": [cells[k % len(cells)] for k in range(40)]})
-    for source in (tmp_path / "mine.csv", texts):
-        assert load_dataset(source).values[: len(cells), 0].tolist() == [float(cell) for cell in cells]
+def test_decimals_stay_decimals(tmp_path: Path) -> None:
+    for cells in [
+        ["1.027", "0.960"],
+        ["1.5", "3", "1.125"],
+        ["1.027", "960", "1027"],
+        ["1.027", "1.034"],
+        ["1.027", "0"],
+    ]:
+        (tmp_path / "mine.csv").write_text(marked_rows(cells, ";"))
+        texts = pd.DataFrame({"date": DAYS[:40], "x": [cells[k % len(cells)] for k in range(40)]})
+        for source in (tmp_path / "mine.csv", texts):
+            assert load_dataset(source).values[: len(cells), 0].tolist() == [float(cell) for cell in cells]
 
 
 def test_marks_of_text_in_frames_are_doubted_too() -> None:
@@ -285,12 +290,12 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_remedy_works_when_it_is_followed(name: str) -> None:
-    table, words, follow, reading = REFUSED[name]
-    with pytest.raises(UsageError, match=words):
-        load_dataset(table)
-    assert load_dataset(follow(table), **reading).rows == 60
+def test_a_remedy_works_when_it_is_followed() -> None:
+    for name in REFUSED:
+        table, words, follow, reading = REFUSED[name]
+        with pytest.raises(UsageError, match=words):
+            load_dataset(table)
+        assert load_dataset(follow(table), **reading).rows == 60
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -37,56 +37,56 @@ def long() -> pd.DataFrame:
     return wide(60).melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
 
 
-@pytest.mark.parametrize("table", [own_wide(), own_long()], ids=["wide", "long"])
-def test_own_names_are_known_and_kept(table: pd.DataFrame, tmp_path: Path) -> None:
-    data = load_dataset(table, columns=NAMES, panel=False)
-    assert data.columns == ("a", "b")
-    np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
-    femts.train(data, "naive", out=tmp_path / "run", **QUICK)
-    forecast = femts.load(tmp_path / "run").predict(table)
-    assert list(forecast.columns) == list(table.columns)
-    assert forecast["when"].iloc[0] == pd.Timestamp("2024-01-03 12:00:00")
-    if "shop" in table:
-        assert forecast["shop"].tolist() == ["a"] * 3 + ["b"] * 3
-        assert forecast["sales"].tolist() == pytest.approx([wide(60)["a"].iloc[-1]] * 3 + [wide(60)["b"].iloc[-1]] * 3)
+def test_own_names_are_known_and_kept(tmp_path: Path) -> None:
+    for name, table in {"wide": own_wide(), "long": own_long()}.items():
+        data = load_dataset(table, columns=NAMES, panel=False)
+        assert data.columns == ("a", "b")
+        np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
+        femts.train(data, "naive", out=tmp_path / name, **QUICK)
+        forecast = femts.load(tmp_path / name).predict(table)
+        assert list(forecast.columns) == list(table.columns)
+        assert forecast["when"].iloc[0] == pd.Timestamp("2024-01-03 12:00:00")
+        if "shop" in table:
+            assert forecast["shop"].tolist() == ["a"] * 3 + ["b"] * 3
+            assert forecast["sales"].tolist() == pytest.approx(
+                [wide(60)["a"].iloc[-1]] * 3 + [wide(60)["b"].iloc[-1]] * 3
+            )
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
+def test_names_that_cannot_be_are_refused() -> None:
+    for names, words in [
         ({"when": "x"}, "Unknown kind of column 'when'"),
         ({"time": "y"}, "Column 'y' cannot be two of time, series and value"),
-    ],
-)
-def test_names_that_cannot_be_are_refused(names: dict[str, str], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        ColumnNames.of(names)
+    ]:
+        with pytest.raises(UsageError, match=words):
+            ColumnNames.of(names)
 
 
 def test_a_second_column_of_dates_is_refused() -> None:
-    with pytest.raises(UsageError, match="has a column 'date' beside its time stamps in 'when'; rename or drop it"):
+    with pytest.raises(
+        UsageError, match="has a column 'date' in addition to its time stamps in 'when'; rename or drop it"
+    ):
         load_dataset(own_wide().assign(date=1.0), columns={"time": "when"})
 
 
-@pytest.mark.parametrize(("step", "first"), [(1, 0), (5, -20)])
-def test_time_may_be_counted(step: int, first: int, tmp_path: Path) -> None:
-    table = wide(60).assign(date=first + step * np.arange(60))
-    data = load_dataset(table)
-    assert (data.freq, data.season) == (str(step), 1)
-    trained = femts.train(data, "naive", **QUICK)
-    assert trained.predict(table)["date"].tolist() == [first + step * n for n in (60, 61, 62)]
-    assert load_dataset(write_table(table, tmp_path / "counted.csv")).freq == str(step), "as text, too"
-    skipped = load_dataset(table.drop(index=[7, 8]))
-    assert skipped.observed is not None and np.flatnonzero((~skipped.observed).any(1)).tolist() == [7, 8]
-    with pytest.raises(UsageError, match=rf"step '{step}' of the training data"):
-        trained.predict(wide(60))
-    with pytest.raises(UsageError, match="no even step"):
-        load_dataset(table.assign(date=np.arange(60) ** 2))
+def test_time_may_be_counted(tmp_path: Path) -> None:
+    for step, first in [(1, 0), (5, -20)]:
+        table = wide(60).assign(date=first + step * np.arange(60))
+        data = load_dataset(table)
+        assert (data.freq, data.season) == (str(step), 1)
+        trained = femts.train(data, "naive", **QUICK)
+        assert trained.predict(table)["date"].tolist() == [first + step * n for n in (60, 61, 62)]
+        assert load_dataset(write_table(table, tmp_path / "counted.csv")).freq == str(step), "as text, too"
+        skipped = load_dataset(table.drop(index=[7, 8]))
+        assert skipped.observed is not None and np.flatnonzero((~skipped.observed).any(1)).tolist() == [7, 8]
+        with pytest.raises(UsageError, match=rf"step '{step}' of the training data"):
+            trained.predict(wide(60))
+        with pytest.raises(UsageError, match="no even step"):
+            load_dataset(table.assign(date=np.arange(60) ** 2))
 
 
-@pytest.mark.parametrize(
-    ("cells", "dates"),
-    [
+def test_dates_are_told_from_other_things() -> None:
+    for cells, dates in [
         (["2024-01-01", "2024-01-02"], True),
         (["01/02/2024", "02/02/2024"], True),  # refused later, by a sentence on day and month
         (["1 May 2024", "2 May 2024"], True),
@@ -105,10 +105,8 @@ def test_time_may_be_counted(step: int, first: int, tmp_path: Path) -> None:
         ([1955.0, 1956.0], True),
         ([1955.0, np.inf], False),
         (["2024-01-01", "soon", "2024-01-03"], True),
-    ],
-)
-def test_dates_are_told_from_other_things(cells: Any, dates: bool) -> None:
-    assert holds_dates(pd.Series(cells)) == dates
+    ]:
+        assert holds_dates(pd.Series(cells)) == dates
 
 
 def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
@@ -116,7 +114,7 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
     data = load_dataset(table[["shop", "day", "sales"]], panel=False)
     assert data.columns == ("a", "b")
     assert data.schema.form.named() == {"time": "day", "series": "shop", "value": "sales"}
-    assert data.notes[1] == "column 'shop' is taken for the names of series, and 'sales' for their values"
+    assert data.notes[1] == "column 'shop' is used as series names, and 'sales' as their values"
     assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).series == ("Ulm",)
     with pytest.raises(UsageError, match="has the text 'Monday' in column 'weekday'"):
         load_dataset(wide(60)[["date", "a"]].assign(weekday=lambda f: f["date"].dt.day_name()))
@@ -126,34 +124,34 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
 
 def test_what_is_not_clear_is_asked_for() -> None:
     table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
-    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or say which it is \(--columns time=NAME\)"):
+    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with --columns time=NAME"):
         load_dataset(table)
 
 
-@pytest.mark.parametrize("form", ["frame", "array", "list", "series", "file", "index in the file", "counted"])
-def test_rows_without_dates_are_numbered(form: str, tmp_path: Path) -> None:
-    table = wide(60).drop(columns="date")
-    path, time, first = tmp_path / "mine.csv", "row", 0
-    given: dict[str, Any] = {
-        "frame": table,
-        "array": table.to_numpy(),
-        "list": table["a"].tolist(),
-        "series": table["a"],
-    }
-    given["counted"] = table.assign(hour=range(5, 65))[["hour", "a", "b"]]
-    table.to_csv(path, index=form == "index in the file")
-    if form == "counted":
-        time, first = "hour", 5
-    data = load_dataset(given.get(form, path), season=7)
-    assert (data.freq, data.season, data.rows) == ("1", 7, 60) and data.stamps is not None
-    assert data.stamps[[0, -1]].tolist() == [first, first + 59]
-    assert any("counts the rows" in each or "its rows are numbered" in each for each in data.notes)
-    run = femts.train(data, "naive", **QUICK, out=tmp_path / "run")
-    forecast = run.predict(given.get(form, pd.read_csv(path)) if "index" not in form else table)
-    assert forecast[time].tolist() == [first + 60, first + 61, first + 62]
-    if path.is_file() and "file" in form:
-        assert main(["predict", str(tmp_path / "run"), str(path), "-o", str(tmp_path / "next.csv")]) == 0
-        pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "next.csv"), forecast)
+def test_rows_without_dates_are_numbered(tmp_path: Path) -> None:
+    for form in ["frame", "array", "list", "series", "file", "index in the file", "counted"]:
+        table = wide(60).drop(columns="date")
+        path, time, first = tmp_path / "mine.csv", "row", 0
+        given: dict[str, Any] = {
+            "frame": table,
+            "array": table.to_numpy(),
+            "list": table["a"].tolist(),
+            "series": table["a"],
+        }
+        given["counted"] = table.assign(hour=range(5, 65))[["hour", "a", "b"]]
+        table.to_csv(path, index=form == "index in the file")
+        if form == "counted":
+            time, first = "hour", 5
+        data = load_dataset(given.get(form, path), season=7)
+        assert (data.freq, data.season, data.rows) == ("1", 7, 60) and data.stamps is not None
+        assert data.stamps[[0, -1]].tolist() == [first, first + 59]
+        assert any("counts the rows" in each or "its rows are numbered" in each for each in data.notes)
+        run = femts.train(data, "naive", **QUICK, out=tmp_path / form)
+        forecast = run.predict(given.get(form, pd.read_csv(path)) if "index" not in form else table)
+        assert forecast[time].tolist() == [first + 60, first + 61, first + 62]
+        if path.is_file() and "file" in form:
+            assert main(["predict", str(tmp_path / form), str(path), "-o", str(tmp_path / "next.csv")]) == 0
+            pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "next.csv"), forecast)
 
 
 def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
@@ -189,19 +187,19 @@ INDEXED = {
 }
 
 
-@pytest.mark.parametrize("name", INDEXED)
-def test_stamps_may_be_the_index(name: str) -> None:
-    table, plain = INDEXED[name], load_dataset(wide(60))
-    before = table.copy(deep=True) if isinstance(table, pd.DataFrame) else None
-    data = load_dataset(table, panel=False)
-    np.testing.assert_array_equal(data.values, plain.values)
-    assert data.columns == ("a", "b") and data.freq == "h"
-    assert data.stamps is not None and data.stamps.equals(plain.stamps)
-    forecast = femts.train(table, "naive", **QUICK).predict(table)
-    expected = femts.train(plain, "naive", **QUICK).predict(wide(60))
-    np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
-    if before is not None:
-        pd.testing.assert_frame_equal(table, before)
+def test_stamps_may_be_the_index() -> None:
+    for name in INDEXED:
+        table, plain = INDEXED[name], load_dataset(wide(60))
+        before = table.copy(deep=True) if isinstance(table, pd.DataFrame) else None
+        data = load_dataset(table, panel=False)
+        np.testing.assert_array_equal(data.values, plain.values)
+        assert data.columns == ("a", "b") and data.freq == "h"
+        assert data.stamps is not None and data.stamps.equals(plain.stamps)
+        forecast = femts.train(table, "naive", **QUICK).predict(table)
+        expected = femts.train(plain, "naive", **QUICK).predict(wide(60))
+        np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
+        if before is not None:
+            pd.testing.assert_frame_equal(table, before)
 
 
 def test_a_pandas_series_is_one_channel() -> None:
@@ -292,22 +290,26 @@ DAY_AND_CLOCK: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DAY_AND_CLOCK)
 @pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
-def test_a_date_beside_a_time_of_day_is_one_stamp(name: str, tmp_path: Path) -> None:
-    hours = pd.date_range("2024-01-30", periods=480, freq="h")
-    date, days, time, clock = DAY_AND_CLOCK[name]
-    table = pd.DataFrame({date: hours.strftime(days), time: hours.strftime(clock), "load": np.sin(np.arange(480.0))})
-    table.to_csv(tmp_path / "mine.csv", index=False)
-    for source in (tmp_path / "mine.csv", table):
-        data = load_dataset(source)
-        assert (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
-        assert data.notes[0] == f"columns '{date}' and '{time}' are combined into time stamps"
-    made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8)
-    assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
-    made.save(tmp_path / "run")
-    assert main([*map(str, ("predict", tmp_path / "run", tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
-    assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
+def test_a_date_beside_a_time_of_day_is_one_stamp(tmp_path: Path) -> None:
+    for name in DAY_AND_CLOCK:
+        hours = pd.date_range("2024-01-30", periods=480, freq="h")
+        date, days, time, clock = DAY_AND_CLOCK[name]
+        table = pd.DataFrame(
+            {date: hours.strftime(days), time: hours.strftime(clock), "load": np.sin(np.arange(480.0))}
+        )
+        table.to_csv(tmp_path / "mine.csv", index=False)
+        for source in (tmp_path / "mine.csv", table):
+            data = load_dataset(source)
+            assert (
+                (data.freq, data.columns) == ("h", ("load",)) and data.stamps is not None and data.stamps.equals(hours)
+            )
+            assert data.notes[0] == f"columns '{date}' and '{time}' are combined into time stamps"
+        run = tmp_path / name
+        made = femts.train(tmp_path / "mine.csv", "naive", 4, seq_len=8, out=run)
+        assert made.predict(table)["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
+        assert main([*map(str, ("predict", run, tmp_path / "mine.csv", "-o", tmp_path / "ahead.csv"))]) == 0
+        assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
 
 
 def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
@@ -323,18 +325,16 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
         load_dataset(clocks)
 
 
-@pytest.mark.parametrize(
-    ("table", "changes"),
-    [
+def test_columns_that_are_no_stamps_stay() -> None:
+    cases: list[tuple[Any, ...]] = [
         *(("clocks", {name: cell}) for name, cell in (("time", "soon"), ("time", 5), ("date", "2024-01-30 05:00"))),
         *(("clocks", {name: cell}) for name, cell in (("date", "then"), ("ds", 1), ("Date", 1))),
         *(("quarters", {"quarter": cell}) for cell in (5, 1.5, None)),
         *(("quarters", {"Year": cell}) for cell in (12, "then", pd.Series([10**5000] * 60, dtype=object))),
         ("quarters", {"date": QUARTERS}),
-    ],
-)
-def test_columns_that_are_no_stamps_stay(table: str, changes: dict[str, Any]) -> None:
-    clocks = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
-    made, parts = (clocks, ["date", "time"]) if table == "clocks" else (quarters(), ["Year", "quarter"])
-    assert stamp_parts(made, USUAL) == parts
-    assert stamp_parts(made.assign(**changes), USUAL) == []
+    ]
+    for table, changes in cases:
+        clocks = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
+        made, parts = (clocks, ["date", "time"]) if table == "clocks" else (quarters(), ["Year", "quarter"])
+        assert stamp_parts(made, USUAL) == parts
+        assert stamp_parts(made.assign(**changes), USUAL) == []

@@ -108,9 +108,8 @@ def test_the_scaler_of_each_series_is_that_of_it_alone() -> None:
 LONG = panel_table()
 
 
-@pytest.mark.parametrize(
-    ("frame", "reading", "says"),
-    [
+def test_data_that_cannot_be_used_are_refused() -> None:
+    cases: list[tuple[Any, ...]] = [
         (pd.concat([LONG, LONG.head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
         (pd.concat([LONG, LONG]), {}, "Series 'long' of The frame repeats 300 dates, the first"),
         (
@@ -145,29 +144,23 @@ LONG = panel_table()
         (
             wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")),
             {"panel": None},
-            "The frame has an uneven step",
+            "The frame has an irregular frequency",
         ),
-    ],
-)
-def test_data_that_cannot_be_used_are_refused(frame: Any, reading: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        load_dataset(frame, **{"panel": True, **reading})
+    ]
+    for frame, reading, says in cases:
+        with pytest.raises(UsageError, match=says):
+            load_dataset(frame, **{"panel": True, **reading})
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
+def test_a_source_that_is_neither_name_nor_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for source, words in [
         ("ETTh9", "Unknown dataset 'ETTh9'.*did you mean 'ETTh"),
         ("mine.csv", "File mine.csv does not exist"),
         ("folder/mine", "does not exist"),
-    ],
-)
-def test_a_source_that_is_neither_name_nor_file(
-    source: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=words):
-        load_dataset(source)
+    ]:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UsageError, match=words):
+            load_dataset(source)
 
 
 def test_a_file_without_an_ending_is_found(

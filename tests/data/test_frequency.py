@@ -25,13 +25,13 @@ def test_the_step_is_found_and_continued(freq: str, rows: int, ahead: int) -> No
     assert list(future_dates(whole[rows - 1], step_of(whole[:rows]), ahead)) == list(whole[rows:])
 
 
-@pytest.mark.parametrize("freq", ["h", "15min", "D", "B", "W-SUN", "MS", "ME"])
-def test_missing_stamps_hide_no_step(freq: str) -> None:
-    whole = pd.date_range("2023-01-01", periods=100, freq=freq)
-    gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
-    with_gaps = whole.delete([*gone, 40, 41, 42])
-    assert step_of(with_gaps) == step_of(whole)
-    assert list(grid_of(with_gaps, freq)) == list(whole)
+def test_missing_stamps_hide_no_step() -> None:
+    for freq in ["h", "15min", "D", "B", "W-SUN", "MS", "ME"]:
+        whole = pd.date_range("2023-01-01", periods=100, freq=freq)
+        gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
+        with_gaps = whole.delete([*gone, 40, 41, 42])
+        assert step_of(with_gaps) == step_of(whole)
+        assert list(grid_of(with_gaps, freq)) == list(whole)
 
 
 def test_of_two_steps_that_fit_the_coarser_is_taken() -> None:
@@ -44,7 +44,7 @@ def test_stamps_on_no_grid_are_named() -> None:
     with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
         step_of(dates)
     hours = pd.date_range("2024-01-01", periods=24 * 10, freq="h")
-    with pytest.raises(UsageError, match="uneven step"):  # pandas names a step that does not generate them
+    with pytest.raises(UsageError, match="irregular frequency"):  # pandas names a step that does not generate them
         step_of(hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)])
 
 
@@ -53,18 +53,15 @@ def test_future_follows_a_last_date_that_is_off_the_grid() -> None:
     assert list(future_dates(saturday, "B", 2)) == [pd.Timestamp("2024-01-08"), pd.Timestamp("2024-01-09")]
 
 
-@pytest.mark.parametrize(
-    ("last", "freq", "n", "first"),
-    [
+def test_the_past_is_counted_in_steps() -> None:
+    for last, freq, n, first in [
         ("2024-03-01", "MS", 3, "2023-12-01"),
         ("2024-03-04 10:00+01:00", "h", 24, "2024-03-03 10:00+01:00"),
         ("2024-03-04", "B", 1, "2024-03-01"),
-    ],
-)
-def test_the_past_is_counted_in_steps(last: str, freq: str, n: int, first: str) -> None:
-    assert past_date(pd.Timestamp(last), freq, n) == pd.Timestamp(first)
-    assert past_date(90, "5", 3) == 75
-    assert past_date(pd.Timestamp("1700-01-01"), "YS", 2**15) < pd.Timestamp("1678-01-01"), "before all stamps"
+    ]:
+        assert past_date(pd.Timestamp(last), freq, n) == pd.Timestamp(first)
+        assert past_date(90, "5", 3) == 75
+        assert past_date(pd.Timestamp("1700-01-01"), "YS", 2**15) < pd.Timestamp("1678-01-01"), "before all stamps"
 
 
 def test_order_is_found_and_repeats_are_refused() -> None:
@@ -93,14 +90,14 @@ def waves(freq: str, rows: int = 60, start: str = "2020-01-01", hours: float = 2
     return pd.DataFrame({"date": dates, "y": 5 + np.sin((dates - dates[0]) / pd.Timedelta(hours=hours) * 2 * np.pi)})
 
 
-@pytest.mark.parametrize(("freq", "season"), SEASONS.items())
-def test_the_season_of_a_step_fits_or_there_is_none(freq: str, season: int) -> None:
-    assert femts.load_dataset(waves(freq)).season == season
+def test_the_season_of_a_step_fits_or_there_is_none() -> None:
+    for freq, season in SEASONS.items():
+        assert femts.load_dataset(waves(freq)).season == season
 
 
-@pytest.mark.parametrize("freq", ["5h", "7min", "90min", "23h", "17min"])
-def test_a_daily_wave_is_met_by_the_seasonal_naive_forecast(freq: str) -> None:
-    assert femts.train(waves(freq, 1200), "seasonal_naive", 24).metrics["test"]["mse"] < 0.01, "of a variance of 1"
+def test_a_daily_wave_is_met_by_the_seasonal_naive_forecast() -> None:
+    for freq in ["5h", "7min", "90min", "23h", "17min"]:
+        assert femts.train(waves(freq, 1200), "seasonal_naive", 24).metrics["test"]["mse"] < 0.01, "of a variance of 1"
 
 
 def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +126,10 @@ def two_seasons() -> tuple[pd.DataFrame, NDArray[np.float64]]:
     return pd.DataFrame({"date": pd.date_range("2024", periods=652, freq="h"), "y": y[:652]}), y[652:]
 
 
-@pytest.mark.parametrize(("season", "first"), [([24, 168], 24), ("168,24", 168)])
-def test_of_several_seasons_the_first_is_that_of_most_models(season: object, first: int) -> None:
-    trained = femts.train(femts.load_dataset(two_seasons()[0], season=season), "seasonal_naive", 24)  # type: ignore[arg-type]
-    assert trained.season == trained.config.model_config.season == trained.metrics["naive"]["season"] == first  # type: ignore[attr-defined]
+def test_of_several_seasons_the_first_is_that_of_most_models() -> None:
+    for season, first in [([24, 168], 24), ("168,24", 168)]:
+        trained = femts.train(femts.load_dataset(two_seasons()[0], season=season), "seasonal_naive", 24)  # type: ignore[arg-type]
+        assert trained.season == trained.config.model_config.season == trained.metrics["naive"]["season"] == first  # type: ignore[attr-defined]
 
 
 def test_mstl_takes_off_every_season() -> None:
@@ -149,7 +146,7 @@ def test_mstl_takes_off_every_season() -> None:
 def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     days = waves("D", 300)
     some = days[days["date"].dt.day_of_week.isin([0, 2, 4])]
-    with pytest.raises(UsageError, match="uneven step"):
+    with pytest.raises(UsageError, match="irregular frequency"):
         femts.load_dataset(some)
     trained = femts.train(femts.load_dataset(some, freq="D"), "naive", 7)
     assert trained.freq == trained.config.schema.freq == "D"
@@ -165,24 +162,21 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
         femts.load_dataset("synthetic", freq="D")
 
 
-@pytest.mark.parametrize(
-    ("reading", "says"),
-    [
+def test_what_is_no_season_or_not_the_step_is_refused() -> None:
+    for reading, says in [
         ({"freq": "W"}, r"The frame .*does not keep the step 'W-SUN' of --freq at data row 1 \(2020-01-01 .*; give"),
         ({"freq": "s"}, "'s' of --freq at data row 2 .*: nine in ten of the stamps are missing"),
         ({"freq": 2}, "'2' of --freq at data row 1"),
-        ({"freq": "fortnight"}, "Step 'fortnight' is no frequency of pandas; write --freq h"),
+        ({"freq": "fortnight"}, "Step 'fortnight' is not a pandas frequency; use --freq h"),
         ({"freq": "-1h"}, "Step '-1h' is no"),
         ({"freq": 0}, "Step '0' is no"),
-        ({"season": 0}, "Season '0' is no number of steps"),
+        ({"season": 0}, "Season '0' is not a number of steps"),
         ({"season": "24,week"}, "Season '24,week' is no"),
-        ({"season": [24, 24]}, "several different ones"),
+        ({"season": [24, 24]}, "nor a list of different ones"),
         ({"season": [[24]]}, r"Season '\[\[24\]\]' is no"),
-    ],
-)
-def test_what_is_no_season_or_not_the_step_is_refused(reading: dict[str, object], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        femts.load_dataset(waves("W-WED"), **reading)  # type: ignore[arg-type]
+    ]:
+        with pytest.raises(UsageError, match=says):
+            femts.load_dataset(waves("W-WED"), **reading)  # type: ignore[arg-type]
 
 
 def test_long_holes_are_filled_and_said() -> None:
@@ -198,9 +192,8 @@ def test_long_holes_are_filled_and_said() -> None:
             femts.load_dataset(stray)
 
 
-@pytest.mark.parametrize(
-    ("freq", "further"),
-    [
+def test_steps_that_divide_a_day_have_a_week_beside_it() -> None:
+    for freq, further in [
         ("h", (168,)),
         ("30min", (336,)),
         ("15min", (672,)),
@@ -210,7 +203,5 @@ def test_long_holes_are_filled_and_said() -> None:
         ("5h", ()),
         (None, ()),
         ("1", ()),
-    ],
-)
-def test_steps_that_divide_a_day_have_a_week_beside_it(freq: str | None, further: tuple[int, ...]) -> None:
-    assert further_seasons(freq) == further
+    ]:
+        assert further_seasons(freq) == further

@@ -59,9 +59,8 @@ ROLES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("model", "roles"),
     [
-        *((model, "none") for model in ("ridge", "dlinear", "seasonal_naive")),
+        *((model, "none") for model in ("ridge", "seasonal_naive")),
         *(("fem_sm", roles) for roles in ROLES),
-        ("ridge", "known"),
         ("dlinear", "calendar"),
     ],
 )

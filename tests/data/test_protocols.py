@@ -15,11 +15,9 @@ from femts.data.splits import SHORT
 from femts.errors import UsageError
 
 
-@pytest.mark.parametrize(
-    ("protocol", "lengths"), [("paper", (1024, 2048, 2048, 4096)), ("lookback96", (96, 96, 96, 96))]
-)
-def test_look_back_of_the_published_horizons(protocol: str, lengths: tuple[int, ...]) -> None:
-    assert tuple(default_look_back(protocol, pred_len, 8640).steps for pred_len in (96, 192, 336, 720)) == lengths
+def test_look_back_of_the_published_horizons() -> None:
+    for protocol, lengths in [("paper", (1024, 2048, 2048, 4096)), ("lookback96", (96, 96, 96, 96))]:
+        assert tuple(default_look_back(protocol, pred_len, 8640).steps for pred_len in (96, 192, 336, 720)) == lengths
 
 
 def test_look_back_is_halved_on_little_data() -> None:
@@ -56,10 +54,10 @@ HORIZONS: dict[str | None, int] = {
 HORIZONS |= dict.fromkeys(("30min", "15min", "10min", "s", "1", None), 96)
 
 
-@pytest.mark.parametrize(("freq", "steps"), HORIZONS.items())
-def test_the_horizon_goes_by_the_step(freq: str | None, steps: int) -> None:
-    assert default_horizon(freq, 10_000, published=False).steps == steps
-    assert default_horizon(freq, 10_000, published=True).steps == 96
+def test_the_horizon_goes_by_the_step() -> None:
+    for freq, steps in HORIZONS.items():
+        assert default_horizon(freq, 10_000, published=False).steps == steps
+        assert default_horizon(freq, 10_000, published=True).steps == 96
 
 
 def test_a_horizon_is_a_third_of_the_rows_at_most() -> None:
@@ -69,9 +67,8 @@ def test_a_horizon_is_a_third_of_the_rows_at_most() -> None:
     assert default_horizon("h", 1, published=False).steps == 1
 
 
-@pytest.mark.parametrize(
-    ("pred_len", "rows", "season", "steps"),
-    [
+def test_the_look_back_is_whole_seasons_that_leave_rows_to_learn_from() -> None:
+    for pred_len, rows, season, steps in [
         (12, 100, 12, 36),
         (13, 73, 52, 52),
         (12, 25, 12, 12),
@@ -80,12 +77,8 @@ def test_a_horizon_is_a_third_of_the_rows_at_most() -> None:
         (48, 6000, 24, 1008),
         (96, 36_000, 144, 1008),
         (6, 216, 1, 24),
-    ],
-)
-def test_the_look_back_is_whole_seasons_that_leave_rows_to_learn_from(
-    pred_len: int, rows: int, season: int, steps: int
-) -> None:
-    assert default_look_back("seasons", pred_len, rows, season).steps == steps
+    ]:
+        assert default_look_back("seasons", pred_len, rows, season).steps == steps
 
 
 @given(st.integers(1, 400), st.integers(2, 60_000), st.integers(1, 200))
@@ -98,17 +91,12 @@ def test_a_look_back_of_seasons_is_whole_or_less_than_one_and_leaves_windows(
     assert steps == 1 or rows - steps - within + 1 >= min(FEWEST_WINDOWS, (rows - within) // 2)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "pred_len", "rows", "season", "choices"),
-    [
+def test_look_backs_to_choose_from_are_whole_seasons_that_leave_windows() -> None:
+    for protocol, pred_len, rows, season, choices in [
         ("paper", 96, 8640, 24, (120, 264, 504, 1024, 2040)),
         ("seasons", 12, 90, 12, (12, 24, 48)),
         ("seasons", 12, 40, 12, (12,)),
         ("seasons", 96, 500, 1, (19, 38, 77, 154)),
         ("seasons", 4, 10, 52, (5,)),
-    ],
-)
-def test_look_backs_to_choose_from_are_whole_seasons_that_leave_windows(
-    protocol: str, pred_len: int, rows: int, season: int, choices: tuple[int, ...]
-) -> None:
-    assert look_back_choices(protocol, pred_len, rows, season) == choices
+    ]:
+        assert look_back_choices(protocol, pred_len, rows, season) == choices

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import lzma
 import os
 import subprocess
 import sys
@@ -60,14 +59,11 @@ def zstd(content: bytes) -> bytes:
 FILES: dict[str, Callable[[], bytes]] = {
     "gz": lambda: gzip.compress(text()),
     "bz2": lambda: bz2.compress(text()),
-    "xz": lambda: lzma.compress(text()),
     "zst": lambda: zstd(text()),
     "zst in two frames": lambda: zstd(text()[:200]) + zstd(text()[200:]),
     "zip": lambda: zipped("folder/mine.csv", "__MACOSX/mine.csv"),
-    "semicolons": lambda: text(sep=";"),
     "semicolons and decimal commas": lambda: text(sep=";", decimal=","),
     "tabs": lambda: text(sep="\t"),
-    "tabs and decimal commas": lambda: text(sep="\t", decimal=","),
     "bars": lambda: text(sep="|"),
     "German": lambda: gzip.compress(text(sep=";", decimal=",", date_format="%d.%m.%Y")),
     "bytes that mark the order": lambda: b"\xef\xbb\xbf" + text(sep=";"),
@@ -159,7 +155,7 @@ def test_a_workbook_is_read(tmp_path: Path) -> None:
         ("empty.xlsx", "is empty"),
         ("nameless.xlsx", "no name for column 4"),
         ("no.xlsx", "cannot be read as an Excel workbook"),
-        ("book.csv", r"is an Excel workbook; give it a name that ends in \.xlsx"),
+        ("book.csv", r"is an Excel workbook; rename it to end in \.xlsx"),
     ):
         with pytest.raises(UsageError, match=words):
             load_dataset(tmp_path / name)
@@ -181,7 +177,11 @@ def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytes
     for name, content, words in (
         ("mine.xlsx", zipped("xl/workbook.xml"), "needs openpyxl, which is not installed; run pip install openpyxl"),
         ("mine.parquet", b"PAR1", "needs pyarrow, which is not installed; run pip install pyarrow"),
-        ("mine.csv.zst", b"\x28\xb5\x2f\xfd and more", "is packed by zstd; run pip install pyarrow, or unpack it"),
+        (
+            "mine.csv.zst",
+            b"\x28\xb5\x2f\xfd and more",
+            "is compressed with zstd; run pip install pyarrow, or decompress it",
+        ),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=f"{name} {words}"):
@@ -195,24 +195,15 @@ def locked() -> bytes:
 
 
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "gz cut": (lambda: gzip.compress(text())[:300], "is damaged .*get it anew"),
-    "bz2 cut": (lambda: bz2.compress(text())[:300], "is damaged"),
-    "xz cut": (lambda: lzma.compress(text())[:300], "is damaged"),
+    "gz cut": (lambda: gzip.compress(text())[:300], "is damaged .*download it again"),
     "zst cut": (lambda: zstd(text())[:300], "is damaged"),
     "zip cut": (lambda: zipped("a.csv")[:300], "is damaged"),
-    "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; pack one table alone"),
-    "zip of none": (lambda: zipped("__MACOSX/a.csv"), "holds 0 files"),
-    "zip with a password": (locked, "is locked by a password"),
-    "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is packed twice"),
-    "nothing packed": (lambda: gzip.compress(b" \n"), "is empty"),
-    "zeros packed": (lambda: gzip.compress(bytes(99)), "is binary"),
+    "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; compress only one table"),
+    "zip with a password": (locked, "is password-protected"),
+    "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is compressed twice"),
     "thousands, English": (
         lambda: b"date;a\n2024-01-01;1,234.5\n",
         r"has the text '1,234\.5' in column 'a' at data row 1; leave out marks",
-    ),
-    "thousands, German": (
-        lambda: b"date;a\n2024-01-01;1,5\n2024-01-02;1.234,5\n",
-        r"has '1\.234,5' .* row 2, .*leave out marks",
     ),
     "thousands, Swiss": (
         lambda: b"date\ta\n2024-01-01\t1'234.5\n",
@@ -227,30 +218,22 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         r"has '1\.234' in column 'b' at data row 1, but other numbers",
     ),
     "commas between decimal commas": (lambda: b"date,a\n2024-01-01,1,5\n", "is not a table"),
-    "rows of other lengths": (lambda: b"date;a\n2024-01-01;1;2\n2024-01-02;1\n", "is not a table"),
-    "no name": (lambda: b"date;a;\n2024-01-01;1;2\n", "no name for column 3"),
     "no name, and no dates": (lambda: b",a\n0,1\n1,2\n", "no name for column 1"),
     "no header": (
         lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n",
-        "put a row of names above the cells",
+        "add a header row",
     ),
-    "nothing": (bytes, "is empty"),
     "blanks": (lambda: b" \n\n", "is empty"),
     "a program": (lambda: b"\x7fELF\x00\x00", "is binary"),
-    "no zip file": (lambda: b"PK\x03\x04\x00\x00", r"is damaged \(File is not a zip file\); get it anew"),
     "latin-1": (lambda: "date,\u00b0C\n".encode("latin-1"), "not UTF-8 text"),
     "a long row": (
         lambda: text() + b"2020-03-01,7,8,9,10\n",
         r"not a table \(Expected 4 fields in line 50, saw 5\)",
     ),
-    "all rows long": (lambda: b"date,a\n2024-01-01,1,2\n2024-01-02,1,2\n", "is not a table"),
-    "no name before dates": (lambda: b",date,a\n0,2024-01-01,1\n", "no name for column 1"),
     "a name twice": (lambda: b"date,a,a\n2024-01-01,1,2\n", "two columns named 'a'"),
     "comments alone": (lambda: b"# nothing\n# at all\n", "mine.csv"),
     "a header of commas": (lambda: b"date" + b"," * 40 * MIB, "a line of more than 16384 KiB"),
-    "a long line": (lambda: text() + b"1," * 20 * MIB, "a line of more than 16384 KiB"),
     "a long cell": (lambda: text() + b"1" * MIB, "a cell of more than 256 KiB"),
-    "a quoted long cell": (lambda: text() + b'"' + b"1" * MIB + b'"', "a cell of more than 256 KiB"),
     "very many columns": (lambda: b"date" + b",a" * (MIB + 1) + b"\n", "has 1048578 columns; bring 1048576 at most"),
     "zeros": (lambda: text() + bytes(MIB), "is binary"),
     "blank lines alone": (lambda: b"\n" * 40 * MIB, "is empty"),
@@ -285,13 +268,11 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
 
 
-@pytest.mark.parametrize(
-    "content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD], ids=repr
-)
-def test_a_text_file_in_its_usual_spellings(tmp_path: Path, content: str) -> None:
-    (tmp_path / "mine.csv").write_bytes(content.encode())
-    data = load_dataset(tmp_path / "mine.csv")
-    assert data.columns == ("a", "b") and data.values[:, 1].tolist() == [2.0, 4.0, 6.0]
+def test_a_text_file_in_its_usual_spellings(tmp_path: Path) -> None:
+    for content in [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD]:
+        (tmp_path / "mine.csv").write_bytes(content.encode())
+        data = load_dataset(tmp_path / "mine.csv")
+        assert data.columns == ("a", "b") and data.values[:, 1].tolist() == [2.0, 4.0, 6.0]
 
 
 def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
@@ -304,13 +285,13 @@ def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
     assert load_dataset(tmp_path / "b.csv", columns={"time": "#date"}).columns == ("x", "y")
 
 
-@pytest.mark.parametrize("header", ["date,a;b", "date,a|b,c", 'date,"a;b"', "date [a;b],c"])
-def test_a_table_between_commas_stays_one(header: str, tmp_path: Path) -> None:
-    commas = header.replace('"a;b"', "x").count(",")
-    rows = "".join(f"2024-01-{day:02d}{f',{day}' * commas}\n" for day in range(1, 9))
-    (tmp_path / "mine.csv").write_text(f"{header}\n{rows}")
-    names = [cell.strip('"') for cell in header.split(",")]
-    assert list(read_table(tmp_path / "mine.csv").columns) == names
+def test_a_table_between_commas_stays_one(tmp_path: Path) -> None:
+    for header in ["date,a;b", "date,a|b,c", 'date,"a;b"', "date [a;b],c"]:
+        commas = header.replace('"a;b"', "x").count(",")
+        rows = "".join(f"2024-01-{day:02d}{f',{day}' * commas}\n" for day in range(1, 9))
+        (tmp_path / "mine.csv").write_text(f"{header}\n{rows}")
+        names = [cell.strip('"') for cell in header.split(",")]
+        assert list(read_table(tmp_path / "mine.csv").columns) == names
 
 
 def test_a_file_that_breaks_off_while_it_is_read_is_damaged(tmp_path: Path) -> None:
@@ -347,19 +328,16 @@ def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
         assert list(frame.columns) == list("0123456") and np.array_equal(frame.to_numpy(), matrix)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
+def test_bad_matrix_is_refused(tmp_path: Path) -> None:
+    for name, content, words in [
         ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
         ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
         ("s.txt.gz", b"\x1f\x8b\x08\x00", "is damaged"),
         ("s.txt.gz", gzip.compress(b"1,2\n", mtime=0)[:10] + b"\xff" * 20, "is damaged"),
-    ],
-)
-def test_bad_matrix_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=words):
-        read_headless(tmp_path / name)
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UsageError, match=words):
+            read_headless(tmp_path / name)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
@@ -372,7 +350,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(RunFailure, match=r"Could not write .*out\.csv: No space left on device; make room"):
+    with pytest.raises(RunFailure, match=r"Could not write .*out\.csv: No space left on device; free some disk space"):
         write_table(wide(3), path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
@@ -387,7 +365,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_quote_that_is_never_closed_does_not_keep_the_file_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv.gz"
     path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
-    with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows should be; close its quotes"):
+    with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows are expected; close its quotes"):
         read_recent(path, 24, "D", cells=1000)
 
 
@@ -429,9 +407,7 @@ def test_what_memory_does_not_hold_is_refused_before_it_is_held(tmp_path: Path) 
     paths = [str(tmp_path / name) for name in names]
     done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=True, cwd=ROOT)
     *said, peak = done.stdout.splitlines()
-    assert [line.partition(" takes more memory than there is")[0] for line in said] == [
-        f"File {path}" for path in paths
-    ]
+    assert [line.partition(" does not fit into memory")[0] for line in said] == [f"File {path}" for path in paths]
     assert int(peak) < 400
 
 
@@ -459,7 +435,9 @@ def test_memory_of_a_sheet_goes_by_its_cells(tmp_path: Path) -> None:
         return tmp_path / name
 
     far = with_cell("far.xlsx", {"XFD1048576": 1})
-    with pytest.raises(UsageError, match=r"has no name for column 16384, in which is the cell XFD1048576; name it or"):
+    with pytest.raises(
+        UsageError, match=r"has no name for column 16384, which contains the cell XFD1048576; name the column or"
+    ):
         load_dataset(far)
     named = read_table(with_cell("named.xlsx", {"XFD1": "far", "XFD9": 1}))
     assert list(named) == [*read_table(tmp_path / "plain.xlsx"), "far"] and named["far"].count() == 1

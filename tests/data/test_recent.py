@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from combinations import in_turn
 from data_cases import wide
 
 import femts
@@ -97,8 +98,7 @@ def of(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
     return forecaster["5" if "counted" in name else "D" if "day first" in name else "h"]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("name", TABLES)
+@in_turn(name=tuple(TABLES), suffix=(".csv", ".parquet"))
 def test_the_same_forecast_from_pieces_of_any_size(
     name: str, suffix: str, forecaster: dict[str, Forecaster], tmp_path: Path
 ) -> None:
@@ -148,9 +148,9 @@ def test_what_a_forecast_reads_is_still_checked(cells: int, forecaster: dict[str
     good = wide(ROWS)
     tall = long(good)
     assert "repeats 1 date, the first 2024-01-03 11:00:00 at data row 6" in refusal(pd.concat([good, good.tail(1)]))
-    assert "gives series 'b' twice at 2024-01-03 11:00:00" in refusal(pd.concat([tall, tall.tail(1)]))
+    assert "has series 'b' twice at 2024-01-03 11:00:00" in refusal(pd.concat([tall, tall.tail(1)]))
     assert "lacks 'b'" in refusal(tall[tall["unique_id"] == "a"])
-    assert "has no value at all; at least one is needed" in refusal(tall.assign(y=np.nan))
+    assert "has no value; provide at least one" in refusal(tall.assign(y=np.nan))
     assert "has 'c' besides" in refusal(pd.concat([tall.head(1).assign(unique_id="c"), tall]))
     assert "has the text 'x' in column 'y'" in refusal(
         tall.astype({"y": object}).replace({"y": {tall["y"].iloc[-1]: "x"}})

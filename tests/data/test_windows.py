@@ -83,9 +83,8 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() 
         assert torch.equal(future[0], rows[first : first + 24]) and torch.equal(future[1], rows[stop - 24 : stop])
 
 
-@pytest.mark.parametrize(
-    ("part", "seq_len", "pred_len", "fits", "sentence"),
-    [
+def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> None:
+    for part, seq_len, pred_len, fits, sentence in [
         ("train", 6037, 96, (6036, 96), r"look-back of 6037 .* the 6132 train rows of 'synthetic'; .* fits is 6036"),
         ("train", 6132, 2000, (6131, 2000), r"look-back of 6132 .* the 6132 train rows .* fits is 6131"),
         ("val", 96, 877, (96, 876), r"forecast of 877 steps does not fit the 876 val rows .* fits is 876"),
@@ -93,17 +92,13 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() 
         ("train", 0, 5, None, r"Look-back 0 and forecast 5 must each be at least 1"),
         ("val", 5, -1, None, r"Look-back 5 and forecast -1 must each be at least 1"),
         ("tset", 5, 5, None, r"Unknown part 'tset'; did you mean 'test'"),
-    ],
-)
-def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does(
-    part: str, seq_len: int, pred_len: int, fits: tuple[int, int] | None, sentence: str
-) -> None:
-    data = load_dataset("synthetic")
-    preprocess = Preprocess.fit(data)
-    with pytest.raises(UsageError, match=sentence):
-        part_windows(data, preprocess, part, seq_len, pred_len)
-    if fits is not None:
-        assert len(part_windows(data, preprocess, part, *fits)) >= 1
+    ]:
+        data = load_dataset("synthetic")
+        preprocess = Preprocess.fit(data)
+        with pytest.raises(UsageError, match=sentence):
+            part_windows(data, preprocess, part, seq_len, pred_len)
+        if fits is not None:
+            assert len(part_windows(data, preprocess, part, *fits)) >= 1
 
 
 def test_rows_that_hold_no_window_are_refused() -> None:

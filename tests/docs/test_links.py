@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from pages import ROOT
 
 PAGES = sorted({page for form in ("*.md", "docs/**/*.md", "datasets/*.md", "results/*.md") for page in ROOT.glob(form)})
@@ -30,12 +29,12 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for target, heading in _links(page):
-        aim = (page.parent / target).resolve() if target else page
-        assert aim.exists(), target
-        assert not heading or heading in _anchors(aim), f"{target}#{heading}"
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target, heading in _links(page):
+            aim = (page.parent / target).resolve() if target else page
+            assert aim.exists(), f"{page}: {target}"
+            assert not heading or heading in _anchors(aim), f"{page}: {target}#{heading}"
 
 
 def test_a_link_within_code_is_none_and_one_with_a_heading_is_seen(tmp_path: Path) -> None:

@@ -55,7 +55,3 @@ def test_a_notebook_is_committed_small_with_a_picture_and_without_a_warning(name
     assert "image" in kinds and "stderr" not in kinds
     assert (FOLDER / name).stat().st_size < 300_000
     assert str(ROOT) not in json.dumps(notebook)
-
-
-def test_there_are_a_first_one_and_one_on_the_mixer() -> None:
-    assert {"first-forecast.ipynb", "does-the-mixer-pay.ipynb"} <= set(NAMES)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from pages import ROOT, Reader, blocks, commands, compare, less
+from pages import ROOT, Reader, blocks, cells_in_this_process, commands, compare, less
 
 from femts.data.loading import load_dataset
 
@@ -58,9 +58,10 @@ def test_the_table_on_real_data(reader: Reader) -> None:
         pytest.skip("needs the real ETTh1; set FEMTS_DATA to a folder that holds it")
     (command,) = (line for line in COMMANDS if "ETTh1" in line)
     words = command.split()
-    for option, fewer in {"--datasets": "ETTh1", "--models": "ridge,naive", "--seeds": "42"}.items():
+    for option, fewer in {"--datasets": "ETTh1", "--models": "naive", "--seeds": "42"}.items():
         words[words.index(option) + 1] = fewer
-    status, said = reader.type(" ".join(words))
+    with cells_in_this_process():
+        status, said = reader.type(" ".join(words))
     assert status == 0, said
     assert "TimeBase" in said
 

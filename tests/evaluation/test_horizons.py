@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from model_cases import ROWS, C, L, P, check_horizons, compare_horizons, make_prepared, series, windows
+from model_cases import ROWS, C, L, P, check_horizons, compare_horizons, make_prepared, of_each_class, series, windows
 from torch import Tensor
 
 from femts.config.model import ModelConfig
@@ -14,13 +14,12 @@ from femts.models.naive import Naive
 from femts.models.registry import model_card, model_names
 
 
-@pytest.mark.parametrize("name", [n for n in model_names() if not model_card(n).model_class.supports.raw])
+@pytest.mark.parametrize("name", of_each_class(n for n in model_names() if not model_card(n).model_class.supports.raw))
 def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -> None:
     check_horizons(name)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 1000])
-@pytest.mark.parametrize("quantiles", [(), (0.1, 0.5, 0.9)])
+@pytest.mark.parametrize(("batch_size", "quantiles"), [(1, ()), (7, (0.1, 0.5, 0.9)), (1000, ())])
 def test_gaps_known_effects_and_targets_count_as_they_do_alone(batch_size: int, quantiles: tuple[float, ...]) -> None:
     observed = torch.rand(ROWS, C, generator=torch.Generator().manual_seed(3)) > 0.2
     compare_horizons(make_prepared("dlinear", quantiles), batch_size, observed=observed, offsets=series(4), targets=2)

@@ -78,23 +78,22 @@ def inner(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.nd
     return low, high
 
 
-@pytest.mark.parametrize("known", [KNOWN, (0.5,), ()], ids=["quantiles", "median", "point"])
-def test_half_widths_are_order_statistics_of_how_far_targets_are_outside(known: tuple[float, ...]) -> None:
-    model, val = Spread(0.7, known), windows(139)
-    made, _ = calibrate(model, val)
-    assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
-    forecast, y = forecasts(model, val)
-    for level, widths in zip(made.levels, made.half_widths, strict=True):
-        low, high = inner(forecast, known, level)
-        outside = np.sort(np.maximum(low - y, y - high), axis=0)
-        np.testing.assert_array_equal(widths, outside[math.ceil(140 * level / 100) - 1])
-    if known == KNOWN:
-        assert (made.half_widths[1:] > 0).all(), "too narrow quantiles move outwards"
-        assert (calibrate(Spread(3.0), val)[0].half_widths[:4] < 0).all(), "and too wide ones inwards"
+def test_half_widths_are_order_statistics_of_how_far_targets_are_outside() -> None:
+    for known in [KNOWN, (0.5,), ()]:
+        model, val = Spread(0.7, known), windows(139)
+        made, _ = calibrate(model, val)
+        assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
+        forecast, y = forecasts(model, val)
+        for level, widths in zip(made.levels, made.half_widths, strict=True):
+            low, high = inner(forecast, known, level)
+            outside = np.sort(np.maximum(low - y, y - high), axis=0)
+            np.testing.assert_array_equal(widths, outside[math.ceil(140 * level / 100) - 1])
+        if known == KNOWN:
+            assert (made.half_widths[1:] > 0).all(), "too narrow quantiles move outwards"
+            assert (calibrate(Spread(3.0), val)[0].half_widths[:4] < 0).all(), "and too wide ones inwards"
 
 
-@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
-@pytest.mark.parametrize("most", [1, 10**9])
+@pytest.mark.parametrize(("known", "most"), [(KNOWN, 10**9), ((), 1)], ids=["quantiles", "point"])
 def test_blocks_of_steps_make_no_difference(known: tuple[float, ...], most: int) -> None:
     model, val = Spread(known=known), windows(139)
     made, _ = calibrate(model, val, batch_size=1000, most=most)
@@ -103,8 +102,9 @@ def test_blocks_of_steps_make_no_difference(known: tuple[float, ...], most: int)
     np.testing.assert_array_equal(made.half_widths, again.half_widths)
 
 
-@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
-@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0], ids=["too narrow", "right", "too wide"])
+@pytest.mark.parametrize(
+    ("factor", "known"), [(0.3, KNOWN), (1.0, ()), (3.0, KNOWN)], ids=["too narrow", "right", "too wide"]
+)
 def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tuple[float, ...]) -> None:
     """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
     model, val, test = Spread(factor, known), windows(2000), windows(10_000, seed=1)
@@ -117,8 +117,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tupl
         assert np.abs(measured - share).max() < 4 * deviation
 
 
-@pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
-@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize(("known", "gaps"), [(KNOWN, 0.3), ((), 0.0), ((), 0.3)])
 def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[float, ...]) -> None:
     model, test = Spread(0.8, known), windows(90, 1, gaps)
     made, _ = calibrate(model, windows(300, 0, gaps))
@@ -220,7 +219,7 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
             1,
             r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
         ),
-        ([95], 6, r"calibrated for 2 steps, not for 6; ask for up to 2, or run .*--horizon 6"),
+        ([95], 6, r"calibrated for 2 steps, not for 6; forecast at most 2, or run .*--horizon 6"),
     ):
         with pytest.raises(UsageError, match=says):
             made.check(levels, steps)
@@ -241,9 +240,8 @@ def test_intervals_survive_their_file() -> None:
     np.testing.assert_array_equal(again.half_widths, made.half_widths)
 
 
-@pytest.mark.parametrize(
-    ("check", "given", "says"),
-    [
+def test_levels_and_quantiles_that_are_none_are_refused() -> None:
+    cases: list[tuple[Any, ...]] = [
         (check_levels, [80, 100], "Level 100 is not between 0 and 100"),
         (check_levels, [float("nan")], "Level nan is not"),
         (check_levels, ["high"], "Level 'high' is not a number"),
@@ -256,11 +254,10 @@ def test_intervals_survive_their_file() -> None:
         (check_quantiles, "0.5", "Quantile '0.5' is not"),
         (check_quantiles, [True], "Quantile 'True' is not"),
         (check_quantiles, [], "No quantile is named"),
-    ],
-)
-def test_levels_and_quantiles_that_are_none_are_refused(check: Any, given: Any, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        check(given)
+    ]
+    for check, given, says in cases:
+        with pytest.raises(UsageError, match=says):
+            check(given)
 
 
 def test_levels_and_quantiles_are_taken_in_their_order_and_once() -> None:
@@ -276,5 +273,5 @@ def test_bounds_stand_beside_their_column() -> None:
     assert list(table) == ["OT", "OT-lo-80", "OT-hi-97.5", "load", "load-lo-80", "load-hi-97.5"]
     np.testing.assert_allclose(table["OT-hi-97.5"], [1.3, 2.4])
     np.testing.assert_allclose(table["load-lo-80"], [2.0, 2.0])
-    with pytest.raises(UsageError, match="called like a bound"):
+    with pytest.raises(UsageError, match="named like an interval bound"):
         with_bounds(forecast.rename(columns={"load": "OT-lo-80"}), bounds)

@@ -54,8 +54,7 @@ def test_errors_equal_those_of_the_seasonal_naive_model(gaps: bool) -> None:
     assert own == evaluate(model(), windows, 8), "what is summed beside changes no score"
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("transform", [None, "log1p"])
+@pytest.mark.parametrize(("transform", "gaps"), [(None, False), ("log1p", True)])
 def test_skill_and_mase_equal_those_of_the_detailed_scores(transform: str | None, gaps: bool) -> None:
     data = dataset(transform, gaps)
     windows, sums = scored_windows(data)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from combinations import in_turn
 from even_intervals import covering, even_intervals
 from every_window import every_window
 from sklearn.metrics import mean_absolute_error, mean_squared_error
@@ -63,8 +64,7 @@ def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return forecast.double().numpy(), y.double().numpy(), naive.astype(np.float64)
 
 
-@pytest.mark.parametrize("by", [(), ("step",), ("channel",), ("step", "channel")], ids=str)
-@pytest.mark.parametrize("units", ["scaled", "raw"])
+@in_turn(by=((), ("step",), ("channel",), ("step", "channel")), units=("scaled", "raw", "raw", "scaled"))
 def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str, ...], units: str) -> None:
     table = frame_of(model, 4, by)
     table = table[table["units"] == units].reset_index(drop=True)

@@ -98,9 +98,8 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
     assert offered == {"ETTh1": [512, 1024, 2048, 4096], "short": [24], "long": [120, 240, 504, 1008]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_mistakes_are_named() -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"datasets": ("ETTh3",)}, "Unknown dataset 'ETTh3'"),
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
@@ -108,10 +107,10 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
         ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; give a name as text"),
         ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
         ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
-        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' follows from the data, --seq-len and --horizon"),
+        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' is determined by the data, --seq-len and --horizon"),
         ({"models": ("patchtst",), "settings": {"model.n_heads": "3"}}, "takes a multiple of 'model.n_heads' \\(3\\)"),
-        ({"settings": {"training.max_time": "1m"}}, "'training.max_time' is no part of a cell"),
-        ({"settings": {"training.seed": "1"}}, "'training.seed' is no part of a cell"),
+        ({"settings": {"training.max_time": "1m"}}, "'training.max_time' cannot be set for a cell"),
+        ({"settings": {"training.seed": "1"}}, "'training.seed' cannot be set for a cell"),
         ({"seeds": (-1,)}, "Seed -1 is negative"),
         ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have one name; leave one out, or rename a file"),
         ({"pred_lens": (2881,)}, "2881 steps does not fit the 2880 val rows of 'ETTh1'; the longest that fits is 2880"),
@@ -120,7 +119,7 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
             {"settings": {"training.lr": "1"}, "param_grid": {"training.lr": ("1", "2")}},
             "given in both --set and --param-grid",
         ),
-        ({"param_grid": {"training.max_time": ("1m", "2m")}}, "'training.max_time' is no part of a cell"),
+        ({"param_grid": {"training.max_time": ("1m", "2m")}}, "'training.max_time' cannot be set for a cell"),
         ({"param_grid": {"model.kernel_size": ("3", "25")}}, "Model 'naive' does not accept these settings"),
         (
             {"param_grid": {"model.windows": ("8", "24")}},
@@ -132,12 +131,11 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
             "Model 'naive' forecasts each column from its own past alone, so --past-covariates OT",
         ),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
-    ],
-)
-def test_mistakes_are_named(changes: dict, message: str) -> None:
-    given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
-    with pytest.raises(UsageError, match=message):
-        make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
+    ]
+    for changes, message in cases:
+        given = {"datasets": ("ETTh1",), "models": ("naive",), "pred_lens": (96,), "seeds": (42,), "protocol": "paper"}
+        with pytest.raises(UsageError, match=message):
+            make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
 
 
 def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> None:
@@ -162,5 +160,5 @@ def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> 
 
     small_table(301).to_csv(moved, index=False)
     assert cell(moved).path != first.path
-    with pytest.raises(UsageError, match=r"mine\.csv has changed since the table was begun; call 'femts table' again"):
+    with pytest.raises(UsageError, match=r"mine\.csv has changed since the table was started; run 'femts table' again"):
         other.load()

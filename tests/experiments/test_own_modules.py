@@ -84,7 +84,7 @@ def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> N
 def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_path: Path) -> None:
     plugins._MODULES["own_line"] = "__main__"
     small_table().to_csv(tmp_path / "mine.csv", index=False)
-    with pytest.raises(UsageError, match=r"^'own_line' is of the script .* put it into a file of its own"):
+    with pytest.raises(UsageError, match=r"^'own_line' is defined in the script .* move it to its own module"):
         femts.table(tmp_path / "mine.csv", "own_line", 12, seq_lens=24, results=tmp_path / "results")
     assert not (tmp_path / "results").exists()
 

@@ -21,7 +21,7 @@ from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, make_grid
 from femts.experiments.results import Record, Store
 
-FORMS: list[tuple[dict[str, Any], dict[str, Any]]] = [  # of Python and of the command line
+FORMS: list[tuple[Any, dict[str, Any]]] = [  # of Python and of the command line
     ({"target": "load"}, {"target": "load"}),
     ({"na": -9999}, {"na": "-9999"}),
     ({"na": [np.float32(-1)]}, {"na": "-1"}),
@@ -47,17 +47,18 @@ def verified(cell: Cell) -> Cell:
     return Cell(**json.loads(json.dumps(cell.to_dict())))
 
 
-@pytest.mark.parametrize(("reading", "options"), FORMS, ids=[",".join(reading) for reading, _ in FORMS])
-def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(
-    reading: Any, options: dict[str, Any], asked: list[Cell], tmp_path: Path
-) -> None:
+def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(asked: list[Cell], tmp_path: Path) -> None:
     mine = str(tmp_path / "mine.csv")
     small_table().to_csv(mine, index=False)
-    femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
-    (cell,) = make_grid(Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading()))
-    assert asked == [cell] and verified(asked[0]) == cell
-    data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
-    Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
+    for reading, options in FORMS:
+        asked.clear()
+        femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+        (cell,) = make_grid(
+            Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading())
+        )
+        assert asked == [cell] and verified(asked[0]) == cell
+        data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
+        Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
 
 
 def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tmp_path: Path) -> None:
@@ -82,6 +83,9 @@ def test_what_such_a_table_trains_is_in_it(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
     made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **asked)
     assert made["mse"].notna().all() and made["seeds"].tolist() == [(42,)]
+    pd.testing.assert_frame_equal(
+        made, femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, train=False, **asked)
+    )
 
 
 @pytest.mark.parametrize("train", [True, False])
@@ -95,21 +99,19 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         call("synthetic", "naive", 12, seq_lens=24, results=tmp_path, train=train)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"seeds": []}, "Argument 'seeds' is empty; give one value or more"),
+def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
+    cases: list[tuple[Any, ...]] = [
+        ({"seeds": []}, "Argument 'seeds' is empty; pass at least one value"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
         ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
         ({"reading": {"psat_covariates": "OT"}}, "of the data; did you mean 'past_covariates'"),
-    ],
-)
-def test_what_asks_for_nothing_or_is_none_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=says):
-        femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
+    ]
+    for given, says in cases:
+        with pytest.raises(UsageError, match=says):
+            femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
     with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
         femts.pairs([], results=tmp_path / "results")
     assert not state_of(tmp_path)

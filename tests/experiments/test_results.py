@@ -119,21 +119,19 @@ def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_tra
         verify_record(changed(genuine, {"data.sha256": "0" * 64}), "cpu")
 
 
-@pytest.mark.parametrize("path", DAMAGED)
-def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], path: str, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
-    with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; bring back"):
-        read_record(tmp_path / "x.json", Cell)
+def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], tmp_path: Path) -> None:
+    for path in DAMAGED:
+        (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
+        with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; restore"):
+            read_record(tmp_path / "x.json", Cell)
 
 
-@pytest.mark.parametrize(("content", "says"), [("{", "is not JSON"), ("{}", "is no record"), ("[1]", "is no record")])
-def test_a_file_that_is_no_record_is_refused(
-    content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "x.json").write_text(content)
-    assert main(["verify", str(tmp_path / "x.json")]) == 2
-    assert says in capsys.readouterr().err
-    assert main(["verify", str(tmp_path / "none.json")]) == 2
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content, says in [("{", "is not JSON"), ("{}", "is no record"), ("[1]", "is no record")]:
+        (tmp_path / "x.json").write_text(content)
+        assert main(["verify", str(tmp_path / "x.json")]) == 2
+        assert says in capsys.readouterr().err
+        assert main(["verify", str(tmp_path / "none.json")]) == 2
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_too_little_is_one_sentence(ridge: femts.Forecaster) -> None:
         ridge.importance(columns=["laod"])
     with pytest.raises(UsageError, match="'windows' takes a whole number of at least 2"):
         ridge.importance(windows=1)
-    with pytest.raises(UsageError, match="make no error"):
+    with pytest.raises(UsageError, match="have zero error"):
         flat = small_table(200).assign(load=np.arange(200) % 24, heat=np.arange(200) % 24)
         femts.train(femts.load_dataset(flat), "seasonal_naive", 6, seq_len=48, device="cpu").importance()
 

@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from logged import logged
 from small_tables import small_table
 
 import femts
@@ -46,7 +45,7 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
     assert not femts.audit(forecaster, own_names).failed
     assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
     assert forecaster.calibrate(dataset=own_names).steps == 12
-    with pytest.raises(femts.UsageError, match="has other columns than the training data"):
+    with pytest.raises(femts.UsageError, match="has different columns from the training data"):
         forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
 
 
@@ -96,12 +95,3 @@ def test_a_plot_is_a_figure_that_a_notebook_shows(
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     other = femts.train(femts.load_dataset(long[["unique_id", "ds", "y"]]), "naive", 12, seq_len=24)
     assert len(other.plot(long[["unique_id", "ds", "y"]]).axes) == 2
-
-
-def test_python_and_the_command_have_one_table(tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"results": tmp_path, "seq_lens": 48, "jobs": 1}
-    with logged() as notes:
-        made = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], **asked)
-    assert len(notes) == 4 and made["mse"].notna().all() and made["pred_len"].isna().sum() == 2
-    again = femts.table("synthetic", ["naive", "seasonal_naive"], [12, 24], train=False, **asked)
-    pd.testing.assert_frame_equal(made, again)

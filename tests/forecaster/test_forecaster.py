@@ -20,7 +20,7 @@ from femts.data.splits import ratio_split
 from femts.data.synthetic import synthetic_frame
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster.forecaster import Forecaster, load
+from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.training.train import train
 
@@ -69,12 +69,13 @@ def test_forecasts_of_every_test_window_give_the_score(forecaster: Forecaster, s
         np.testing.assert_allclose(one, forecast[o - start], rtol=1e-5)
 
 
-@pytest.mark.parametrize("horizon", [1, P - 1, P, P + 1, 3 * P + 5, np.int64(30)])
-def test_any_horizon_can_be_forecast(forecaster: Forecaster, history: pd.DataFrame, horizon: int) -> None:
-    forecast, common = forecaster.predict(history, horizon), min(int(horizon), P)
-    ahead = pd.date_range(history["date"].iloc[-1], periods=horizon + 1, freq="h")[1:]
-    assert list(forecast["date"]) == list(ahead)
-    pd.testing.assert_frame_equal(forecast[:common], forecaster.predict(history)[:common])
+def test_any_horizon_can_be_forecast(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    cases: list[Any] = [1, P - 1, P, P + 1, 3 * P + 5, np.int64(30)]
+    for horizon in cases:
+        forecast, common = forecaster.predict(history, horizon), min(int(horizon), P)
+        ahead = pd.date_range(history["date"].iloc[-1], periods=horizon + 1, freq="h")[1:]
+        assert list(forecast["date"]) == list(ahead)
+        pd.testing.assert_frame_equal(forecast[:common], forecaster.predict(history)[:common])
 
 
 def test_model_reads_its_own_forecast_beyond_its_horizon(forecaster: Forecaster, history: pd.DataFrame) -> None:
@@ -84,10 +85,11 @@ def test_model_reads_its_own_forecast_beyond_its_horizon(forecaster: Forecaster,
     np.testing.assert_allclose(both.iloc[P:, 1:].to_numpy(float), second.iloc[:, 1:].to_numpy(float), rtol=1e-5)
 
 
-@pytest.mark.parametrize("horizon", [0, -1, 2.5, True, "24"])
-def test_other_horizons_are_refused(forecaster: Forecaster, history: pd.DataFrame, horizon: Any) -> None:
-    with pytest.raises(UsageError, match=f"horizon of {horizon} steps cannot be forecast"):
-        forecaster.predict(history, horizon)
+def test_other_horizons_are_refused(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    cases: list[Any] = [0, -1, 2.5, True, "24"]
+    for horizon in cases:
+        with pytest.raises(UsageError, match=f"horizon of {horizon} steps is not supported"):
+            forecaster.predict(history, horizon)
 
 
 def test_only_the_last_rows_are_read_and_none_is_changed(forecaster: Forecaster, history: pd.DataFrame) -> None:
@@ -113,7 +115,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "extra": (lambda f: f.assign(wind=1.0), "has 'wind' besides"),
         "renamed": (lambda f: f.rename(columns={"s2": "S2"}), "lacks 's2' and has 'S2' besides"),
         "undated": (lambda f: f.drop(columns="date"), "'date'"),
-        "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value at all; at least one is needed"),
+        "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value; provide at least one"),
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 date"),
@@ -128,12 +130,12 @@ def _faults() -> dict[str, tuple[Any, str]]:
     }
 
 
-@pytest.mark.parametrize("fault", _faults())
-def test_unusable_history_is_refused_in_one_sentence(forecaster: Forecaster, history: pd.DataFrame, fault: str) -> None:
-    spoil, message = _faults()[fault]
-    with pytest.raises(UsageError, match=message) as caught:
-        forecaster.predict(spoil(history))
-    assert "\n" not in str(caught.value)
+def test_unusable_history_is_refused_in_one_sentence(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    for fault in _faults():
+        spoil, message = _faults()[fault]
+        with pytest.raises(UsageError, match=message) as caught:
+            forecaster.predict(spoil(history))
+        assert "\n" not in str(caught.value)
 
 
 def test_short_history_is_filled_up_and_said(forecaster: Forecaster, history: pd.DataFrame) -> None:
@@ -181,14 +183,11 @@ def test_scores_of_a_loaded_forecaster_are_the_reported_ones(forecaster: Forecas
     assert forecaster.evaluate("val") == forecaster.metrics["val"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")], ids=str
-)
-def test_unknown_parts_and_horizons_are_refused(
-    forecaster: Forecaster, arguments: tuple[Any, ...], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        forecaster.evaluate(*arguments)
+def test_unknown_parts_and_horizons_are_refused(forecaster: Forecaster) -> None:
+    cases: list[tuple[Any, ...]] = [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")]
+    for arguments, message in cases:
+        with pytest.raises(UsageError, match=message):
+            forecaster.evaluate(*arguments)
 
 
 def test_training_data_are_found_again_unless_changed_or_gone(tmp_path: Path) -> None:
@@ -234,13 +233,6 @@ def test_forecasting_is_repeatable_and_leaves_dropout_off(history: pd.DataFrame)
     pd.testing.assert_frame_equal(forecaster.predict(history), forecaster.predict(history))
 
 
-def test_the_package_offers_its_names_lazily() -> None:
-    assert femts.load is load
-    assert {"train", "load", "load_dataset", "Forecaster", "__version__"} <= set(dir(femts))
-    with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        femts.trian  # noqa: B018
-
-
 @pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="FEMTS_DATA, the folder with the real files, is not set")
 def test_windows_of_etth1_give_the_reported_score(tmp_path: Path) -> None:
     train("ETTh1", "seasonal_naive", pred_len=96, seq_len=336, out=tmp_path / "run")
@@ -255,7 +247,7 @@ def test_windows_of_etth1_give_the_reported_score(tmp_path: Path) -> None:
     assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, some=200)["mse"], rel=1e-5)
 
 
-@pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge", "fem_gla", "fem_mamba"])
+@pytest.mark.parametrize("model", ["fem_sm_ridge", "fem_mamba"])
 def test_threads_share_one_forecaster(model: str, history: pd.DataFrame) -> None:
     small = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
     settings = {"training.batch_size": 2000, **small}

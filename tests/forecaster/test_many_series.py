@@ -93,7 +93,7 @@ def test_calibrating_takes_all_series(ridge: Forecaster) -> None:
     assert before is not None and set(made.levels) == {*before.levels, 70} and made.windows == before.windows
     np.testing.assert_allclose(made.half_width(80, P), before.half_width(80, P))
     assert fresh.predict(TABLE, level=[70]).filter(like="-lo-70").shape[1] == 1
-    with pytest.raises(UsageError, match=f"calibrate at least {P}"):
+    with pytest.raises(UsageError, match=f"use --horizon {P} or more"):
         fresh.calibrate(P - 1)
     assert fresh.calibrate(level=[85]).levels == tuple(sorted({*before.levels, 70, 85}))
     assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
@@ -111,7 +111,7 @@ def test_an_explanation_names_its_series(fem: Forecaster, ridge: Forecaster) -> 
     assert tiny["end"].max() == wide("tiny")["date"].max() and tiny["start"].min() < wide("tiny")["date"].min()
     with pytest.raises(UsageError, match="The history has no series 'lonk'; did you mean 'long'"):
         fem.explain(TABLE, ["lonk"])
-    with pytest.raises(UsageError, match="chooses no past segments"):
+    with pytest.raises(UsageError, match="has no attention over past segments"):
         ridge.explain(TABLE)
 
 

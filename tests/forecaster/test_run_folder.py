@@ -98,9 +98,9 @@ def _edit(path: Path, **changes: Any) -> None:
 
 
 def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no run folder .*nowhere"):
+    with pytest.raises(UsageError, match=r"Run folder .*nowhere does not exist"):
         femts.load(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match=r"no run folder"):
+    with pytest.raises(UsageError, match=r"Run folder .* does not exist"):
         femts.load(run / "config.yaml")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
@@ -148,7 +148,7 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / ".config.yaml.1.part").write_bytes(b"of a killed write")
     check_new_folder(tmp_path / "other")
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="files that are no run"):
+    with pytest.raises(UsageError, match="files that are not a run"):
         check_new_folder(tmp_path / "other")
 
 
@@ -186,15 +186,6 @@ def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")
-def test_a_full_disk_while_training_is_named_and_leaves_no_half_file(tmp_path: Path) -> None:
-    said = _full_disk(tmp_path, 9000, "train")
-    assert said.startswith(f"Could not write {tmp_path / 'out' / 'checkpoints' / 'last.ckpt'}: File too large")
-    left = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert sorted(name for name in left if not name.startswith("events")) == ["config.yaml", "preprocess.json"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from combinations import pairwise
 from mixer_cases import PRIORS, gradient_of
+from model_cases import of_each_class
 
 import femts
 from femts.cli import main
@@ -23,9 +25,7 @@ from scripts.bench.measure import peak_bytes
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and this machine has none")
 
 
-@pytest.mark.parametrize("length", [1, 22, 300])
-@pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
-@pytest.mark.parametrize("prior", PRIORS)
+@pairwise(prior=PRIORS, causal=(True, False), length=(22, 300))
 def test_layer_agrees_with_cpu(prior: str, causal: bool, length: int) -> None:
     torch.manual_seed(0)
     config = FreeEnergyMixerConfig(n_embd=64, n_head=4, prior_type=prior, causal=causal, ssm_rank=4)
@@ -64,7 +64,9 @@ def test_flash_backend_runs_where_it_can_and_is_refused_where_not() -> None:
     assert torch.isfinite(layer.bfloat16()(x.bfloat16())).all()
 
 
-@pytest.mark.parametrize("name", [name for name in model_names() if not model_card(name).model_class.supports.raw])
+@pytest.mark.parametrize(
+    "name", of_each_class(name for name in model_names() if not model_card(name).model_class.supports.raw)
+)
 def test_forecaster_agrees_with_cpu(name: str) -> None:
     torch.manual_seed(0)
     settings = {"season": 24} if name == "seasonal_naive" else {}
@@ -107,12 +109,11 @@ def test_peak_of_known_allocations_is_exact() -> None:
     )
 
 
-@pytest.mark.parametrize("precision", ["32", "bf16"])
 @pytest.mark.parametrize(
-    "command",
+    ("command", "precision"),
     [
-        "mixer --lengths 8 70 --tokens 140 --d-model 32",
-        "train --models sm fem_mamba --seq-len 192 --horizon 24 --batch-size 4",
+        ("mixer --lengths 8 70 --tokens 140 --d-model 32", "32"),
+        ("train --models sm fem_mamba --seq-len 192 --horizon 24 --batch-size 4", "bf16"),
     ],
 )
 def test_bench_runs(command: str, precision: str) -> None:

@@ -70,7 +70,9 @@ def test_with_a_zone_or_without_is_said(berlin: femts.Forecaster) -> None:
         UsageError, match="have no time zone, but the calendar was learned from stamps in Europe/Berlin"
     ):
         berlin.predict(naive)
-    with pytest.raises(UsageError, match="in the time zone UTC, but the calendar was learned from stamps without one"):
+    with pytest.raises(
+        UsageError, match="have the time zone UTC, but the calendar features were trained on stamps without one"
+    ):
         trained(naive).predict(table("UTC"))
 
 

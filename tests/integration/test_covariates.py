@@ -232,15 +232,15 @@ STRAY: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize("stray", STRAY)
-def test_rows_beyond_the_needed_steps_do_not_matter(known: femts.Forecaster, stray: str) -> None:
-    frame = table()
-    more = pd.DataFrame({"date": pd.to_datetime(STRAY[stray]), "open": "unknown"})
-    future = frame[-P:][["date", "open"]]
-    usual = known.predict(frame[:-P], future=future)
-    long = pd.concat([future, more.assign(open=0.0)]).rename(columns={"date": "ds", "open": "y"})
-    for given in (pd.concat([future, more]), pd.concat([more, future]).astype(str), long.assign(unique_id="open")):
-        pd.testing.assert_frame_equal(known.predict(frame[:-P], future=given), usual)
+def test_rows_beyond_the_needed_steps_do_not_matter(known: femts.Forecaster) -> None:
+    for stray in STRAY:
+        frame = table()
+        more = pd.DataFrame({"date": pd.to_datetime(STRAY[stray]), "open": "unknown"})
+        future = frame[-P:][["date", "open"]]
+        usual = known.predict(frame[:-P], future=future)
+        long = pd.concat([future, more.assign(open=0.0)]).rename(columns={"date": "ds", "open": "y"})
+        for given in (pd.concat([future, more]), pd.concat([more, future]).astype(str), long.assign(unique_id="open")):
+            pd.testing.assert_frame_equal(known.predict(frame[:-P], future=given), usual)
 
 
 def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaster) -> None:
@@ -271,9 +271,8 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
         forecaster.predict(history, future=east)
 
 
-@pytest.mark.parametrize(
-    ("future", "says"),
-    [
+def test_what_is_not_known_is_refused(known: femts.Forecaster) -> None:
+    for future, says in [
         (
             lambda frame: pd.concat([frame, frame[-1:]]),
             r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row",
@@ -283,17 +282,14 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
         (lambda frame: frame[-P:-1], "has no 'open' at 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:][["date", "load"]], "lacks 'open'"),
         (lambda frame: 3, "give open for the 12 steps"),
-    ],
-)
-def test_what_is_not_known_is_refused(known: femts.Forecaster, future: Any, says: str) -> None:
-    frame = table()
-    with pytest.raises(UsageError, match=says):
-        known.predict(frame[:-P], future=future if future is None else future(frame))
+    ]:
+        frame = table()
+        with pytest.raises(UsageError, match=says):
+            known.predict(frame[:-P], future=future if future is None else future(frame))
 
 
-@pytest.mark.parametrize(
-    ("roles", "says"),
-    [
+def test_roles_that_do_not_fit_are_refused() -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
         (
             {"target": ["load"], "future_covariates": ["load"]},
@@ -307,12 +303,11 @@ def test_what_is_not_known_is_refused(known: femts.Forecaster, future: Any, says
             {"target": ["load"], "future_covariates": ["copy"]},
             "Column 'copy' of --future-covariates equals the target 'load' in every row",
         ),
-    ],
-)
-def test_roles_that_do_not_fit_are_refused(roles: dict[str, Any], says: str) -> None:
-    frame = table().drop(columns="note")
-    with pytest.raises(UsageError, match=says):
-        femts.load_dataset(frame.assign(copy=frame["load"]), **roles)
+    ]
+    for roles, says in cases:
+        frame = table().drop(columns="note")
+        with pytest.raises(UsageError, match=says):
+            femts.load_dataset(frame.assign(copy=frame["load"]), **roles)
 
 
 def test_other_refusals(known: femts.Forecaster) -> None:
@@ -323,11 +318,11 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         femts.train(femts.load_dataset(frame, target=["load"], past_covariates=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
-    with pytest.raises(UsageError, match="takes offsets= for a model before which the effects of known columns"):
+    with pytest.raises(UsageError, match="takes offsets= only if the effect of covariates"):
         known.predict_array(np.zeros((1, L, 1)))
-    with pytest.raises(UsageError, match="loaded without its known columns; load it with"):
+    with pytest.raises(UsageError, match="loaded without its future covariates; load it with"):
         known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
-    with pytest.raises(UsageError, match="cannot be exported, as a graph has no place"):
+    with pytest.raises(UsageError, match="cannot be exported to ONNX"):
         known.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
     with pytest.raises(UsageError, match="trained without any; leave it out"):
@@ -360,8 +355,7 @@ def test_one_sentence_and_no_run(
     assert not Path("run").exists()
 
 
-@pytest.mark.parametrize("form", ["wide", "long"])
-@pytest.mark.parametrize("model", ["tide", "fem_sm"])
+@pytest.mark.parametrize(("model", "form"), [("tide", "long"), ("fem_sm", "wide")])
 def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
     frame = table(200)[["date", "load", "open"]]
     if form == "long":

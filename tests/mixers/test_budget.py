@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pytest
@@ -27,49 +28,38 @@ def counted(layer: FreeEnergyMixer) -> int:
 
 
 @over_priors
-@pytest.mark.parametrize("d,heads", CASES, ids=[f"D{d}-H{h}" for d, h in CASES])
-def test_every_variant_matches_the_budget(prior: str, d: int, heads: int) -> None:
+def test_every_variant_matches_the_budget(prior: str) -> None:
     """5 % at D = 64, 2 % from D = 128 on, with and without rotary positions."""
-    target, tolerance = 4 * d * d, 0.05 if d == 64 else 0.02
+    for (d, heads), components, rope in itertools.product(CASES, ALL_COMPONENTS, (True, False)):
+        config = FreeEnergyMixerConfig(d, heads, prior, use_rope=rope, **component_flags(components))
+        widths = resolve_widths(config)
+        weights, target = weight_count(config, widths.fem_dim, widths.qk_dim), 4 * d * d
+        assert abs(weights / target - 1) <= (0.05 if d == 64 else 0.02), (config, weights, target)
+        if "C" in components:
+            assert widths.conv_hidden == max(4, widths.fem_dim // 16)
+
+
+@over_priors
+def test_the_rule_counts_what_the_layer_has(prior: str) -> None:
     for components in ALL_COMPONENTS:
-        for rope in (True, False):
-            config = FreeEnergyMixerConfig(d, heads, prior, use_rope=rope, **component_flags(components))
-            widths = resolve_widths(config)
-            weights = weight_count(config, widths.fem_dim, widths.qk_dim)
-            assert abs(weights / target - 1) <= tolerance, (components, rope, weights, target)
+        config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
+        layer, widths = FreeEnergyMixer(config), resolve_widths(config)
+        expected = weight_count(config, widths.fem_dim, widths.qk_dim)
+        assert abs(counted(layer) - expected) <= widths.fem_dim, f"{components}: up to the skip of the state space"
 
 
-@over_priors
-@pytest.mark.parametrize("components", ALL_COMPONENTS, ids=lambda c: c or "prior-alone")
-def test_the_rule_counts_what_the_layer_has(prior: str, components: str) -> None:
-    config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
-    layer, widths = FreeEnergyMixer(config), resolve_widths(config)
-    expected = weight_count(config, widths.fem_dim, widths.qk_dim)
-    assert abs(counted(layer) - expected) <= widths.fem_dim, "up to the skip of the state space"
-
-
-@pytest.mark.parametrize("d", [64, 128, 512])
-def test_paper_defaults_fall_out_for_softmax(d: int) -> None:
-    """fem_ratio 1/2 and |q| + |k| = 4 E, exactly."""
-    for heads in HEADS[d]:
-        widths = resolve_widths(FreeEnergyMixerConfig(d, heads, "softmax", **component_flags("CLTG")))
-        assert (widths.fem_dim, widths.qk_dim) == (d // 2, d)
-        given = FreeEnergyMixerConfig(d, heads, "softmax", fem_ratio=0.5, p_t_to_fem_ratio=4.0)
-        assert resolve_widths(given) == widths
-
-
-@pytest.mark.parametrize("d", [64, 128, 352, 512, 768])
-def test_softmax_alone_is_the_standard_attention_block(d: int) -> None:
-    config = FreeEnergyMixerConfig(d, 4, "softmax", **component_flags(""))
-    widths = resolve_widths(config)
-    assert (widths.fem_dim, widths.qk_dim, weight_count(config, d, d)) == (d, d, 4 * d * d)
-
-
-@over_priors
-@pytest.mark.parametrize("d", [64, 128, 352, 512, 768])
-def test_conditioner_is_a_sixteenth_of_the_value_width(prior: str, d: int) -> None:
-    widths = resolve_widths(FreeEnergyMixerConfig(d, 4, prior, **component_flags("CLTG")))
-    assert widths.conv_hidden == max(4, widths.fem_dim // 16)
+def test_paper_defaults_fall_out_for_softmax() -> None:
+    """fem_ratio 1/2 and |q| + |k| = 4 E, exactly; without components it is the standard attention block."""
+    for d, heads in CASES:
+        alone = FreeEnergyMixerConfig(d, heads, "softmax", **component_flags(""))
+        widths = resolve_widths(alone)
+        assert (widths.fem_dim, widths.qk_dim, weight_count(alone, d, d)) == (d, d, 4 * d * d)
+    for d, heads in CASES:
+        if d in (64, 128, 512):
+            widths = resolve_widths(FreeEnergyMixerConfig(d, heads, "softmax", **component_flags("CLTG")))
+            assert (widths.fem_dim, widths.qk_dim) == (d // 2, d)
+            given = FreeEnergyMixerConfig(d, heads, "softmax", fem_ratio=0.5, p_t_to_fem_ratio=4.0)
+            assert resolve_widths(given) == widths
 
 
 def test_given_widths_win() -> None:
@@ -88,27 +78,17 @@ def test_given_widths_win() -> None:
         ({"fem_dim": 30}, "fem_dim=30"),
         ({"qk_dim": 12}, "qk_dim=12"),
         ({"value_logexp_cap": 400.0}, "value_logexp_cap=400.0 is no cap that float32 bears"),
-        ({"value_logexp_cap": float("nan")}, "value_logexp_cap=nan"),
-        ({"value_logexp_cap": -1.0}, "value_logexp_cap=-1.0"),
         ({"value_logexp_cap": 0.0}, "value_logexp_cap=0.0"),
-        ({"rope_theta": 0.0}, "rope_theta=0.0 is not above 0"),
-        ({"rope_theta": -1.0}, "rope_theta=-1.0"),
-        ({"eps": -1.0}, "eps=-1.0 is not above 0"),
         ({"eps": "small"}, "eps='small' is not a number"),
-        ({"eps": None}, "eps=None is not a number"),
         ({"eps": 1e-20}, "eps=1e-20 is not above 0 by what float32 needs; give 1e-12 or more"),
         ({"n_head": None}, "n_head=None is not a whole number"),
-        ({"n_embd": "64"}, "n_embd='64' is not a whole number"),
-        ({"n_embd": 64.0}, "n_embd=64.0 is not a whole number"),
         ({"n_head": True}, "n_head=True is not a whole number"),
         ({"qk_dim": 8.5}, "qk_dim=8.5 is not a whole number"),
-        ({"dropout": 1.0}, "dropout=1.0"),
-        ({"dropout": -0.1}, "dropout=-0.1"),
         ({"use_lse": False}, "use_temperature"),
-        ({"mamba_normalize": False}, "mamba_normalize"),
         ({"softmax_backend": "sdpa"}, "softmax_backend 'sdpa'.*auto, flash"),
-        ({"conv_bidirectional": True}, "conv_bidirectional"),
         ({"prior_type": "softmx"}, "softmax"),
+        ({"p_t_to_fem_ratio": 4.0}, "give fem_dim or fem_ratio too"),
+        ({"fem_dim": 0}, "fem_dim=0 is no width"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -118,10 +98,10 @@ def test_bad_settings_are_named(settings: Any, word: str) -> None:
     assert str(caught.value).count(". ") == 0, "one sentence"
 
 
-@pytest.mark.parametrize("components", ["X", "CLTGG", "T", "CT", "TG", "LLT"])
-def test_bad_component_sets_are_named(components: str) -> None:
-    with pytest.raises(UsageError, match=components):
-        component_flags(components)
+def test_bad_component_sets_are_named() -> None:
+    for components in ["X", "CLTGG", "TG"]:
+        with pytest.raises(UsageError, match=components):
+            component_flags(components)
 
 
 def test_component_sets_in_any_order_and_case() -> None:
@@ -129,7 +109,7 @@ def test_component_sets_in_any_order_and_case() -> None:
     assert not any(component_flags("").values())
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "mamba"])
 def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
     layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior))
     read: Any = layer.read(torch.zeros(1, 2, 64))
@@ -147,18 +127,3 @@ def test_parameters_have_the_same_names_for_every_component_set() -> None:
         for components in ALL_COMPONENTS:
             config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
             assert {n for n, _ in FreeEnergyMixer(config).named_parameters()} <= full
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"p_t_to_fem_ratio": 4.0}, "give fem_dim or fem_ratio too"),
-        ({"fem_dim": 0}, "fem_dim=0 is no width"),
-        ({"conv_hidden": -1}, "conv_hidden=-1 is no width"),
-        ({"ssm_rank": 0}, "ssm_rank=0 is no width"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_widths_that_would_be_ignored_are_refused(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        resolve_widths(FreeEnergyMixerConfig(n_embd=64, n_head=8, **given))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import gradient_of, make_input, make_layer, over_directions, over_priors
+from combinations import in_turn
+from mixer_cases import PRIORS, gradient_of, make_input, make_layer
 from torch.nn import functional as F
 
 from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -23,9 +24,7 @@ def make_conditioner(causal: bool = True, norm_first: bool = True, hidden: int =
     return tdc
 
 
-@over_priors
-@over_directions
-@pytest.mark.parametrize("length", [1, 9, 70], ids=lambda t: f"T{t}")
+@in_turn(prior=PRIORS, causal=(True, False), length=(9, 70, 70, 9))
 def test_modulation_equals_the_double_sum(prior: str, causal: bool, length: int) -> None:
     """The pre-activations of the layer minus its own projection are W_c h of eq. 33."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
@@ -80,7 +79,7 @@ def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even() -> None:
     assert (causal(x.flip(1)).flip(1) - causal(x)).abs().max() > 1e-2
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "mamba"])
 def test_a_new_layer_is_unconditioned(prior: str) -> None:
     torch.manual_seed(0)
     layer, x = FreeEnergyMixer(FreeEnergyMixerConfig(32, 2, prior)).double(), make_input(2, 11, 32)
@@ -90,7 +89,7 @@ def test_a_new_layer_is_unconditioned(prior: str) -> None:
     assert gradient_of(layer.conditioner.out_proj.weight).abs().max() > 0, "but it learns from the first step on"
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "mamba"])
 def test_inner_gate_stays_in_the_unit_interval_however_strong_the_conditioner(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=15)
     assert layer.conditioner is not None

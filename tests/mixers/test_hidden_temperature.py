@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixer_cases import dense, make_input, make_layer, over_components, over_directions, over_priors, values
+from mixer_cases import PRIORS, dense, make_input, make_layer, over_layers, over_priors, values
 from torch import Tensor
 
 from femts.errors import UsageError
@@ -16,8 +17,7 @@ from femts.mixers.reference import free_energy
 from femts.mixers.temperature import find_hidden_temperature, hidden_selection, tilting_values
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=10)
     read: Any = layer.read(x)
@@ -44,8 +44,7 @@ def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(pr
     torch.testing.assert_close(q, tilted / tilted.sum(2, keepdim=True), rtol=1e-10, atol=1e-12)
 
 
-@over_priors
-@over_components
+@over_layers
 def test_diagnostics_for_every_component_set(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input()
     star, q = layer.hidden_temperature(x), layer.posterior(x)
@@ -99,7 +98,7 @@ def test_ends_of_the_gate() -> None:
     assert (solve(p, v, 3.0, 1.0)[0] == 3.0).all()
 
 
-@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("lam", [1e-2, 1e-6])
 def test_small_gates_are_told_apart(lam: float) -> None:
     """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
     p, v = random_case(5)
@@ -111,9 +110,7 @@ def test_small_gates_are_told_apart(lam: float) -> None:
     assert star.flatten()[0].item() == pytest.approx((2 * lam * gain / variance).item(), rel=5 * lam + 1e-3)
 
 
-@over_priors
-@pytest.mark.parametrize("components", ["L", "LT"])
-@pytest.mark.parametrize("scale", [1, 30, 300, 3000])
+@pairwise(prior=PRIORS, components=("L", "LT"), scale=(1, 3000))
 def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str, components: str, scale: float) -> None:
     """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
     layer, x = make_layer(prior, components), make_input(length=10)
@@ -125,7 +122,7 @@ def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str,
     try:
         star = layer.hidden_temperature(x)
     except UsageError as error:
-        assert components == "LT" and scale > 1 and "beyond value_logexp_cap=40; scale the inputs" in str(error)
+        assert components == "LT" and scale > 1 and "beyond value_logexp_cap=40; scale down the inputs" in str(error)
         return
     tilting = tilting_values(p, v, read.beta, cap)
     f = torch.logsumexp(p.log() + star.clamp_min(1e-12).unsqueeze(2) * tilting, dim=2) / star.clamp_min(1e-12)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import PRIORS, dense, gradient_of, make_input, make_layer, over_directions, over_priors
@@ -12,60 +15,51 @@ from torch import Tensor
 from femts.mixers.reference import reference
 
 MASKS = {
-    "right padding": [[1, 1, 1, 1, 1, 1, 0, 0, 0], [1] * 9],
-    "left padding": [[0, 0, 0, 1, 1, 1, 1, 1, 1], [0] * 8 + [1]],
-    "holes": [[1, 0, 1, 1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 1, 1, 0, 0, 1]],
-    "one sample without any token": [[0] * 9, [1, 1, 0, 1, 1, 1, 1, 1, 1]],
+    name: torch.tensor(mask).bool()
+    for name, mask in {
+        "right padding": [[1, 1, 1, 1, 1, 1, 0, 0, 0], [1] * 9],
+        "left padding": [[0, 0, 0, 1, 1, 1, 1, 1, 1], [0] * 8 + [1]],
+        "holes": [[1, 0, 1, 1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 1, 1, 0, 0, 1]],
+        "one sample without any token": [[0] * 9, [1, 1, 0, 1, 1, 1, 1, 1, 1]],
+    }.items()
 }
-over_masks = pytest.mark.parametrize("mask", [torch.tensor(m).bool() for m in MASKS.values()], ids=list(MASKS))
+
+
+def supported(mask: Tensor, causal: bool) -> Tensor:
+    """(B, T), True for each row that sees a token."""
+    return mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
 
 
 @over_priors
-@over_directions
-@over_masks
-def test_masked_layer_equals_the_dense_reference(prior: str, causal: bool, mask: Tensor) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
-    expected, read = reference(layer, x, mask), layer.read(x, mask)
-    torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
-    torch.testing.assert_close(read.f, expected.f, rtol=1e-11, atol=1e-12)
-    torch.testing.assert_close(dense(layer, x, mask).flatten(3), expected.p, rtol=1e-11, atol=1e-13)
+def test_masked_layer_equals_the_dense_reference(prior: str) -> None:
+    for causal in (True, False):
+        layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
+        for mask in MASKS.values():
+            expected, read = reference(layer, x, mask), layer.read(x, mask)
+            torch.testing.assert_close(layer(x, mask), expected.y, rtol=1e-11, atol=1e-12)
+            torch.testing.assert_close(read.f, expected.f, rtol=1e-11, atol=1e-12)
+            p = dense(layer, x, mask)
+            torch.testing.assert_close(p.flatten(3), expected.p, rtol=1e-11, atol=1e-13)
+            assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
+            support, total = supported(mask, causal), p.sum(2)
+            assert (total[support] - 1).abs().max() < 1e-12 and (total[~support] == 0).all()
 
 
 @over_priors
-@over_directions
-@over_masks
-def test_masked_keys_have_no_weight_and_the_rest_still_sums_to_one(prior: str, causal: bool, mask: Tensor) -> None:
-    layer, x = make_layer(prior, "CL", causal=causal), make_input()
-    p = dense(layer, x, mask)
-    assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
-    support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
-    total = p.sum(2)
-    assert (total[support] - 1).abs().max() < 1e-12
-    assert (total[~support] == 0).all()
+def test_rows_without_support_are_zero_and_gradients_finite(prior: str) -> None:
+    for causal in (True, False):
+        for components, mask in itertools.product(("", "CLTG"), MASKS.values()):
+            layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
+            y = layer(x, mask)
+            assert (y[~supported(mask, causal)] == 0).all() and torch.isfinite(y).all()
+            y.square().sum().backward()
+            tensors = [("x", x), *layer.named_parameters()]
+            assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
 
 
-@over_priors
-@pytest.mark.parametrize("components", ["", "CL", "CLTG"], ids=lambda c: c or "prior-alone")
-@over_directions
-@over_masks
-def test_rows_without_support_are_zero_and_gradients_finite(
-    prior: str, components: str, causal: bool, mask: Tensor
-) -> None:
-    layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
-    y = layer(x, mask)
-    support = mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
-    assert (y[~support] == 0).all()
-    assert torch.isfinite(y).all()
-    y.square().sum().backward()
-    tensors = [("x", x), *layer.named_parameters()]
-    assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
-
-
-@over_priors
-@over_directions
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_a_batch_of_nothing_but_padding_is_zero(prior: str, causal: bool, dtype: torch.dtype) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal, dtype=dtype), make_input(dtype=dtype).requires_grad_()
+@in_turn(prior=PRIORS, causal=(True, False))
+def test_a_batch_of_nothing_but_padding_is_zero_in_bfloat16(prior: str, causal: bool) -> None:
+    layer, x = make_layer(prior, "CLTG", causal=causal).bfloat16(), make_input(dtype=torch.bfloat16).requires_grad_()
     y = layer(x, torch.zeros(2, 9))
     assert (y == 0).all()
     y.sum().backward()
@@ -73,10 +67,7 @@ def test_a_batch_of_nothing_but_padding_is_zero(prior: str, causal: bool, dtype:
     assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
 
 
-@over_priors
-@over_directions
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("padding", [3, 130], ids=["pad3", "pad130"])
+@pairwise(prior=PRIORS, causal=(True, False), side=("left", "right"), padding=(3, 130))
 def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: str, padding: int) -> None:
     """An absent token neither feeds nor fades, and places count from the first that is there, so padding may stand
     on either side, also beside a token that is left out in between."""
@@ -103,22 +94,13 @@ def test_masked_tokens_are_absent(causal: bool, prior: str, bits: int, seed: int
     torch.testing.assert_close(layer(x, mask)[:, mask[0]], layer(x[:, mask[0]]), rtol=1e-9, atol=1e-11)
 
 
-@over_priors
-@over_directions
-def test_what_stands_in_padding_does_not_matter(prior: str, causal: bool) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
-    mask = torch.tensor(MASKS["holes"]).bool()
-    other = torch.where(mask.unsqueeze(-1), x, 1e4 * make_input(seed=8))
-    assert torch.equal(layer(x, mask)[mask], layer(other, mask)[mask])
-
-
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "gla"])
 def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
-    holes = torch.tensor(MASKS["holes"])
+    holes = MASKS["holes"]
     torch.testing.assert_close(layer(x, torch.ones(2, 9)), layer(x), rtol=1e-11, atol=1e-13)
     for kind in (torch.int64, torch.float32, torch.uint8):
-        assert torch.equal(layer(x, holes.to(kind)), layer(x, holes.bool()))
+        assert torch.equal(layer(x, holes.to(kind)), layer(x, holes))
 
 
 def test_a_mask_of_the_wrong_shape_is_refused() -> None:
@@ -128,28 +110,26 @@ def test_a_mask_of_the_wrong_shape_is_refused() -> None:
             layer(x, torch.ones(shape))
 
 
-@pytest.mark.parametrize("outside", [-1e9, -torch.inf, torch.nan, 0.5])
-def test_a_mask_that_is_added_to_scores_is_refused(outside: float) -> None:
+def test_a_mask_that_is_added_to_scores_is_refused() -> None:
     """It is 0 where a token is read, so as a truth value it would say the opposite."""
     layer, x = make_layer("gla", "L"), make_input()
-    added = torch.zeros(2, 9).masked_fill(~torch.tensor(MASKS["holes"]).bool(), outside)
-    with pytest.raises(ValueError, match=r"attention_mask has values other than 0 and 1; .*mask == 0"):
-        layer(x, added)
-    assert torch.equal(layer(x, added == 0), layer(x, torch.tensor(MASKS["holes"]).bool()))
+    for outside in (-1e9, -torch.inf, torch.nan, 0.5):
+        added = torch.zeros(2, 9).masked_fill(~MASKS["holes"], outside)
+        with pytest.raises(ValueError, match=r"attention_mask has values other than 0 and 1; .*mask == 0"):
+            layer(x, added)
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "gla", "mamba"])
 def test_a_mask_of_floats_is_taken_under_vmap(prior: str) -> None:
-    layer, x, mask = make_layer(prior), make_input(), torch.tensor(MASKS["holes"]).double()
+    layer, x, mask = make_layer(prior), make_input(), MASKS["holes"].double()
     each = torch.func.vmap(lambda sample, its: layer(sample[None], its[None])[0])(x, mask)
     torch.testing.assert_close(each, layer(x, mask), rtol=1e-11, atol=1e-12)
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_a_mask_is_taken_in_float16(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CG", causal=causal, dtype=torch.float16), make_input(dtype=torch.float16)
-    mask = torch.tensor(MASKS["holes"]).bool()
+    mask = MASKS["holes"]
     for filler in (0.0, torch.nan, torch.inf, -6e4):
         filled = x.masked_fill(~mask.unsqueeze(-1), filler).requires_grad_()
         y = layer(filled, mask)
@@ -157,25 +137,11 @@ def test_a_mask_is_taken_in_float16(prior: str, causal: bool) -> None:
         assert torch.equal(y[mask], layer(x, mask)[mask]) and gradient_of(filled).isfinite().all()
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "LT", causal=causal), make_input()
-    mask = torch.tensor(MASKS["one sample without any token"]).bool()
+    mask = MASKS["one sample without any token"]
     q, beta = layer.posterior(x, mask), layer.hidden_temperature(x, mask)
     assert torch.isfinite(q).all() and torch.isfinite(beta).all()
     assert (q[0] == 0).all() and (q[1, :, 2] == 0).all()
     assert (q[1].sum(1) - 1).abs().max() < 1e-12
-
-
-@over_priors
-@over_directions
-@pytest.mark.parametrize("shape", [(0, 5), (0, 150), (0, 1100), (2, 0)], ids=lambda shape: "x".join(map(str, shape)))
-def test_an_empty_batch_gives_an_empty_result_with_gradients(prior: str, causal: bool, shape: tuple[int, int]) -> None:
-    layer = make_layer(prior, "CLTG", causal=causal)
-    for mask in (None, torch.ones(shape)):
-        x = torch.zeros(*shape, layer.config.n_embd, dtype=torch.float64, requires_grad=True)
-        y = layer(x, mask)
-        y.sum().backward()
-        assert y.shape == x.shape == gradient_of(x).shape
-        assert all((p.grad == 0).all() for p in layer.parameters() if p.grad is not None)

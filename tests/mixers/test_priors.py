@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import (
-    SCAN_PRIORS,
-    dense,
-    make_input,
-    make_layer,
-    over_directions,
-    over_priors,
-)
+from combinations import in_turn, pairwise
+from mixer_cases import PRIORS, SCAN_PRIORS, dense, make_input, make_layer, over_directions, over_priors
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -23,24 +17,9 @@ from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
 from femts.mixers.priors import softmax
 from femts.mixers.priors.linear import BoundLinear
 from femts.mixers.priors.softmax import NARROW, SHORT, VECTOR, BoundSoftmax, is_short
-from femts.mixers.reference import reference
-
-over_lengths = pytest.mark.parametrize("length", [1, 2, 13, 70, 200], ids=lambda t: f"T{t}")
 
 
-@over_priors
-@over_directions
-@over_lengths
-def test_mix_of_one_is_one(prior: str, causal: bool, length: int) -> None:
-    layer, x = make_layer(prior, "CL", causal=causal), make_input(length=length)
-    bound = layer.bind(x)
-    ones = torch.ones(2, length, layer.config.heads, 2 * layer.widths.fem_dim // layer.config.heads, dtype=x.dtype)
-    assert (bound.mix(ones) - 1).abs().max() < 1e-12
-
-
-@over_priors
-@over_directions
-@pytest.mark.parametrize("length", [1, 2, 13, 140], ids=lambda t: f"T{t}")
+@pairwise(prior=PRIORS, causal=(True, False), length=(1, 140))
 def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=length)
     bound, p = layer.bind(x), dense(layer, x)
@@ -57,14 +36,11 @@ def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool,
     torch.testing.assert_close(bound.mix(columns), expected, rtol=1e-11, atol=1e-12)
 
 
-@over_priors
-@over_directions
-def test_weights_have_the_public_shape_and_equal_the_definition(prior: str, causal: bool) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input()
-    per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
-    shape = (2, 9, 9, layer.widths.fem_dim) if per_channel else (2, 2, 9, 9)
-    assert layer.weights(x).shape == shape
-    torch.testing.assert_close(dense(layer, x).flatten(3), reference(layer, x).p, rtol=1e-11, atol=1e-13)
+def test_weights_have_the_public_shape() -> None:
+    for prior in PRIORS:
+        layer = make_layer(prior)
+        per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
+        assert layer.weights(make_input()).shape == ((2, 9, 9, layer.widths.fem_dim) if per_channel else (2, 2, 9, 9))
 
 
 @over_directions
@@ -89,15 +65,6 @@ def test_full_layer_is_equivariant_to_permutation_without_positions(prior: str) 
     torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order], rtol=1e-11, atol=1e-12)
     moved = make_layer(prior, "LTG", causal=False, use_rope=True)
     assert (moved(x[:, order]) - moved(x)[:, order]).abs().max() > 1e-4, "with positions the order matters"
-
-
-@over_priors
-@over_directions
-def test_batch_invariance(prior: str, causal: bool) -> None:
-    layer, x = make_layer(prior, "CLTG", causal=causal), make_input(batch=5, length=20)
-    together = layer(x)
-    for b in range(5):
-        torch.testing.assert_close(layer(x[b : b + 1])[0], together[b], rtol=1e-12, atol=1e-13)
 
 
 @over_priors
@@ -127,8 +94,7 @@ class Largest(TorchDispatchMode):
         return out
 
 
-@pytest.mark.parametrize("prior", SCAN_PRIORS)
-@over_directions
+@in_turn(prior=SCAN_PRIORS, causal=(True, False))
 def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> None:
     """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and
     stays near its inputs."""
@@ -145,9 +111,11 @@ def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> 
     assert sizes[1] <= 1024 * max(3 * layer.widths.fem_dim * states, projected, 64 * layer.config.n_head) * 1.1
 
 
-@pytest.mark.parametrize("length", [1, 2, VECTOR - 1, VECTOR, SHORT, SHORT + 1])
-@pytest.mark.parametrize("widths", [(8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)], ids=str)
-@over_directions
+@pairwise(
+    length=(1, VECTOR - 1, VECTOR, SHORT + 1),
+    widths=((8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)),
+    causal=(True, False),
+)
 def test_every_path_of_softmax_agrees_with_the_definition(
     length: int, widths: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,8 +160,3 @@ def test_flash_on_the_cpu_is_an_error_and_not_a_fallback() -> None:
     with pytest.raises(UsageError, match=r"flash.*cannot run because.*cpu.*softmax_backend='auto'"):
         layer = FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, softmax_backend="flash"))
         layer(make_input(dtype=torch.float32))
-
-
-def test_unknown_prior_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match="gla"):
-        FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, prior_type="glaa"))

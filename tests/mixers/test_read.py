@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import (
+    COMPONENTS,
+    PRIORS,
     dense,
     gradient_of,
     make_input,
     make_layer,
-    over_components,
-    over_directions,
     over_priors,
     values,
 )
@@ -26,9 +27,7 @@ from femts.mixers.read import free_energy_read, outer_gate
 from femts.mixers.reference import free_energy, reference
 
 
-@over_priors
-@over_components
-@over_directions
+@pairwise(prior=PRIORS, components=COMPONENTS, causal=(True, False))
 def test_layer_equals_the_dense_reference(prior: str, components: str, causal: bool) -> None:
     layer, x = make_layer(prior, components, causal=causal), make_input()
     expected, read = reference(layer, x), layer.read(x)
@@ -40,22 +39,20 @@ def test_layer_equals_the_dense_reference(prior: str, components: str, causal: b
     torch.testing.assert_close(layer(x), expected.y, rtol=1e-11, atol=1e-12)
 
 
-@over_priors
-@over_components
-def test_parts_are_there_exactly_when_their_component_is_on(prior: str, components: str) -> None:
-    read = make_layer(prior, components).read(make_input())
-    assert (read.f_max is not None) == ("L" in components)
-    assert (read.beta is not None) == ("L" in components)
-    assert (read.lam is not None) == ("T" in components)
-    assert (read.gate is not None) == ("G" in components)
-    if components == "":
-        assert read.f is read.mu
-    if "L" in components and "T" not in components:
-        assert read.f is read.f_max
+def test_parts_are_there_exactly_when_their_component_is_on() -> None:
+    for components in COMPONENTS:
+        read = make_layer("gla", components).read(make_input())
+        assert (read.f_max is not None) == ("L" in components)
+        assert (read.beta is not None) == ("L" in components)
+        assert (read.lam is not None) == ("T" in components)
+        assert (read.gate is not None) == ("G" in components)
+        if components == "":
+            assert read.f is read.mu
+        if "L" in components and "T" not in components:
+            assert read.f is read.f_max
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=12)
     read: Any = layer.read(x)
@@ -73,8 +70,7 @@ def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior: str
     assert (read.lam >= 0).all() and (read.lam <= 1).all()
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(length=12)
     v, bound = values(layer, x), layer.bind(x)
@@ -90,8 +86,7 @@ def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: 
     assert (previous[:, -1] > bound.mix(v)[:, -1] + 0.1).any(), "the free energy must move somewhere"
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(False, True))
 def test_free_energy_is_the_mean_plus_a_kl_divergence(prior: str, causal: bool) -> None:
     """F = mu + KL(p || q) / beta with q the tilted posterior (lemma F.1)."""
     layer, x = make_layer(prior, "L", causal=causal), make_input()
@@ -104,8 +99,7 @@ def test_free_energy_is_the_mean_plus_a_kl_divergence(prior: str, causal: bool) 
     torch.testing.assert_close(read.mu + kl / read.beta, read.f_max, rtol=1e-11, atol=1e-11)
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_gradient_by_the_values_is_the_posterior(prior: str, causal: bool) -> None:
     """dF_t / dv_i = q_t(i), by autograd through the fast path against the dense posterior."""
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=7)
@@ -160,7 +154,7 @@ def test_cap_bounds_the_exponent_but_never_the_mean() -> None:
     torch.testing.assert_close(read.f_max.flatten().tolist(), [20.0, -20.0, 3.0])
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "mamba"])
 def test_one_pass_through_the_prior(prior: str) -> None:
     """mu and F_max come from one `mix` of [v, exp(beta v)] (appendix F.4)."""
     layer, x = make_layer(prior, "LT"), make_input()
@@ -176,18 +170,17 @@ def test_one_pass_through_the_prior(prior: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("level", [-1e4, -200.0, -60.0, -30.0, 0.0, 30.0, 1e4], ids=str)
-def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(level: float, dtype: torch.dtype) -> None:
-    """Whatever the level of the pre-activations."""
-    pre = (level + torch.linspace(-1, 1, 16, dtype=dtype)).requires_grad_()
-    gate = outer_gate(pre, 1e-6)
-    gate.square().sum().backward()
-    assert torch.isfinite(gate).all() and torch.isfinite(gradient_of(pre)).all()
-    assert (gate > 0).all()
-    torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
+def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(dtype: torch.dtype) -> None:
+    for level in (-1e4, -200.0, -60.0, -30.0, 0.0, 30.0, 1e4):
+        pre = (level + torch.linspace(-1, 1, 16, dtype=dtype)).requires_grad_()
+        gate = outer_gate(pre, 1e-6)
+        gate.square().sum().backward()
+        assert torch.isfinite(gate).all() and torch.isfinite(gradient_of(pre)).all(), level
+        assert (gate > 0).all(), level
+        torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
 
 
-@over_priors
+@pytest.mark.parametrize("prior", ["softmax", "mamba"])
 def test_gates_multiply_the_read(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
     read: Any = layer.read(x)

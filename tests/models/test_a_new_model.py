@@ -31,7 +31,7 @@ from femts.errors import UsageError
 from femts.models.registry import MODELS, model_names, register
 
 _FILE = """
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -66,12 +66,6 @@ class WeightedMean(ForecastModel):
 
     def forward(self, batch: Batch) -> Tensor:
         return torch.einsum("ps,bsc->bpc", self.score.softmax(-1), batch.past[:, -self.config.steps :])
-
-
-@register("weighted_mean_moody", "The same, which decides by what it sees, as no graph does.")
-class Moody(WeightedMean):
-    def forward(self, batch: Batch) -> Tensor:
-        return super().forward(batch if batch.past.mean() > 0 else replace(batch, past=batch.past.clone()))
 """
 NAMES = ("weighted_mean", "weighted_mean_short")
 SHAPE = ("--horizon", "12", "--seq-len", "24")
@@ -153,23 +147,10 @@ def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
         femts.train(table, "weighted_mean", 12, seq_len=24, settings={"model.step": 3})
     with pytest.raises(UsageError, match="did you mean 'weighted_mean'"):
         femts.train(table, "weigthed_mean", 12, seq_len=24)
-    with pytest.raises(UsageError, match="'weighted_mean' cannot learn quantiles"):
+    with pytest.raises(UsageError, match=r"'weighted_mean' does not support training\.loss=pinball"):
         make_model("weighted_mean", (0.1, 0.5, 0.9))
     with pytest.raises(ValueError, match="'weighted_mean' is registered twice"):
         register("weighted_mean", "Again.")(type(make_model("weighted_mean")))
-
-
-def test_it_is_exported_or_refused_in_one_sentence(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("onnxscript")
-    pytest.importorskip("onnxruntime")
-    assert main(["export", str(run), "--out", str(tmp_path / "mean.onnx")]) == 0
-    assert "(B, 24, 2) to (B, 12, 2)" in capsys.readouterr().out
-    moody = femts.train(small_table(), "weighted_mean_moody", 12, seq_len=24, max_steps=2, device="cpu")
-    with pytest.raises(UsageError, match=r"^Model 'weighted_mean_moody' cannot be exported to ONNX") as refused:
-        moody.export(tmp_path / "moody.onnx")
-    assert "\n" not in str(refused.value) and not (tmp_path / "moody.onnx").exists()
 
 
 def test_a_table_scores_it_once_its_file_is_in_the_folder(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_missing_targets_are_not_learned_from() -> None:
         states.append(drawn)
     assert len(states[0].y) == len(states[1].y) < 0.9 * 2000
     blank = Windows(ScaledSeries(rows, torch.zeros_like(seen)), L, P)
-    with pytest.raises(UsageError, match=r"^No value is there to learn from in the windows that were drawn"):
+    with pytest.raises(UsageError, match=r"^The sampled windows contain no value to train on"):
         learned(make(), val=blank)
 
 
@@ -339,7 +339,7 @@ def test_inputs_that_a_model_was_not_made_for_are_left_aside() -> None:
     [
         ({"model.leaves": 1}, r"^Setting 'model\.leaves' takes a whole number of at least 2, not 1\."),
         ({"model.season": 99}, r"^A season of 99 steps does not fit into a look-back of 28"),
-        ({"training.loss": "huber"}, r"^Model 'boost' cannot be trained by training\.loss=huber; take one of mse, mae"),
+        ({"training.loss": "huber"}, r"^Model 'boost' does not support training\.loss=huber; use one of mse, mae"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from femts.models.dlinear import DLinear, DLinearConfig, moving_average
 from femts.models.registry import build_config, build_model
 
 
-@pytest.mark.parametrize("kernel", [1, 2, 5, 25])
-def test_moving_average_is_the_mean_over_the_padded_neighbourhood(kernel: int) -> None:
-    series = np.random.default_rng(0).normal(size=40)
-    before = (kernel - 1) // 2
-    padded = np.concatenate([[series[0]] * before, series, [series[-1]] * (kernel - 1 - before)])
-    expected = [padded[i : i + kernel].mean() for i in range(40)]
-    found = moving_average(torch.from_numpy(series).view(1, 1, -1), kernel)
-    np.testing.assert_allclose(found.flatten().numpy(), expected, atol=1e-12)
+def test_moving_average_is_the_mean_over_the_padded_neighbourhood() -> None:
+    for kernel in [1, 2, 5, 25]:
+        series = np.random.default_rng(0).normal(size=40)
+        before = (kernel - 1) // 2
+        padded = np.concatenate([[series[0]] * before, series, [series[-1]] * (kernel - 1 - before)])
+        expected = [padded[i : i + kernel].mean() for i in range(40)]
+        found = moving_average(torch.from_numpy(series).view(1, 1, -1), kernel)
+        np.testing.assert_allclose(found.flatten().numpy(), expected, atol=1e-12)
 
 
 def plain_average(series: Tensor, kernel: int) -> Tensor:
@@ -28,25 +28,25 @@ def plain_average(series: Tensor, kernel: int) -> Tensor:
     return F.avg_pool1d(F.pad(series, (before, kernel - 1 - before), mode="replicate"), kernel, stride=1)
 
 
-@pytest.mark.parametrize("kernel", [1, 2, 25, 64])
-def test_moving_average_and_its_gradient_are_those_of_pooling(kernel: int) -> None:
-    series, found = torch.randn(2, 3, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), []
-    for average in (moving_average, plain_average):
-        leaf = series.clone().requires_grad_()
-        y = average(leaf, kernel)
-        (y * torch.linspace(-1, 2, 64, dtype=torch.float64)).sum().backward()
-        found.append((y.detach(), leaf.grad))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+def test_moving_average_and_its_gradient_are_those_of_pooling() -> None:
+    for kernel in [1, 2, 25, 64]:
+        series, found = torch.randn(2, 3, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), []
+        for average in (moving_average, plain_average):
+            leaf = series.clone().requires_grad_()
+            y = average(leaf, kernel)
+            (y * torch.linspace(-1, 2, 64, dtype=torch.float64)).sum().backward()
+            found.append((y.detach(), leaf.grad))
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", ["noise", "trend", "walk", "far from 0"])
-def test_prefix_sums_of_a_long_look_back_lose_nothing_in_float32(shape: str) -> None:
-    noise = torch.randn(4, 2, 8192, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    trend = torch.linspace(-3, 3, 8192, dtype=torch.float64).expand_as(noise)
-    series = {"noise": noise, "trend": trend, "walk": noise.cumsum(-1) / 50, "far from 0": noise + 100}[shape]
-    error = moving_average(series.float(), 25).double() - plain_average(series, 25)
-    assert error.abs().max() < 2e-5 * max(1.0, float(series.abs().max()))
+def test_prefix_sums_of_a_long_look_back_lose_nothing_in_float32() -> None:
+    for shape in ["noise", "trend", "walk", "far from 0"]:
+        noise = torch.randn(4, 2, 8192, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        trend = torch.linspace(-3, 3, 8192, dtype=torch.float64).expand_as(noise)
+        series = {"noise": noise, "trend": trend, "walk": noise.cumsum(-1) / 50, "far from 0": noise + 100}[shape]
+        error = moving_average(series.float(), 25).double() - plain_average(series, 25)
+        assert error.abs().max() < 2e-5 * max(1.0, float(series.abs().max()))
 
 
 @pytest.mark.parametrize("individual", [False, True], ids=["shared", "individual"])

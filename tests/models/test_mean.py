@@ -112,11 +112,13 @@ def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:
         lambda: models("mean"),
         lambda: build_config("mean", seq_len=L, pred_len=P, n_channels=C, settings={}),
     ):
-        with pytest.raises(UsageError, match=r"'mean' is made of trained models, by femts\.mean_of or --model auto"):
+        with pytest.raises(
+            UsageError, match=r"'mean' is an ensemble of trained models, built by femts\.mean_of or --model auto"
+        ):
             make()
     for words in ("train --dataset synthetic --model mean", "tune --dataset synthetic --model mean", "models mean"):
         assert main(words.split()) == 2
-        assert "'mean' is made of trained models" in capsys.readouterr().err
+        assert "'mean' is an ensemble of trained models" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shape", [{"seq_len": L + 1}, {"pred_len": P + 1}, {"n_channels": C + 1}])
@@ -125,7 +127,7 @@ def test_members_of_another_shape_are_refused(shape: dict[str, int]) -> None:
     other = Member("dlinear", build_config("dlinear", **full, settings={}))
     with pytest.raises(UsageError, match=r"Member 'dlinear' forecasts .* take models of one shape"):
         MeanConfig(L, P, C, (RIDGE, other))
-    with pytest.raises(UsageError, match="A mean is no member of a mean"):
+    with pytest.raises(UsageError, match="A mean cannot be a member of another mean"):
         MeanConfig(L, P, C, (RIDGE, Member("mean", MeanConfig(L, P, C, (RIDGE, LINEAR)))))
 
 

@@ -15,24 +15,21 @@ def test_naive_repeats_the_last_value() -> None:
     assert torch.equal(Naive(ModelConfig(6, 3, 2))(Batch(x)), torch.tensor([[[10.0, 11.0]] * 3]))
 
 
-@pytest.mark.parametrize(
-    ("season", "steps", "expected"),
-    [
+def test_seasonal_naive_repeats_the_last_season() -> None:
+    for season, steps, expected in [
         (3, 2, [3, 4]),  # cut inside the season
         (3, 7, [3, 4, 5, 3, 4, 5, 3]),  # more than two seasons
         (1, 2, [5, 5]),
         (6, 6, [0, 1, 2, 3, 4, 5]),  # the whole look-back
-    ],
-)
-def test_seasonal_naive_repeats_the_last_season(season: int, steps: int, expected: list[float]) -> None:
-    model = SeasonalNaive(SeasonalNaiveConfig(6, steps, 1, season))
-    assert model(Batch(torch.arange(6.0).view(1, 6, 1))).flatten().tolist() == expected
+    ]:
+        model = SeasonalNaive(SeasonalNaiveConfig(6, steps, 1, season))
+        assert model(Batch(torch.arange(6.0).view(1, 6, 1))).flatten().tolist() == expected
 
 
-@pytest.mark.parametrize("season", [0, -1, 7])
-def test_a_season_beyond_the_look_back_is_refused(season: int) -> None:
-    with pytest.raises(UsageError, match=rf"season of {season} steps .* look-back of 6.*model\.season"):
-        SeasonalNaiveConfig(6, 3, 1, season)
+def test_a_season_beyond_the_look_back_is_refused() -> None:
+    for season in [0, -1, 7]:
+        with pytest.raises(UsageError, match=rf"season of {season} steps .* look-back of 6.*model\.season"):
+            SeasonalNaiveConfig(6, 3, 1, season)
 
 
 def test_a_season_that_nobody_set_is_refused() -> None:

@@ -62,8 +62,7 @@ def plain_stack(stack: Stack, series: Tensor, beside: Tensor | None, pool: int) 
     return joined(stack.backcast.weight @ hidden + stack.backcast.bias, L), forecasts
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize(("pool", "downsample"), [(1, 1), (2, 4), (3, 2), (20, 20)])
+@pytest.mark.parametrize(("pool", "downsample", "outputs"), [(1, 1, 3), (2, 4, 1), (3, 2, 3), (20, 20, 1)])
 def test_a_stack_and_its_gradients_are_the_paper_written_out(pool: int, downsample: int, outputs: int) -> None:
     torch.manual_seed(0)
     config = NHiTSConfig(L, P, C, pool=(pool, 1), downsample=(downsample, 1), hidden=8, n_hidden=3)
@@ -102,10 +101,10 @@ def test_the_forecast_is_the_last_value_and_the_sum_of_the_stacks(quantiles: tup
     torch.testing.assert_close(model(batch)[1, :, 1], expected)
 
 
-@pytest.mark.parametrize(("seq_len", "pred_len"), [(1, 1), (3, 1), (2, 30), (52, 13)])
-def test_short_look_backs_and_horizons_have_a_coefficient_at_least(seq_len: int, pred_len: int) -> None:
-    model = make(seq_len=seq_len, pred_len=pred_len, pool=(24, 4, 1), downsample=(24, 12, 1))
-    assert model(Batch(torch.randn(B, seq_len, C, dtype=torch.float64))).shape == (B, pred_len, C)
+def test_short_look_backs_and_horizons_have_a_coefficient_at_least() -> None:
+    for seq_len, pred_len in [(1, 1), (3, 1), (2, 30), (52, 13)]:
+        model = make(seq_len=seq_len, pred_len=pred_len, pool=(24, 4, 1), downsample=(24, 12, 1))
+        assert model(Batch(torch.randn(B, seq_len, C, dtype=torch.float64))).shape == (B, pred_len, C)
 
 
 def test_interpolation_is_that_of_torch() -> None:
@@ -148,8 +147,12 @@ def test_a_saved_forecaster_forecasts_the_same_to_the_bit(quantiles: bool, tmp_p
         assert torch.equal(again.model.state_dict()[name], weights), name
 
 
-@pytest.mark.parametrize(("pool", "downsample"), [("2,2", "4,2,1"), ("2", "2,1")])
-def test_stacks_of_different_numbers_are_refused(pool: str, downsample: str) -> None:
-    sentence = rf"^Settings 'model\.pool' \({pool}\) and 'model\.downsample' \({downsample}\) take a number for each"
-    with pytest.raises(UsageError, match=sentence):
-        build_config("nhits", seq_len=L, pred_len=P, n_channels=C, settings={"pool": pool, "downsample": downsample})
+def test_stacks_of_different_numbers_are_refused() -> None:
+    for pool, downsample in [("2,2", "4,2,1"), ("2", "2,1")]:
+        sentence = (
+            rf"^Settings 'model\.pool' \({pool}\) and 'model\.downsample' \({downsample}\) take a number for each"
+        )
+        with pytest.raises(UsageError, match=sentence):
+            build_config(
+                "nhits", seq_len=L, pred_len=P, n_channels=C, settings={"pool": pool, "downsample": downsample}
+            )

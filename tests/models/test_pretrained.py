@@ -100,7 +100,7 @@ def test_quantiles_rise_by_windows_steps_and_columns(name: str, weights: dict[st
     for window in range(5):
         alone = model.forecasts(Batch(past[window : window + 1]), 12).points
         torch.testing.assert_close(alone, forecasts.points[window : window + 1, :12], rtol=1e-4, atol=1e-4)
-    with pytest.raises(UsageError, match=f"intervals of its own for levels up to {levels[-1]:g}, not for 99"):
+    with pytest.raises(UsageError, match=f"intervals for levels up to {levels[-1]:g}, not for 99"):
         made.predict(TABLE, level=[99])
 
 
@@ -229,7 +229,7 @@ def test_weights_that_changed_or_went_are_refused_in_a_sentence(weights: dict[st
             attempt()
         assert "\n" not in str(error.value)
     shutil.rmtree(folder)
-    with pytest.raises(UsageError, match=r"^There is no folder .* of weights; put it back"):
+    with pytest.raises(UsageError, match=r"^The weights folder .* does not exist; restore it"):
         femts.load(run)
 
 
@@ -243,12 +243,12 @@ def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_p
             femts.train(TABLE, "chronos2", 12, settings=given, device="cpu", out=tmp_path / "run")
         assert "\n" not in str(error.value) and not (tmp_path / "run" / "config.yaml").exists()
 
-    refused(r"needs weights, which femts never fetches unasked; .*--set model\.weights=FOLDER", None)
-    refused("There is no folder 'nowhere' of weights", Path("nowhere"))
+    refused(r"needs weights, which femts never downloads by default; .*--set model\.weights=FOLDER", None)
+    refused("The weights folder 'nowhere' does not exist", Path("nowhere"))
     refused("are of ChronosBoltModelForForecasting, and 'chronos2' reads Chronos2Model", weights["chronos_bolt"])
     refused("holds no weights of Chronos-2 or Chronos-Bolt", tmp_path)
-    refused("'model.revision' is of a name on the hub", weights["chronos2"], revision="main")
-    refused("'model.quantiles' follows from the weights", weights["chronos2"], quantiles=[0.1, 0.5, 0.9])
+    refused("'model.revision' applies to names on the hub", weights["chronos2"], revision="main")
+    refused("'model.quantiles' is determined by the weights", weights["chronos2"], quantiles=[0.1, 0.5, 0.9])
     for name, content, match in (
         ("other", None, r"has no \*\.safetensors"),
         ("broken", b"nothing", "cannot be read"),
@@ -272,7 +272,7 @@ def test_a_hub_name_is_read_from_the_cache_and_fetched_only_when_asked(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # as without a network
     with pytest.raises(
-        UsageError, match=r"^Weights 'some/tiny' are no folder and not in the local cache .*download=true"
+        UsageError, match=r"^Weights 'some/tiny' are neither a folder nor in the local cache .*download=true"
     ):
         train(TABLE, "chronos2", Path("some/tiny"))
     with pytest.raises(UsageError, match=r"^Weights 'some/tiny' could not be fetched from the Hugging Face hub"):
@@ -337,9 +337,8 @@ def test_the_library_is_not_imported_before_it_is_needed() -> None:
     subprocess.run([sys.executable, "-c", lines], check=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "dataset", "seen"),
-    [
+def test_data_of_the_pretraining_are_known_by_name() -> None:
+    for name, dataset, seen in [
         ("chronos_bolt", "Solar", True),
         ("chronos_bolt", "electricity", True),
         ("chronos_bolt", "m4_hourly", True),
@@ -349,12 +348,10 @@ def test_the_library_is_not_imported_before_it_is_needed() -> None:
         ("chronos2", "pems_bay", True),
         ("chronos2", "ETTm2", False),
         ("ridge", "Solar", False),
-    ],
-)
-def test_data_of_the_pretraining_are_known_by_name(name: str, dataset: str, seen: bool) -> None:
-    settings = {} if name == "ridge" else {"weights": "any"}
-    assert build_config(name, seq_len=8, pred_len=4, n_channels=1, settings=settings).has_seen(dataset) == seen
-    assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
+    ]:
+        settings = {} if name == "ridge" else {"weights": "any"}
+        assert build_config(name, seq_len=8, pred_len=4, n_channels=1, settings=settings).has_seen(dataset) == seen
+        assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
 
 
 def test_what_weights_of_ones_own_have_seen_is_a_setting() -> None:

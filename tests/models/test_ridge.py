@@ -171,24 +171,24 @@ def test_a_shift_passes_through() -> None:
     torch.testing.assert_close(model(Batch(x + 100)), model(Batch(x)) + 100, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("steps", [3, 6, 7, 15, 16, 33])
-def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back(steps: int) -> None:
-    model = make("fem_sm_ridge", d_model=8, n_heads=2)
-    model.prepare(SERIES)
-    start = SERIES[None, -20:]
-    wanted: list[torch.Tensor] = []
-    x = start
-    while (
-        sum(piece.shape[1] for piece in wanted) < steps
-    ):  # a look-back of its own for each 15 steps of the ridge regression
-        line = model.linear(x, min(15, steps - sum(piece.shape[1] for piece in wanted)))
-        for first in range(0, line.shape[1], 6):
-            own = SegmentForecaster.forward(model, Batch(x))[:, : line.shape[1] - first]
-            piece = (own + line[:, first : first + 6]) / 2
-            wanted.append(piece)
-            x = torch.cat([x, piece], dim=1)[:, -20:]
-    with torch.no_grad():
-        torch.testing.assert_close(model.forecast(Batch(start), steps), torch.cat(wanted, dim=1))
+def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back() -> None:
+    for steps in [3, 6, 7, 15, 16, 33]:
+        model = make("fem_sm_ridge", d_model=8, n_heads=2)
+        model.prepare(SERIES)
+        start = SERIES[None, -20:]
+        wanted: list[torch.Tensor] = []
+        x = start
+        while (
+            sum(piece.shape[1] for piece in wanted) < steps
+        ):  # a look-back of its own for each 15 steps of the ridge regression
+            line = model.linear(x, min(15, steps - sum(piece.shape[1] for piece in wanted)))
+            for first in range(0, line.shape[1], 6):
+                own = SegmentForecaster.forward(model, Batch(x))[:, : line.shape[1] - first]
+                piece = (own + line[:, first : first + 6]) / 2
+                wanted.append(piece)
+                x = torch.cat([x, piece], dim=1)[:, -20:]
+        with torch.no_grad():
+            torch.testing.assert_close(model.forecast(Batch(start), steps), torch.cat(wanted, dim=1))
 
 
 def test_the_mixer_learns_as_it_would_alone() -> None:
@@ -206,15 +206,13 @@ def test_the_mixer_learns_as_it_would_alone() -> None:
     assert {name for name, _ in both.named_parameters()} == {name for name, _ in alone.named_parameters()}
 
 
-@pytest.mark.parametrize("name", ["ridge", "fem_sm_ridge"])
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
+def test_settings_that_cannot_be_built_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ridge": "0"}, r"'model\.ridge' takes a number above 0, not 0"),
         ({"season": "21"}, r"season of 21 steps .* look-back of 20.*model\.season"),
         ({"longest": "5"}, r"'model\.longest' takes at least the 6 steps of a forecast, not 5"),
-    ],
-)
-def test_settings_that_cannot_be_built_are_refused(name: str, settings: dict, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        make(name, **settings)
+    ]
+    for settings, sentence in cases:
+        for name in ("ridge", "fem_sm_ridge"):
+            with pytest.raises(UsageError, match=sentence):
+                make(name, **settings)

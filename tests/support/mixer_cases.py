@@ -16,8 +16,17 @@ SCAN_PRIORS = PRIORS[1:]
 COMPONENTS = ("", "L", "LT", "G", "C", "CL", "CLTG")
 
 over_priors = pytest.mark.parametrize("prior", PRIORS)
-over_components = pytest.mark.parametrize("components", COMPONENTS, ids=lambda c: c or "prior-alone")
 over_directions = pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
+
+# Every prior with all components, and every other set of components with one prior; AFT alone has a gate of its own.
+over_layers = pytest.mark.parametrize(
+    ("prior", "components"),
+    [
+        *((prior, "CLTG") for prior in PRIORS),
+        *zip(("rnn_softmax", "softmax", "linear", "gla", "rnn_decay", "mamba"), COMPONENTS, strict=False),
+    ],
+    ids=lambda value: value or "prior-alone",
+)
 
 
 def make_layer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,11 @@ HORIZONS = (6, 25, 4, 12, 19)  # in no order; below, at and beyond P, and what n
 SHORT = {"season": 5, "longest": 13, "patch_len": 8, "stride": 4}
 NARROW = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24}
 DATA = load_dataset(synthetic_frame(600))
+
+
+def of_each_class(names: Iterable[str]) -> list[str]:
+    """One name of each class of models, for what a setting that a name stands for does not change."""
+    return list({model_card(name).model_class: name for name in names}.values())
 
 
 def _settable(name: str, settings: dict[str, int]) -> dict[str, int]:

@@ -9,17 +9,20 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import torch
 import yaml
 
 import femts
 from femts.cli import main
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
+from femts.experiments import runner
 from femts.training.train import refits
 
 HOME = "/home/me"  # what pages call the folder that they are read in
@@ -163,6 +166,24 @@ def _usual(dataset: object) -> str:
 
 def _option(arguments: list[str], name: str) -> str | None:
     return arguments[arguments.index(name) + 1] if name in arguments else None
+
+
+@contextlib.contextmanager
+def cells_in_this_process() -> Any:
+    """Cells of a table are run here and one by one, where a page does not show what processes are for: each would load
+    torch anew."""
+    one, threads = threading.Lock(), torch.get_num_threads()
+
+    def run(work: runner.Work, stopped: threading.Event | None = None) -> str:
+        with one:
+            assert runner._run(work) == 0
+        record = work.store.record(work.cell)
+        assert record is not None
+        return f"{work.cell.path}: {work.cell.summary(record)} after {record['seconds']:.0f} s"
+
+    with patch.object(runner, "run_process", run):
+        yield
+    torch.set_num_threads(threads)
 
 
 @contextlib.contextmanager

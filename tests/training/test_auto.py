@@ -235,14 +235,17 @@ def begun(begun_once: Path, tmp_path: Path) -> Path:
 
 OTHERS = [
     ({"dataset": months(60)}, "data 'frame' changed since run .* began; train again in a new folder"),
-    ({"pred_len": 6}, "begun with pred_len=12, not 6"),
-    ({"seq_len": 24}, "begun with seq_len=auto, not 24"),
-    ({"protocol": "lookback96"}, "begun with protocol=seasons, not lookback96"),
-    ({"seed": 7}, r"begun with training\.seed=42, not 7"),
-    ({"refit": True}, "begun with refit=False, not True"),
-    ({"dataset": load_dataset(months(), calendar=True)}, r"begun with dataset\.roles\.target=None, not \['y'\]"),
-    ({"dataset": load_dataset(months(), min=1)}, r"begun with dataset\.domain\.min=None, not 1"),
-    ({"dataset": load_dataset(months(), transform="log1p")}, r"begun with dataset\.domain\.transform=None, not log1p"),
+    ({"pred_len": 6}, "started with pred_len=12, not 6"),
+    ({"seq_len": 24}, "started with seq_len=auto, not 24"),
+    ({"protocol": "lookback96"}, "started with protocol=seasons, not lookback96"),
+    ({"seed": 7}, r"started with training\.seed=42, not 7"),
+    ({"refit": True}, "started with refit=False, not True"),
+    ({"dataset": load_dataset(months(), calendar=True)}, r"started with dataset\.roles\.target=None, not \['y'\]"),
+    ({"dataset": load_dataset(months(), min=1)}, r"started with dataset\.domain\.min=None, not 1"),
+    (
+        {"dataset": load_dataset(months(), transform="log1p")},
+        r"started with dataset\.domain\.transform=None, not log1p",
+    ),
 ]
 
 
@@ -299,9 +302,9 @@ def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
         again = chosen(out=run, resume=True, refit=True)
     assert notes == [f"run {run} is already finished"]
     assert again.metrics == made.metrics and again.scored is not None
-    with pytest.raises(UsageError, match=r"begun with model\.name=auto, not ridge"):
+    with pytest.raises(UsageError, match=r"started with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)
-    with pytest.raises(UsageError, match="begun with refit=True, not False"):
+    with pytest.raises(UsageError, match="started with refit=True, not False"):
         chosen(out=run, resume=True)
     with pytest.raises(UsageError, match="data 'frame' changed since"):
         chosen(months(60), out=run, resume=True, refit=True)
@@ -310,5 +313,5 @@ def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
 
 def test_run_of_a_named_model_is_no_choice(tmp_path: Path) -> None:
     train(months(), "naive", 12, out=tmp_path / "run")
-    with pytest.raises(UsageError, match=r"begun with model\.name=naive, not auto"):
+    with pytest.raises(UsageError, match=r"started with model\.name=naive, not auto"):
         chosen(out=tmp_path / "run", resume=True)

@@ -54,11 +54,9 @@ def coverage(forecaster: Any, frame: pd.DataFrame) -> float:
 @pytest.mark.parametrize(
     ("kind", "model", "settings"),
     [
-        ("trend", "seasonal_naive", {}),
         ("trend", "ridge", {}),
         ("trend", "dlinear", {"training.loss": "pinball"}),
         ("growth", "seasonal_naive", {}),
-        ("growth", "ridge", {}),
     ],
 )
 def test_a_forecaster_of_all_rows_covers_fresh_ones(

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from logged import logged
+from model_cases import of_each_class
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import DATA, essence, signal_at, small_run
 from small_tables import small_table
@@ -86,7 +87,7 @@ def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster,
     assert f"learned from: all {rows} rows; scores are of one on {of}" in repr(whole)
 
 
-@pytest.mark.parametrize("model", ["dlinear", "ridge", "fem_sm_ridge"])
+@pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge"])
 def test_last_rows_change_the_forecast_but_not_the_choice(form: str, model: str) -> None:
     table, settings = (FRAME, LONG)[form == "long"], TINY if model.startswith("fem") else {}
     changed = table.copy()
@@ -133,7 +134,7 @@ def test_refit_on_the_training_rows_is_bit_identical(model: str, changes: dict[s
 LEFT_OUT = ("auto_arima", "stat_ensemble", "chronos2", "chronos_bolt")  # slow ones, and those that need weights
 
 
-@pytest.mark.parametrize("model", [name for name in model_names() if name not in LEFT_OUT])
+@pytest.mark.parametrize("model", of_each_class(name for name in model_names() if name not in LEFT_OUT))
 def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
     own = set(femts.models(model)["setting"])
     card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}
@@ -192,7 +193,7 @@ def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
     np.testing.assert_allclose(alone, among, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+@pytest.mark.parametrize("model", ["dlinear"])
 def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
     one = LONG.query("unique_id == 'long'").reset_index(drop=True)
     wide = one[["ds", "y"]].rename(columns={"ds": "date"})
@@ -246,8 +247,8 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "part"),
-    [("wide", 0.5), ("long", 1), ("wide", 1.5)],
-    ids=["first", "second-before-a-state", "second"],
+    [("wide", 0.5), ("long", 1)],
+    ids=["first", "second-before-a-state"],
     scope="module",
 )
 def test_killed_in_either_training_it_resumes_bit_identically(
@@ -274,7 +275,7 @@ def test_interrupted_it_resumes_from_that_very_step(
         with pytest.raises(Interrupted, match="continue it with --resume"):
             make(refit=True)
     assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
-    with pytest.raises(UsageError, match="begun with refit=True, not False"):
+    with pytest.raises(UsageError, match="started with refit=True, not False"):
         make(resume=True)
     assert both(make(refit=True, resume=True)) == both(whole)
 
@@ -305,9 +306,9 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
 
 def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    limit: dict[str, Any] = {"max_steps": 10**6, "time_limit": "6s", "refit": True, "settings": patient}
+    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "3s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
-    assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 5
+    assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 2.5
     assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1
     assert 0 < made.metrics["refit"]["steps"] <= made.metrics["kept_step"]
 
@@ -320,7 +321,7 @@ def test_old_model_warns_of_its_age() -> None:
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
         whole.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
-    unknown = r"age .* not known: it ends .*\+00:00, .* both with a time zone, or both without"
+    unknown = r"age .* unknown: it ends .*\+00:00, .* both with a time zone, or both without"
     with pytest.warns(AgeWarning, match=unknown):
         plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
@@ -361,7 +362,7 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
     short = "series are too short for reliable intervals, the first 'tiny' of 6 rows"
     with pytest.warns(GapWarning, match=f"^1 of 5 {short}"):
         plain.predict(pd.concat([LONG, new.tail(14)]), level=[80])
-    with pytest.warns(GapWarning, match=f"^2 of 5 {short}; read them as too narrow up to 14 rows"):
+    with pytest.warns(GapWarning, match=f"^2 of 5 {short}; intervals are too narrow for series of up to 14 rows"):
         plain.predict(pd.concat([LONG, new.tail(13)]), level=[80])
 
 

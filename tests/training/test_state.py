@@ -36,28 +36,23 @@ def test_saved_state_is_read_back(tmp_path: Path) -> None:
     optimizer.load_state_dict(again.optimizer)
 
 
-@pytest.mark.parametrize(
-    ("losses", "kept", "worse_last", "worse_best"),
-    [
+def test_last_weights_are_kept_unless_they_are_clearly_worse() -> None:
+    for losses, kept, worse_last, worse_best in [
         ((0.9, 0.8), "last", 0, 0),
         ((0.8, 0.815), "last", 0, 1),  # within the margin
         ((0.8, 0.9, 0.81), "last", 0, 2),
         ((0.8, 0.9, 0.82), "best", 2, 2),
         ((0.9, 0.8, 0.9, 0.805, 0.83), "best", 1, 3),
-    ],
-)
-def test_last_weights_are_kept_unless_they_are_clearly_worse(
-    losses: tuple[float, ...], kept: str, worse_last: int, worse_best: int
-) -> None:
-    best, rows = losses.index(min(losses)), [{"step": 10.0 * (i + 1), "val_mse": x} for i, x in enumerate(losses)]
-    state = TrainState(
-        step=10 * len(losses), validations=rows, best_step=10 * (best + 1), best_val={"mse": min(losses)}
-    )
-    state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
-    assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
-    assert state.kept("best") == (state.best, state.best_step)
-    assert (state.worse_for("last"), state.worse_for("best")) == (worse_last, worse_best)
-    assert TrainState().best_mse == float("inf")
+    ]:
+        best, rows = losses.index(min(losses)), [{"step": 10.0 * (i + 1), "val_mse": x} for i, x in enumerate(losses)]
+        state = TrainState(
+            step=10 * len(losses), validations=rows, best_step=10 * (best + 1), best_val={"mse": min(losses)}
+        )
+        state.average, state.best = {"w": torch.zeros(1)}, {"w": torch.ones(1)}
+        assert state.kept("last") == ((state.best, state.best_step) if kept == "best" else (state.average, state.step))
+        assert state.kept("best") == (state.best, state.best_step)
+        assert (state.worse_for("last"), state.worse_for("best")) == (worse_last, worse_best)
+        assert TrainState().best_mse == float("inf")
 
 
 def test_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:

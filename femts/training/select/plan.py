@@ -20,10 +20,8 @@ from femts.training.select.candidates import LONG, Candidate
 SMALL = 5000  # rows of all series together, below which a choice is limited even where nobody asks for it
 SOON = 60.0  # seconds of that limit
 PATIENCE = 300.0  # seconds for the fits of the classics where there is no limit
-FITS, FITS_BESIDE = (
-    0.7,
-    0.4,
-)  # parts of a limit for these fits, and of the time for trials where networks are trained as well
+# Parts of a limit for these fits, and of the time for trials where networks are trained as well.
+FITS, FITS_BESIDE = 0.7, 0.4
 WINDOWS = 8  # per origin where a forecast may be a fit; spread over the series of a panel
 WINDOWS_OF_ONE = 32  # the same for a single origin
 MANY_WINDOWS = 256  # per origin where no forecast is a fit

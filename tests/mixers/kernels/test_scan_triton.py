@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from combinations import in_turn
 from kernel_cases import assert_near, with_gradients
 
 from femts.mixers.kernels import using
@@ -29,10 +30,9 @@ def inputs(shape: tuple[int, ...], decays: tuple[int, ...], rate: float) -> tupl
     return torch.randn(shape, dtype=torch.float64), -rate * torch.rand(decays, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 5.0, 1e4])
-@pytest.mark.parametrize(("shape", "decays"), SHAPES, ids=str)
-def test_agrees_in_float64(shape: tuple[int, ...], decays: tuple[int, ...], rate: float, device: str) -> None:
-    given = inputs(shape, decays, rate)
+@in_turn(shapes=SHAPES, rate=(0.1, 5.0, 0.0, 1e4))
+def test_agrees_in_float64(shapes: tuple[tuple[int, ...], tuple[int, ...]], rate: float, device: str) -> None:
+    given = inputs(*shapes, rate)
     assert_near(with_gradients(fast, given, device), with_gradients(decayed_sum, given), 1e-12)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
+from combinations import in_turn
 from kernel_cases import assert_near, with_gradients
 
 from femts.mixers.kernels import using
@@ -28,12 +28,12 @@ def inputs(length: int, width: int, states: int, stacks: int, rate: float) -> li
     ]
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 5.0, 500.0])
-@pytest.mark.parametrize(
-    ("length", "width", "states", "stacks"), [(1, 3, 2, 2), (7, 3, 5, 1), (17, 2, 2, 3), (33, 1, 1, 1), (3, 17, 1, 1)]
+@in_turn(
+    sizes=((1, 3, 2, 2), (7, 3, 5, 1), (17, 2, 2, 3), (33, 1, 1, 1), (3, 17, 1, 1), (17, 2, 2, 1)),
+    rate=(0.1, 5.0, 0.1, 500.0, 0.0),
 )
-def test_agrees_in_float64(length: int, width: int, states: int, stacks: int, rate: float, device: str) -> None:
-    given = inputs(length, width, states, stacks, rate)
+def test_agrees_in_float64(sizes: tuple[int, int, int, int], rate: float, device: str) -> None:
+    given = inputs(*sizes, rate)
     assert_near(with_gradients(fast, given, device), with_gradients(selective_scan_plain, given), 1e-11)
 
 

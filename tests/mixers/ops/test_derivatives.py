@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 import torch
-from mixer_cases import PRIORS, gradient_of, make_input, make_layer, over_directions, over_priors
+from combinations import pairwise
+from mixer_cases import PRIORS, gradient_of, make_input, make_layer
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -22,8 +23,6 @@ from femts.models.registry import build_config, build_model
 
 Parameters = dict[str, Tensor]
 Function = Callable[[Parameters], Tensor]
-
-over_lengths = pytest.mark.parametrize("length", [1, 5, 40, 140], ids=lambda t: f"T{t}")
 
 
 def loss(layer: nn.Module, x: Tensor | Batch, parameters: Parameters) -> Tensor:
@@ -76,10 +75,7 @@ def along(parameters: Parameters) -> Iterable[tuple[tuple[str, Tensor], Tensor]]
     return zip(parameters.items(), directions(parameters).values(), strict=True)
 
 
-@over_priors
-@over_directions
-@over_lengths
-@pytest.mark.parametrize("way", ["grad", "backward"])
+@pairwise(prior=PRIORS, causal=(True, False), length=(5, 140), way=("grad", "backward"))
 def test_second_derivatives_are_those_of_differences(prior: str, causal: bool, length: int, way: str) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
     parameters: Parameters = dict(layer.named_parameters())
@@ -134,8 +130,7 @@ def test_a_library_without_second_derivatives_is_refused_by_name() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-@pytest.mark.parametrize("prior,causal", [(p, c) for p in PRIORS for c in (True, False)], ids=str)
-@pytest.mark.parametrize("length", [5, 140, 300], ids=lambda t: f"T{t}")
+@pairwise(prior=PRIORS, causal=(True, False), length=(5, 300))
 def test_transforms_of_torch_func_equal_autograd(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(2, length)
     parameters: Parameters = dict(layer.named_parameters())

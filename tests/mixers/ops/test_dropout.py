@@ -1,12 +1,12 @@
 import pytest
 import torch
+from combinations import in_turn
 from mixer_cases import gradient_of
 
 from femts.mixers.ops.dropout import Dropout
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@in_turn(p=(0.1, 0.5, 0.9), dtype=(torch.float32, torch.float64, torch.bfloat16))
 def test_share_scale_and_gradient(p: float, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     layer, x = Dropout(p), torch.ones(301, 1001, dtype=dtype, requires_grad=True)

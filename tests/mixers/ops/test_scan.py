@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from combinations import in_turn, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixer_cases import SCAN_PRIORS, gradient_of, make_input, make_layer, over_directions
@@ -49,14 +50,13 @@ def test_any_chunk_size_equals_the_double_sum(length: int, chunk: int, rate: flo
     )
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 200, 1000], ids=lambda t: f"T{t}")
-def test_default_chunk_equals_one_chunk(length: int) -> None:
-    u, decay = case(length, rate=0.1)
-    torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
+def test_default_chunk_equals_one_chunk() -> None:
+    for length in (1, 63, 64, 65, 200, 1000):
+        u, decay = case(length, rate=0.1)
+        torch.testing.assert_close(decayed_sum(u, decay), decayed_sum(u, decay, length), rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 16])
-@pytest.mark.parametrize("shape", [(2, 7, 3), (2, 7, 1), (1, 7, 3), (1, 1, 3)], ids=str)
+@pairwise(chunk=(1, 3, 16), shape=((2, 7, 1), (1, 7, 3), (1, 1, 3)))
 def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk: int, shape: tuple[int, ...]) -> None:
     u, decay = case(7)
     decay = decay[: shape[0], : shape[1], : shape[2]]
@@ -114,8 +114,7 @@ def test_layers_do_not_depend_on_the_chunk_size(prior: str, causal: bool, monkey
     assert set(seen) == {5, 32, 150}
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0, 1e4])
-@pytest.mark.parametrize("length", [1, 2, 7, 64, 130])
+@pairwise(rate=(0.0, 1.0, 1e4), length=(1, 130))
 def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     u, decay = case(length, rate=rate)
     expected, highest = decayed_sum(u, decay), u.cummax(1).values
@@ -124,8 +123,7 @@ def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypat
     torch.testing.assert_close(scan.running_max(u), highest, rtol=0, atol=0)
 
 
-@over_directions
-@pytest.mark.parametrize("prior", SCAN_PRIORS)
+@in_turn(prior=SCAN_PRIORS, causal=(False, True))
 def test_layers_in_the_form_for_export_are_the_same(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(length=150)
     with torch.no_grad():

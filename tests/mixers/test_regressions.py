@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_cases import SCAN_PRIORS, dense, gradient_of, make_input, make_layer, over_directions, over_priors, values
+from combinations import in_turn
+from mixer_cases import PRIORS, SCAN_PRIORS, dense, gradient_of, make_input, make_layer, values
 from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.ops.dense import path_sums
-from femts.mixers.reference import reference
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior: str, causal: bool) -> None:
     """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
     layer = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32)
@@ -112,29 +111,6 @@ def test_nothing_but_the_prior_enters_the_logarithm(prior: str) -> None:
         assert (read.f_max >= read.mu - 1e-12).all()
 
 
-@over_priors
-def test_full_direction_is_honoured_by_every_prior(prior: str) -> None:
-    """`causal=False` was ignored outside softmax."""
-    layer, x = make_layer(prior, "CLTG", causal=False), make_input()
-    p = dense(layer, x)
-    above = torch.ones(9, 9, dtype=torch.bool).triu(1)
-    assert (p[:, above] > 0).all()
-    torch.testing.assert_close(p.flatten(3), reference(layer, x).p, rtol=1e-10, atol=1e-13)
-
-
-@over_priors
-@over_directions
-def test_a_masked_key_takes_no_mass(prior: str, causal: bool) -> None:
-    """A zeroed key still takes exp(0) of softmax mass: masking must remove it from the support."""
-    layer, x = make_layer(prior, "", causal=causal), make_input()
-    mask = torch.ones(2, 9, dtype=torch.bool)
-    mask[:, 3] = False
-    p = dense(layer, x, mask)
-    assert (p[:, :, 3] == 0).all()
-    keep = [0, 1, 2, 4, 5, 6, 7, 8]
-    assert (p[:, keep].sum(2) - 1).abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 def test_long_inputs_fit_in_little_memory(prior: str) -> None:
     """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the
@@ -153,9 +129,3 @@ def test_long_inputs_fit_in_little_memory(prior: str) -> None:
         2 * layer.config.ssm_rank if prior == "mamba" else 1
     )
     assert sum(kept.values()) < 4 * 8192 * (8 * widths + 10 * 64)
-
-
-def test_every_prior_is_covered() -> None:
-    from femts.mixers.priors.registry import prior_names
-
-    assert prior_names() == ("softmax", "linear", "gla", "rnn_softmax", "rnn_decay", "mamba")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
-from mixer_cases import make_input, make_layer, over_directions, over_priors
+from combinations import pairwise
+from mixer_cases import PRIORS, make_input, make_layer
 from torch import Tensor
 
 
-@over_priors
-@over_directions
-@pytest.mark.parametrize("length", [1, 14, 40, 140, 300], ids=lambda t: f"T{t}")
+@pairwise(prior=PRIORS, causal=(True, False), length=(14, 300))
 def test_gradients_of_a_batch_are_those_of_its_samples_summed(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(3, length)
 

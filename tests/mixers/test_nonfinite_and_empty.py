@@ -1,5 +1,5 @@
-"""Masked tokens are ignored whatever stands in them; some priors keep a NaN of the future from the
-past; no tokens at all."""
+"""Masked tokens are ignored whatever stands in them, some priors keep a NaN of the future from the past, and no tokens
+at all give an empty output."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import copy
 
 import pytest
 import torch
-from mixer_cases import make_input, make_layer, over_components, over_directions, over_priors
+from combinations import in_turn, pairwise
+from mixer_cases import PRIORS, make_input, make_layer
 
-ANYTHING = {"NaN": torch.nan, "infinity": torch.inf, "minus infinity": -torch.inf, "the largest number": 3e38}
 
-
-@over_priors
-@over_directions
-@pytest.mark.parametrize("value", ANYTHING.values(), ids=list(ANYTHING))
-@pytest.mark.parametrize("length", [9, 140], ids=lambda t: f"T{t}")
+@pairwise(prior=PRIORS, causal=(True, False), value=(torch.nan, torch.inf, 3e38), length=(9, 140))
 def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(
     prior: str, causal: bool, value: float, length: int
 ) -> None:
@@ -31,8 +27,7 @@ def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5 * one.abs().max().item())
 
 
-@over_priors
-@over_directions
+@in_turn(prior=PRIORS, causal=(True, False))
 def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, causal=causal), make_input()
     mask = torch.tensor([[0, 1, 1, 0, 1, 1, 1, 1, 0], [1] * 9]).bool()
@@ -43,33 +38,31 @@ def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-@pytest.mark.parametrize(("length", "cut"), [(2, 1), (12, 5), (90, 64), (300, 270), (600, 257)], ids=str)
-def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior: str, length: int, cut: int) -> None:
-    layer, x = make_layer(prior, dtype=torch.float32), make_input(length=length, dtype=torch.float32)
-    for value in (torch.nan, torch.inf, -torch.inf):
-        later = x.clone()
-        later[:, cut:] = value
-        assert torch.equal(layer(later)[:, :cut], layer(x)[:, :cut])
+def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior: str) -> None:
+    layer = make_layer(prior, dtype=torch.float32)
+    for length, cut in ((2, 1), (12, 5), (90, 64), (300, 270), (600, 257)):
+        x = make_input(length=length, dtype=torch.float32)
+        for value in (torch.nan, torch.inf, -torch.inf):
+            later = x.clone()
+            later[:, cut:] = value
+            assert torch.equal(layer(later)[:, :cut], layer(x)[:, :cut])
 
 
-@over_priors
-@over_directions
-@over_components
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
-def test_no_tokens_and_no_samples_give_empty_outputs(prior: str, causal: bool, components: str, masked: bool) -> None:
-    layer = make_layer(prior, components, causal=causal)
-    for batch, length in ((2, 0), (0, 5), (0, 0)):
-        x = torch.zeros(batch, length, 16, dtype=torch.float64).requires_grad_()
-        mask = torch.ones(batch, length) if masked else None
-        y = layer(x, mask)
-        assert y.shape == x.shape
-        y.sum().backward()
-        assert layer.weights(x, mask).numel() == layer.posterior(x, mask).numel() == 0
+@in_turn(prior=PRIORS, causal=(True, False))
+def test_no_tokens_and_no_samples_give_empty_outputs(prior: str, causal: bool) -> None:
+    layer = make_layer(prior, causal=causal)
+    for shape in ((2, 0), (0, 5), (0, 150), (0, 1100), (0, 0)):
+        for mask in (None, torch.ones(shape)):
+            x = torch.zeros(*shape, 16, dtype=torch.float64).requires_grad_()
+            layer.zero_grad()
+            y = layer(x, mask)
+            assert y.shape == x.shape
+            y.sum().backward()
+            assert all((p.grad == 0).all() for p in layer.parameters() if p.grad is not None)
+            assert layer.weights(x, mask).numel() == layer.posterior(x, mask).numel() == 0
 
 
-@over_priors
-@over_directions
-@pytest.mark.parametrize("length", [1, 9, 300], ids=lambda t: f"T{t}")
+@in_turn(prior=PRIORS, causal=(True, False), length=(300,))
 def test_shapes_are_known_on_the_meta_device(prior: str, causal: bool, length: int) -> None:
     layer = copy.deepcopy(make_layer(prior, causal=causal, dtype=torch.float32)).to("meta")
     x = torch.zeros(2, length, 16, device="meta").requires_grad_()

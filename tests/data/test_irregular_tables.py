@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from combinations import in_turn
 
 import femts
 from femts.cli.run_options import read_history
@@ -93,8 +94,7 @@ def forecast_of(forecaster: femts.Forecaster, table: pd.DataFrame, folder: Path,
     return made
 
 
-@pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("name", VARYING)
+@in_turn(name=tuple(VARYING), long=(False, True))
 def test_stamps_on_varying_days_are_read_as_months_quarters_or_years(name: str, long: bool, tmp_path: Path) -> None:
     when, freq = VARYING[name]
     begin = when[0].normalize().replace(day=1, month={"QS-FEB": 2, "YS-JUN": 6}.get(freq, 1))
@@ -117,11 +117,11 @@ def test_months_without_a_stamp_are_rows_without_values() -> None:
     assert list(stamps(data)) == list(MONTHS) and np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [5, 20, 21]
 
 
-@pytest.mark.parametrize("freq", ["ME", "BME", "MS", "BMS", "28D", "QE-DEC", "BQE-DEC", "YE-JUN", "W-FRI"])
-def test_a_regular_step_stays_what_it_is(freq: str) -> None:
-    when = pd.date_range("2005-01-01", periods=ROWS, freq=freq)
-    assert step_of(when) == step_of(when.delete([9, 30])) == freq.replace("28D", "4W-SAT") or freq == "28D"
-    assert not [note for note in femts.load_dataset(dated(when)).notes if "stamps are read as" in note]
+def test_a_regular_step_stays_what_it_is() -> None:
+    for freq in ["ME", "BME", "MS", "BMS", "28D", "QE-DEC", "BQE-DEC", "YE-JUN", "W-FRI"]:
+        when = pd.date_range("2005-01-01", periods=ROWS, freq=freq)
+        assert step_of(when) == step_of(when.delete([9, 30])) == freq.replace("28D", "4W-SAT") or freq == "28D"
+        assert not [note for note in femts.load_dataset(dated(when)).notes if "stamps are read as" in note]
 
 
 def fiscal(periods: int = 96) -> pd.DatetimeIndex:
@@ -137,17 +137,17 @@ def market() -> pd.DatetimeIndex:
 
 def test_periods_of_weeks_are_no_months() -> None:
     for some in (fiscal(3), fiscal(), fiscal()[:24]):
-        with pytest.raises(UsageError, match="uneven step"):
+        with pytest.raises(UsageError, match="irregular frequency"):
             step_of(some)
 
 
-@pytest.mark.parametrize("freq", ["MS", "QS-OCT", "YS-JAN"])
-def test_a_known_step_of_periods_takes_one_stamp_in_each(freq: str) -> None:
-    ends = pd.date_range("2005-01-01", periods=20, freq=freq) + pd.Timedelta(days=20)
-    data = femts.load_dataset(dated(ends), freq=freq)
-    assert (data.stamps == ends - pd.Timedelta(days=20)).all() and "stamps are read as" in data.notes[0]
-    with pytest.raises(UsageError, match=r"does not keep the step '.*' of --freq at data row 2"):
-        femts.load_dataset(dated(pd.date_range("2005-01-01", periods=90)), freq=freq)
+def test_a_known_step_of_periods_takes_one_stamp_in_each() -> None:
+    for freq in ["MS", "QS-OCT", "YS-JAN"]:
+        ends = pd.date_range("2005-01-01", periods=20, freq=freq) + pd.Timedelta(days=20)
+        data = femts.load_dataset(dated(ends), freq=freq)
+        assert (data.stamps == ends - pd.Timedelta(days=20)).all() and "stamps are read as" in data.notes[0]
+        with pytest.raises(UsageError, match=r"does not keep the step '.*' of --freq at data row 2"):
+            femts.load_dataset(dated(pd.date_range("2005-01-01", periods=90)), freq=freq)
 
 
 def test_days_are_no_history_of_a_model_of_months(tmp_path: Path) -> None:
@@ -190,10 +190,10 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
         np.testing.assert_array_equal(data["short"].values[:, 0], short["y"])
     forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
     assert forecast[forecast["unique_id"] == "short"]["row"].tolist() == list(range(60, 60 + P))
-    with pytest.raises(UsageError, match="has series whose rows are numbered each by itself"):
+    with pytest.raises(UsageError, match="has series whose rows are numbered separately"):
         femts.load_dataset(table, freq=1, columns={"time": "date"}, panel=False)
     twice = pd.concat([table, table.head(1)])
-    with pytest.raises(UsageError, match=r"gives series '.*' twice at .* \(data row 157\); keep one"):
+    with pytest.raises(UsageError, match=r"has series '.*' twice at .* \(data row 157\); keep one"):
         femts.load_dataset(twice, freq=1, columns={"time": "date"})
 
 
@@ -260,20 +260,17 @@ def test_rows_of_series_end_where_their_values_do(tmp_path: Path) -> None:
     assert femts.load_dataset(marked, na=-9).lengths.tolist() == data.lengths.tolist()
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_what_is_no_table_of_series_in_rows_stays_as_it_is() -> None:
+    for table in [
         ROW_TABLE.assign(id="T"),
         ROW_TABLE.rename(columns={"V3": "date"}),
         ROW_TABLE.assign(id=range(6)),
         ROW_TABLE.assign(V3="word"),
         ROW_TABLE[["id", "V1"]],
         YEARS.assign(id=pd.date_range("2024-01-01", periods=6).astype(str)),
-    ],
-)
-def test_what_is_no_table_of_series_in_rows_stays_as_it_is(table: pd.DataFrame) -> None:
-    frame, names, notes = from_rows(table, Schema().form, "The frame")
-    assert frame is table and names == Schema().form and not notes
+    ]:
+        frame, names, notes = from_rows(table, Schema().form, "The frame")
+        assert frame is table and names == Schema().form and not notes
 
 
 def test_a_cell_of_a_row_that_is_no_number_is_named() -> None:
@@ -295,30 +292,28 @@ def test_the_one_value_beside_named_keys_is_taken(panel: bool | None, tmp_path: 
     data = femts.load_dataset(KEYS, columns={"series": "region+purpose"}, panel=panel)
     names = ("N / biz", "N / fun", "S / biz", "S / fun")
     assert (data.columns if panel is False else data.series) == names
-    assert "column 'region+purpose' is taken for the names of series, and 'trips' for their values" in data.notes
+    assert "column 'region+purpose' is used as series names, and 'trips' as their values" in data.notes
     forecast = forecast_of(saved(data, tmp_path), KEYS, tmp_path)
     assert list(forecast.columns) == ["region+purpose", "date", "trips"]
     np.testing.assert_allclose(forecast["trips"], np.repeat([10.0, 11.0, 12.0, 13.0], P), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("table", "given"),
-    [
+def test_the_remedy_for_keys_works_as_it_is_written() -> None:
+    cases: list[tuple[Any, ...]] = [
         (KEYS, {}),
         (KEYS, {"columns": {"series": "region"}}),
         (KEYS.assign(price=1.0), {"columns": {"series": "region+purpose"}}),
         (KEYS.rename(columns={"date": "when"}), {}),
         (KEYS.assign(store=KEYS["purpose"].eq("biz") * 1), {"columns": {"series": "region+store"}}),
-    ],
-)
-def test_the_remedy_for_keys_works_as_it_is_written(table: pd.DataFrame, given: dict[str, Any]) -> None:
-    with pytest.raises(UsageError) as refused:
-        femts.load_dataset(table, **given)
-    columns, target = str(refused.value).split("--columns '")[1].split("' --target '")
-    named = dict(part.split("=") for part in columns.split(","))
-    assert len(set(named["series"].split("+"))) == 2 and target == "trips'."
-    data = femts.load_dataset(table, columns=named, target="trips")
-    assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4
+    ]
+    for table, given in cases:
+        with pytest.raises(UsageError) as refused:
+            femts.load_dataset(table, **given)
+        columns, target = str(refused.value).split("--columns '")[1].split("' --target '")
+        named = dict(part.split("=") for part in columns.split(","))
+        assert len(set(named["series"].split("+"))) == 2 and target == "trips'."
+        data = femts.load_dataset(table, columns=named, target="trips")
+        assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4
 
 
 def test_two_columns_of_a_name_are_refused_before_keys_and_numbers() -> None:
@@ -353,9 +348,9 @@ def test_the_remedies_for_a_repeated_hour_work() -> None:
     assert data.freq == "h" and not np.isnan(data.values).any()
 
 
-@pytest.mark.parametrize("panel", [False, True])
 @pytest.mark.parametrize(
-    ("freq", "change", "end"), [("h", "2024-03-31T01:00", "2024-04-05"), ("D", "2024-03-31", "2024-05-10")]
+    ("freq", "change", "end", "panel"),
+    [("h", "2024-03-31T01:00", "2024-04-05", False), ("D", "2024-03-31", "2024-05-10", True)],
 )
 def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: str, end: str, panel: bool) -> None:
     """The offset changes between the two, and rows are found by the instant, or by the day."""
@@ -380,5 +375,5 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
 def test_the_calendar_of_several_offsets_is_that_of_utc() -> None:
     table = berlin("2024-03-01", "2024-04-20")[["date", "y"]]
     (note,) = read_stamps(table["date"])[1]
-    assert note.endswith("so they are turned into UTC, and hours of the calendar are those of UTC")
+    assert note.endswith("so hours of the calendar are in UTC")
     assert note in femts.load_dataset(table, calendar=True).notes

@@ -1,0 +1,32 @@
+"""Options for reading a table: every command that reads one has them, and so has a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+
+import pytest
+
+from femts.cli.commands.table import table
+from femts.cli.commands.train import train
+from femts.cli.reading_options import READING, ReadingOptions
+
+
+@pytest.mark.parametrize("command", [train, table])
+def test_all_reading_options_are_options_of_what_reads_a_table(command: Callable[..., object]) -> None:
+    assert set(READING) <= set(signature(command).parameters)
+
+
+def test_a_configuration_file_may_hold_lists_where_the_command_line_has_text() -> None:
+    values = {
+        "na": [-9999],
+        "columns": {"time": "when"},
+        "target": ["a", "b"],
+        "calendar": True,
+        "past": None,
+        "model": "x",
+    }
+    reading = {"na": [-9999.0], "columns": {"time": "when"}, "target": ["a", "b"], "calendar": True}
+    assert ReadingOptions.of(values).reading() == reading
+    assert ReadingOptions("-9999", "time=when", "a,b", calendar=True).reading() == reading
+    assert ReadingOptions().reading() == {}
