@@ -158,7 +158,7 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if schema.panel is None:
         notes = (
             *notes,
-            "the table is long, so one model is trained on all series separately; --multivariate forecasts them jointly",
+            "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly",
         )
     data = read_series(opened.frame, opened.name, replace(schema, form=opened.form), opened.where)
     tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
@@ -262,7 +262,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         )
         if path.name != entry.filename:
             notes = (
-                f"{path.name} is unpacked and cannot be verified, because its published hash is that of the compressed file",
+                f"{path.name} is unpacked and cannot be verified, because only the compressed file has a published hash",
             )
     when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
     if when is None:
@@ -322,8 +322,8 @@ def _checked(data: Dataset) -> Dataset:
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; remove "
-            "it."
+            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
+            "remove it."
         )
     constant = train.columns[train.min() == train.max()]
     notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)

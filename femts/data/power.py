@@ -51,7 +51,7 @@ class PowerTransform:
             made.check(values, columns, lambda row, words=words: (words, row))  # type: ignore[misc]
             if transform == "boxcox":
                 observed = [column[~np.isnan(column)] for column in values.T]
-                # Constants and a few values determine no power, and powers beyond 2 in absolute value are fitted to noise.
+                # Constants and a few values determine no power, and powers beyond 2 in size are fitted to noise.
                 fitted = [boxcox_normmax(x, method="mle") if len(np.unique(x)) > 2 else 1.0 for x in observed]
                 made = cls(shift, np.clip(np.array([fitted], dtype=np.float64), -2.0, 2.0))
             powers.append(made.powers)

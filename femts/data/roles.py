@@ -104,8 +104,8 @@ class Roles:
                     )
                 if column in seen:
                     raise UsageError(
-                        f"Column '{quote(column)}' is listed in both {option_of(seen[column])} and {option_of(role)}; give "
-                        "it one role."
+                        f"Column '{quote(column)}' is listed in both {option_of(seen[column])} and {option_of(role)}; "
+                        "give it one role."
                     )
                 seen[column] = role
         return seen

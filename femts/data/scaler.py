@@ -33,7 +33,8 @@ SCALERS: Registry[FitScale] = Registry("scaler")
 register_scaler = SCALERS.register
 """Decorator that registers a scaler under a name for `training.scaler`.
 
-The function is called with training rows (rows, C) of channels that vary, NaN where missing. It returns a location and a positive scale, (C,) float64 each: scaled values are (raw - location) / scale.
+The function is called with training rows (rows, C) of channels that vary, NaN where missing. It returns
+a location and a positive scale, (C,) float64 each: scaled values are (raw - location) / scale.
 """
 
 NORMAL_QUARTILES = 1.3489795003921634  # interquartile range of a standard normal distribution

@@ -24,7 +24,9 @@ class Split:
     """Ranges of rows forecast by each split, for S series, counted from the first row of each.
 
     Attributes:
-        rows: (S, 3, 2), first row and one past the last of training, validation and test. Scaler and model are fitted on the training rows, which also contain the look-backs of training windows; look-backs of the other splits reach into the rows before them.
+        rows: (S, 3, 2), first row and one past the last of training, validation and test. Scaler and model are fitted
+            on the training rows, which also contain the look-backs of training windows; look-backs of the other splits
+            reach into the rows before them.
     """
 
     rows: Rows
@@ -67,7 +69,8 @@ class Split:
     def overhang(self, part: str, pred_len: int) -> Rows:
         """Steps (S,) by which a forecast may extend past the rows of `part`; nonzero only for short training splits.
 
-        Few windows, or none, would fit otherwise, and a window with a single training value is still useful. Values past the rows are ignored.
+        Few windows, or none, would fit otherwise, and a window with a single training value is still useful. Values
+        past the rows are ignored.
         """
         short = (self.train[:, 1] - self.train[:, 0] < SHORT * pred_len) & (part == "train")
         return np.where(short, pred_len - 1, 0)
@@ -76,7 +79,9 @@ class Split:
         """Windows of stride 1 that forecast rows of `part`, by series.
 
         Returns:
-            (S, 4): first row and one past the last row that the windows of a series may see, the row at which the first window begins (negative if the look-back is longer than the rows before the forecast), and the number of windows.
+            (S, 4): first row and one past the last row that the windows of a series may see, the row at which the first
+            window begins (negative if the look-back is longer than the rows before the forecast), and the number of
+            windows.
 
         Raises:
             UsageError: The split is unknown.
@@ -101,7 +106,8 @@ class Split:
         return begin >= 0 and windows > 0
 
     def check_fits(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
-        """Raise UsageError if no window of `part` fits into the single series `name`; the message says which lengths do."""
+        """Raise UsageError if no window of `part` fits into the single series `name`; the message says which lengths
+        do."""
         start, stop = self.part(part)[0].tolist()
         rows, overhang = stop - start, int(self.overhang(part, pred_len)[0])
         room_for_forecast = pred_len if overhang else rows - 1 if part == "train" else rows
@@ -126,7 +132,8 @@ def ett_split(rows_per_hour: int) -> Split:
 
 
 def ratio_split(rows: int | Rows) -> Split:
-    """70/10/20 split of `rows`, a number or one per series: the first int(.7 n) rows are for training, the last int(.2 n) for the test."""
+    """70/10/20 split of `rows`, a number or one per series: the first int(.7 n) rows are for training, the last int(.2
+    n) for the test."""
     # The products are floating-point as in the public code, whose numbers of windows all published tables share.
     rows = np.atleast_1d(np.asarray(rows, dtype=np.int64))
     return Split.at((rows * 0.7).astype(np.int64), rows - (rows * 0.2).astype(np.int64), rows)
@@ -135,7 +142,8 @@ def ratio_split(rows: int | Rows) -> Split:
 def usual_split(rows: Rows, pred_len: int) -> Split:
     """Default split of series with `rows` (S,) for forecasts of `pred_len` steps.
 
-    It is `ratio_split`, but short series keep whole horizons at their end for validation and test. Series too short for all three splits have no validation split, and if necessary no test split.
+    It is `ratio_split`, but short series keep whole horizons at their end for validation and test. Series too short for
+    all three splits have no validation split, and if necessary no test split.
     """
     usual, each = ratio_split(rows).rows, np.where(rows >= FEW * pred_len, 2, 1) * pred_len
     whole = Split.at(rows - 2 * each, rows - each, rows).rows
@@ -146,7 +154,8 @@ def usual_split(rows: Rows, pred_len: int) -> Split:
 
 
 def check_room(rows: int, pred_len: int, name: str) -> None:
-    """Raise UsageError if `rows` rows are too few for training and two forecasts, one for validation and one for the test."""
+    """Raise UsageError if `rows` rows are too few for training and two forecasts, one for validation and one for the
+    test."""
     if rows < 2 * pred_len + SHORTEST:
         longest = (rows - SHORTEST) // 2
         remedy = f"the longest that fits is {longest}" if longest > 0 else "provide more rows"

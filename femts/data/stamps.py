@@ -20,8 +20,8 @@ YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
 MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
 _CODE_YEARS = (1700, 2199)  # years of whole numbers that encode dates
 _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # formats such as 2024123123, by length
-# By the number of digits after the year: the unit, its largest number, and a lower bound on the largest one present. For
-# weeks that is more than the days of any month, so that 200131 is not read as a week of 2001.
+# By the number of digits after the year: the unit, its largest number, and a lower bound on the largest one present.
+# For weeks that is more than the days of any month, so that 200131 is not read as a week of 2001.
 _CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
 _ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last number in a year, by the round number at which the next one starts
 _PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose time stamps are first days of periods
@@ -382,7 +382,8 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             row = int(np.argmax(whole[0] != other))
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
-                f"{where} has ambiguous dates such as '{quote(cells.iloc[row])}', whose day could be the month{year}; {_WRITE}."
+                f"{where} has ambiguous dates such as '{quote(cells.iloc[row])}', whose day could be "
+                f"the month{year}; {_WRITE}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
 

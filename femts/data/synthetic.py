@@ -8,7 +8,7 @@ import pandas as pd
 
 SEED = 2026
 LAGS = (0, 3, 6, 12, 24, 36)
-"""Lag in hours of each channel behind the shared process; channel i repeats the past of channel 0, plus its own noise."""
+"""Lag in hours of each channel behind the shared process: channel i repeats the past of channel 0, plus noise."""
 
 
 def synthetic_frame(rows: int = 8760, seed: int = SEED) -> pd.DataFrame:

@@ -24,13 +24,16 @@ FAR = 10.0  # standard deviations from the training mean
 class Windows:
     """Windows of stride 1 over the rows of S consecutive series: `seq_len` steps of look-back, then `pred_len` steps.
 
-    Shapes: B windows, L = `seq_len`, P = `pred_len`, C channels. Windows share the rows and are copied only when requested.
+    Shapes: B windows, L = `seq_len`, P = `pred_len`, C channels. Windows share the rows and are copied only when
+    requested.
 
     Args:
         rows: scaled rows; a tensor (N, C) is a single series without missing values.
         seq_len: L, steps.
         pred_len: P, steps.
-        spans: (S, 4), for each series its first row and one past the last row that windows may see, the row at which the first window begins, and the number of windows, as returned by `Split.windows`. Steps outside of these rows are missing, and 0, the training mean, in look-backs. None selects all windows of a single series.
+        spans: (S, 4), for each series its first row and one past the last row that windows may see, the row at which
+            the first window begins, and the number of windows, as returned by `Split.windows`. Steps outside of these
+            rows are missing, and 0, the training mean, in look-backs. None selects all windows of a single series.
 
     Raises:
         UsageError: A length is below 1, or there are no windows.
@@ -93,7 +96,8 @@ class Windows:
         """Batch of the windows with numbers `index` (B,), int64.
 
         Raises:
-            IndexError: A number is outside [0, len); checked only for an index on the CPU, where no synchronisation is needed.
+            IndexError: A number is outside [0, len); checked only for an index on the CPU, where no synchronisation is
+                needed.
         """
         lengths, resident = [self.seq_len, self.pred_len], self.resident
         past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
@@ -123,7 +127,8 @@ class Windows:
         return seen if self._within else inside & seen
 
     def scored(self, index: Tensor) -> Tensor | None:
-        """Mask (B, P, T) of the scored values in the windows `index`: observed values of the T targets that have a value in the look-back, because `predict` does not forecast others. None if all are scored."""
+        """Mask (B, P, T) of the scored values in the windows `index`: observed values of the T targets that have a
+        value in the look-back, because `predict` does not forecast others. None if all are scored."""
         seen = self.seen(index)
         if seen is None:
             return None
@@ -131,16 +136,19 @@ class Windows:
         return after & before.any(1, keepdim=True)
 
     def counts(self, index: Tensor) -> Tensor | None:
-        """Mask (B or 1, 1, T) of the targets of the windows `index` that are included in means over targets or series; None for all.
+        """Mask (B or 1, 1, T) of the targets of the windows `index` that are included in means over targets or series;
+        None for all.
 
-        Targets without a scale of their own (`Scaler.own`) are excluded, because their scaled errors would dominate the mean.
+        Targets without a scale of their own (`Scaler.own`) are excluded, because their scaled errors would dominate the
+        mean.
         """
         if self.counted is None:
             return None
         return self.counted[:, None] if len(self.counted) == 1 else self.counted[self.series_of(index)][:, None]
 
     def within_scale(self) -> Windows:
-        """The same windows for model selection by mean error, which excludes targets of a series if most of their values are more than `FAR` standard deviations from the training mean; unless that would exclude all."""
+        """The same windows for model selection by mean error, which excludes targets of a series if most of their
+        values are more than `FAR` standard deviations from the training mean; unless that would exclude all."""
         values, observed = self.rows[:, : self.n_targets], self.resident.observed
         far = values.abs() > FAR
         if not far.any():
@@ -202,16 +210,19 @@ class Windows:
         return Raw(values[nearest].where((rows == nearest)[..., None], torch.nan), mean[series], scale[series])
 
     def rows_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (B, L + `known_steps`) of the windows `index`, and the same with rows outside of their series replaced by the nearest within."""
+        """Rows (B, L + `known_steps`) of the windows `index`, and the same with rows outside of their series replaced
+        by the nearest within."""
         return self._rows(index, self.known_steps), self._nearest(index, self.known_steps)
 
     def place(self, number: int) -> tuple[int, int]:
-        """Series of window `number`, and the row at which its forecast begins, counted from the first row that windows see."""
+        """Series of window `number`, and the row at which its forecast begins, counted from the first row that windows
+        see."""
         series = int(self.series_of(torch.tensor(number)))
         return series, int(self._offsets[series]) + number + self.seq_len - int(self.spans[series, 0])
 
     def subsample(self, most: int | None) -> Tensor:
-        """Numbers of all windows, or of `most` evenly spaced ones; series get equal shares and keep their last window."""
+        """Numbers of all windows, or of `most` evenly spaced ones; series get equal shares and keep their last
+        window."""
         if most is None or len(self) <= most:
             return torch.arange(len(self))
         counts = self.spans[:, 3].cpu()
@@ -243,7 +254,8 @@ class Windows:
         return rows.clamp(first[:, None], stop[:, None])
 
     def _with_mean_before(self, values: Tensor, index: Tensor) -> Tensor:
-        """`values` (N, C) in the windows `index`, (B, L + P, C), with 0, the training mean, for steps before the series begins."""
+        """`values` (N, C) in the windows `index`, (B, L + P, C), with 0, the training mean, for steps before the series
+        begins."""
         nearest = self._nearest(index)
         cut = self._cut(values, nearest)
         return cut if self._within else cut.masked_fill((nearest > self._rows(index))[..., None], 0.0)
@@ -271,7 +283,8 @@ def part_windows(
 ) -> Windows:
     """Windows of a split (`train`, `val`, `test`) of all series that have rows in it.
 
-    Look-backs of a single series are within it, except for models that read raw rows. With several series, a look-back may begin before its series, with missing values.
+    Look-backs of a single series are within it, except for models that read raw rows. With several series, a look-back
+    may begin before its series, with missing values.
 
     Args:
         data: series and their splits.
@@ -372,7 +385,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
 def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tensor, Tensor | None]:
     """Training rows of all series (rows, C) and their observed mask, with `distance` missing rows between series.
 
-    For models fitted in closed form. The gaps keep windows within one series. Series without variation are excluded if there are several, because there is nothing to fit (`Windows.counts`).
+    For models fitted in closed form. The gaps keep windows within one series. Series without variation are excluded if
+    there are several, because there is nothing to fit (`Windows.counts`).
     """
     values, observed = windows.rows, windows.resident.observed
     ranges = data.part("train")

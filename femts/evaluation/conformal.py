@@ -56,10 +56,10 @@ register_intervals = INTERVALS.register
 """Decorator that registers a function for half-widths of intervals under a name for `training.intervals`.
 
 The function is called with validation errors (S, C, n) of S steps, C channels and n windows, NaN where a target is
-missing, increasing levels in percent, and the number of windows without overlap. It returns half-widths (levels, S, C)
-and may modify the errors, which are absolute errors in scaled units divided by their difficulty. For quantile models, it
-is called with a single level and the distances of targets outside of its quantiles, negative inside; both ends of the
-interval are moved outwards by the result.
+missing, increasing levels in percent, and the number of windows without overlap. It returns half-widths (levels, S,
+C) and may modify the errors, which are absolute errors in scaled units divided by their difficulty. For quantile
+models, it is called with a single level and the distances of targets outside of its quantiles, negative inside; both
+ends of the interval are moved outwards by the result.
 """
 
 

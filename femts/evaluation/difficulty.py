@@ -110,8 +110,8 @@ def shrink(sizes: Array, noise: Array, counted: NDArray[np.bool_] | None = None)
     weight = np.divide(between, between + noise, out=np.zeros_like(noise), where=(between + noise > 0) & usable)
     spread = np.where(sizes == 0, -np.log(FARTHEST), np.where(usable, spread, 0.0))
     weight = np.where((sizes == 0) & (count > 0), 1.0, weight)
-    # With n errors per group, log-sizes of future errors spread by noise * (1 + weight) around their factor, and those of
-    # the given errors by (1 - own)**2 * (between + noise): `own` makes the two equal.
+    # With n errors per group, log-sizes of future errors spread by noise * (1 + weight) around their factor, and those
+    # of the given errors by (1 - own)**2 * (between + noise): `own` makes the two equal.
     own = 1 - np.sqrt(1 - weight**2)
     return np.exp(weight * spread), np.exp(own * spread)
 

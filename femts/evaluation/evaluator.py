@@ -16,8 +16,8 @@ from femts.evaluation.metrics import ErrorSums, Metric
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
-# Models that fold channels into the batch process windows x channels sequences; more than this needs much memory, and on
-# a CPU more time, because they no longer fit in the cache.
+# Models that fold channels into the batch process windows x channels sequences; more than this needs much memory, and
+# on a CPU more time, because they no longer fit in the cache.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
 
