@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from femts.models.registry import register
     from femts.training.train import train
 
-# Public names by the module that they are loaded from. `models` is the package of that name, which can be called.
+# Modules and the public names loaded from them. `models` is the package of that name, which is callable.
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
     "femts.analysis.backtest": ("backtest", "backtest_scores"),

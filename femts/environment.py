@@ -1,4 +1,4 @@
-"""The place where femts runs: hardware, versions, commit; and libraries imported without leaving traces on the disk."""
+"""Hardware, library versions and commit of a run; and imports of libraries without side effects on disk."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ LIBRARIES = (
 
 @contextmanager
 def without_traces() -> Iterator[None]:
-    """Around an import of Lightning or of torch's compiler.
+    """Context in which Lightning or torch's compiler is imported without writing files.
 
-    To learn the version of torchmetrics, which femts does not use, Lightning imports it, and with
-    it matplotlib, which then writes its list of fonts into the user's cache: seconds and a file for
-    nothing. And torch's compiler makes its folder in the temporary one before there is anything to
-    compile.
+    Lightning imports torchmetrics only to check its version, and torchmetrics imports matplotlib, which takes seconds
+    and writes its font cache. torch's compiler creates its temporary folder before there is anything to compile.
     """
     unseen, folder = "torchmetrics", "TORCHINDUCTOR_CACHE_DIR"
     hidden, named = unseen not in sys.modules, folder not in os.environ
@@ -55,7 +53,7 @@ def without_traces() -> Iterator[None]:
 
 
 def machine(device: str) -> dict[str, object]:
-    """Machine that decides the numbers: `device`, its `name`, CPU `threads` and the versions of `torch` and `femts`."""
+    """Hardware and versions that determine the results: `device`, its `name`, CPU `threads`, `torch` and `femts`."""
     import torch
 
     name = torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
@@ -69,15 +67,15 @@ def machine(device: str) -> dict[str, object]:
 
 
 def cores() -> int:
-    """CPU cores that this process may use: under `taskset` or in a container fewer than the machine has."""
+    """Number of CPU cores available to this process; `taskset` and containers may allow fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Bytes that this process may still take: the least of what the machine, its control groups (a container's limit)
-    and the shell's limit (`ulimit -v`) leave. `root` is where the system's files are."""
+    """Memory in bytes that this process can still allocate: the least of free memory, the limits of its control groups
+    (as in containers) and the shell's limit (`ulimit -v`). `root` is the root of the file system."""
     rooms = [*_group_rooms(root)]
     free = re.search(r"^MemAvailable:\s*(\d+) kB", _facts(root / "proc/meminfo"), re.MULTILINE)
     page = os.sysconf("SC_PAGE_SIZE")
@@ -89,7 +87,7 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def _group_rooms(root: Path) -> Iterator[int]:
-    """What each limit of memory leaves, of the process's control group and of those around it, in either version."""
+    """Memory left under each limit of the process's control group and its parents, for cgroup v1 and v2."""
     for line in _facts(root / "proc/self/cgroup").splitlines():
         _, kinds, path = line.split(":", 2)
         if kinds and "memory" not in kinds.split(","):
@@ -107,7 +105,7 @@ def _group_rooms(root: Path) -> Iterator[int]:
 
 
 def _facts(path: Path) -> str:
-    """Text of a file of the system's; empty where it has none."""
+    """Content of a system file; empty if it does not exist."""
     try:
         return path.read_text()
     except OSError:
@@ -116,7 +114,7 @@ def _facts(path: Path) -> str:
 
 @contextmanager
 def cpu_threads(count: int | None = None) -> Iterator[None]:
-    """Within it torch computes with `count` threads, None for those it has; after it with as many as before."""
+    """Context in which torch uses `count` threads; None leaves the number unchanged."""
     import torch
 
     before = torch.get_num_threads()
@@ -133,7 +131,7 @@ def _cpu_name() -> str:
 
 
 def run_environment(device: str, precision: str) -> dict[str, Any]:
-    """Hardware and libraries, which decide the last bits of a number."""
+    """Hardware and library versions that determine results down to the last bit."""
     return {
         **{name: value for name, value in machine(device).items() if name in ("device", "name", "threads")},
         "precision": precision,
@@ -155,10 +153,10 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that femts runs from, with `+` where files have changed since;
-    None outside a checkout."""
+    """Commit of the checkout that femts runs from, with `+` if there are uncommitted changes; None outside a
+    checkout."""
     root = Path(__file__).resolve().parents[1]
-    if not (root / "setup.cfg").is_file():  # an installed femts may lie in some other project's checkout
+    if not (root / "setup.cfg").is_file():  # an installed femts may be inside another project's checkout
         return None
     try:
         head, changes = (

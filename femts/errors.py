@@ -1,4 +1,4 @@
-"""Errors, sorted by whose fault they are: the command line turns these into exit statuses 2 and 1."""
+"""Errors by cause: mistakes in the input (exit status 2) and runs that failed (exit status 1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 from femts.text import MOST, quote, sentence
 
-MOST_CHOICES = 40  # that a sentence names
+MOST_CHOICES = 40  # most names listed in a message
 NO_MEMORY = (
     "Out of memory; use fewer rows or columns, a shorter --seq-len or --horizon, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
-# What libraries say where the system gives no memory, under `ulimit -v` also to their shared objects and threads.
+# Messages of libraries when memory runs out; under `ulimit -v`, loading shared objects and starting threads fail, too.
 _SIGNS = (
     "can't allocate memory",
     "out of memory",
@@ -32,43 +32,42 @@ _SIGNS = (
 
 
 class FemtsError(Exception):
-    """Base of every error that femts raises on purpose; its text is one sentence for the user,
-    whatever data it quotes."""
+    """Base class of all errors that femts raises deliberately; the message is one printable sentence."""
 
     def __init__(self, text: object = "") -> None:
         super().__init__(sentence(text))
 
 
 class UsageError(FemtsError, ValueError):
-    """A mistake of the caller (exit status 2): the text names the thing, the value and the remedy."""
+    """Invalid input (exit status 2); the message names the argument, the value and the remedy."""
 
 
 class RunFailure(FemtsError, RuntimeError):
-    """A run that was asked for rightly and failed (exit status 1)."""
+    """A valid run that failed (exit status 1)."""
 
 
 class GapWarning(UserWarning):
-    """A history that lacks values was filled before it was forecast from."""
+    """Gaps in a history were filled before forecasting."""
 
 
 class ScaleWarning(UserWarning):
-    """A series or column has no scale of its own in its training rows, or leaves it later on."""
+    """A series or column is constant in its training rows, or leaves their range later."""
 
 
 class AgeWarning(UserWarning):
-    """A history goes on for more than a horizon after the last row that the model learned from."""
+    """A history ends more than one horizon after the last training row."""
 
 
 class UnitsWarning(UserWarning):
-    """A history has values of another size than the rows that the model learned from, as in another unit."""
+    """The values of a history differ so much in size from the training rows that their unit may differ."""
 
 
 class CellWarning(UserWarning):
-    """Cells of a table have failed, and have no score."""
+    """Cells of a results table failed and have no score."""
 
 
 def warn(text: str, kind: type[Warning]) -> None:
-    """Warn in the line of the caller of femts, however deep within femts the reason is found."""
+    """Issue a warning that points at the caller's line outside femts."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("femts", "contextlib"):
         level, frame = level + 1, frame.f_back
@@ -76,7 +75,7 @@ def warn(text: str, kind: type[Warning]) -> None:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Tell if `error`, or what it comes from, says that memory ran out, on the CPU or on another device."""
+    """Return whether `error` or its cause says that memory ran out, on the CPU or another device."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, MemoryError) or getattr(seen, "errno", None) == errno.ENOMEM:
@@ -91,7 +90,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def memory_checked() -> Iterator[None]:
-    """Raise one `RunFailure` for all the errors by which libraries say that memory ran out; also a decorator."""
+    """Raise a `RunFailure` for any library error that says that memory ran out; also a decorator."""
     try:
         yield
     except FemtsError:
@@ -103,7 +102,7 @@ def memory_checked() -> Iterator[None]:
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Ending of a sentence about an unknown `name`: the nearest right one, or all when none is near, if any."""
+    """End of a message about an unknown `name`: the closest valid name or, if none is close, all of them."""
     choices = list(choices)
     if not choices:
         return "; there is none to choose from, so leave it out."

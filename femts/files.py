@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders that one process at a time writes to."""
+"""Atomic file writes, and locks on output folders."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from pathlib import Path
 
 from femts.errors import RunFailure, UsageError
 
-PART = ".part"  # how a file ends that is not yet in its place
-_NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # of a file system without unnamed files
+PART = ".part"  # suffix of a temporary file that has not been renamed yet
+_NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # raised by file systems without O_TMPFILE
 
 
 def write_file(path: str | Path, content: bytes | memoryview) -> None:
-    """Write `content` to `path`, whole or not at all, as far as it is a file.
+    """Write `content` to `path` atomically.
 
-    A link stays, and what it names is replaced; a file that is there keeps its mode. Where `path`
-    is no file (a terminal, a pipe, a device) it is written to. Readers see the former file or the
-    new one, whoever else writes at the same time. Where the file system knows files without a name,
-    a process that is killed leaves nothing beside it, but for a whole `.part` if that was in the
-    instant between naming the new file and putting it in its place; `remove_parts` takes it away.
+    Symbolic links are followed and kept, and an existing file keeps its mode. Readers see either the old or the new
+    file, even with concurrent writers. A `path` that is not a regular file (a terminal, pipe or device) is written to
+    directly. If the file system supports unnamed files, a killed process leaves no temporary file, except a complete
+    `.part` if it dies just before the final rename; `remove_parts` deletes it.
 
     Raises:
-        RunFailure: the system refuses; the text names `path`.
+        RunFailure: The system refuses; the message names `path`.
     """
     try:
         target, mode = _target(Path(path))
@@ -43,9 +42,9 @@ def write_file(path: str | Path, content: bytes | memoryview) -> None:
 
 
 def _target(path: Path) -> tuple[Path | None, int | None]:
-    """The file behind `path`, and its mode if it is there; None for what is no file and for what a process has open."""
+    """The file behind `path` and its mode, if it exists; None for other kinds and for files that a process has open."""
     real = Path(os.path.realpath(path))
-    # /dev/stdout may be a file: the one that a shell has opened, and goes on to write to.
+    # /dev/stdout may be a file that the shell has opened and keeps writing to.
     if path.is_absolute() and path.parts[1] in ("dev", "proc"):
         return None, None
     try:
@@ -74,10 +73,10 @@ def _replace(path: Path, content: bytes | memoryview, mode: int | None) -> None:
             file.flush()
             os.fsync(file.fileno())
             if not named:
-                # Only with some src_dir_fd does Python follow the link in /proc, and an absolute path needs none.
+                # Python follows the link in /proc only if a src_dir_fd is given; the absolute path ignores its value.
                 os.link(f"/proc/self/fd/{file.fileno()}", part, src_dir_fd=file.fileno(), follow_symlinks=True)
                 named = True
-                os.replace(part, path)  # at once: killed in between, it would stay a part
+                os.replace(part, path)  # immediately: a process killed in between leaves the part
                 return
         os.replace(part, path)
     except BaseException:
@@ -87,7 +86,7 @@ def _replace(path: Path, content: bytes | memoryview, mode: int | None) -> None:
 
 
 def _unnamed(folder: Path) -> int | None:
-    """A file in `folder` that has no name and is gone with its process; None where there is no such thing."""
+    """An unnamed file in `folder` that disappears with its process; None if the file system does not support these."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
@@ -99,7 +98,7 @@ def _unnamed(folder: Path) -> int | None:
 
 
 def check_folder(folder: Path) -> None:
-    """UsageError unless a folder is at `folder`, or can be made there: what stands in its way is named."""
+    """Raise UsageError if `folder` neither exists nor can be created, naming what is in the way."""
     for path in (folder, *folder.parents):
         if os.path.isdir(path):
             return
@@ -109,24 +108,24 @@ def check_folder(folder: Path) -> None:
                 end = "which is a file" if os.path.exists(path) else "which leads nowhere"
                 what = f"a link to {os.readlink(path)}, {end}"
             within = "" if path == folder else f"would be in {path}, which "
-            raise UsageError(f"The output {folder} {within}is {what}; name a folder.")
+            raise UsageError(f"The output {folder} {within}is {what}; choose another folder.")
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what killed writes have left in `folder`; nobody else may write there."""
+    """Delete temporary files of killed writes in `folder`; no other process may be writing there."""
     for part in folder.glob(f".*{PART}"):
         part.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold `folder`, which is made where it is missing, against every other process that would write to it.
+    """Lock `folder` against writes by other processes, creating it if necessary.
 
-    The lock ends with the process, however that ends, and leaves no file.
+    The lock is released when the process ends, in whatever way, and leaves no file.
 
     Raises:
-        UsageError: another process holds it, or it is a file.
-        RunFailure: it cannot be made.
+        UsageError: Another process holds the lock, or `folder` is a file.
+        RunFailure: The folder cannot be created.
     """
     made = _made(folder)
     descriptor = _lock(folder)
@@ -134,7 +133,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            for path in made:  # still empty, where nothing was kept
+            for path in made:  # still empty if nothing was written
                 with suppress(OSError):
                     path.rmdir()
             raise
@@ -150,7 +149,7 @@ def _lock(folder: Path) -> int:
             or not os.path.exists(folder)
             or not os.path.samestat(os.fstat(descriptor), os.stat(folder))
         ):
-            if descriptor is not None:  # removed by whoever held it, between the two calls below
+            if descriptor is not None:  # the holder removed the folder between the two calls below
                 os.close(descriptor)
                 folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -167,7 +166,7 @@ def _lock(folder: Path) -> int:
 
 
 def _made(folder: Path) -> list[Path]:
-    """Make `folder` and those above it; what was made, the innermost first."""
+    """Create `folder` and its parents; returns the created ones, innermost first."""
     check_folder(folder)
     missing = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
     try:

@@ -1,4 +1,4 @@
-"""Notes to the user by the standard library's `logging`: each module logs at level INFO to a child of `femts`."""
+"""Notes to the user through the standard library's `logging`: modules log at level INFO to children of `femts`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PROGRESS = logging.getLogger("femts.progress")  # lines on how far long work has come
+PROGRESS = logging.getLogger("femts.progress")  # progress of long computations
 _TRAINING = logging.getLogger("femts.training")
 
 
 @contextmanager
 def quiet_training() -> Iterator[None]:
-    """Log no notes of trainings that are steps of something larger, such as the candidates of `auto`."""
+    """Silence the notes of trainings that are part of something larger, such as the candidates of `auto`."""
     level = _TRAINING.level
     _TRAINING.setLevel(logging.WARNING)
     try:

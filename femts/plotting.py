@@ -1,4 +1,4 @@
-"""A picture of a forecast: one panel a channel, the recent past, what is forecast and, where known, what happened."""
+"""Plots of forecasts: one panel per channel with the recent past, the forecast and, if known, the actual values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 12
 DPI = 200
-# Okabe and Ito's palette, which colour-blind readers can tell apart; forecast and truth differ in weight, too.
+# Okabe and Ito's palette, for colour-blind readers; forecast and actual values also differ in line width.
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
 LABEL, AXIS, GRID = "#4a5157", "#9aa3ab", "#e3e6e8"
 BAND = 0.2  # opacity of an interval
@@ -32,11 +32,11 @@ SCENARIOS = (
     "#e69f00",
     "#56b4e9",
     "#000000",
-)  # again from the first, where there are more
+)  # reused in order if there are more
 
 
 class Picture(Figure):
-    """A figure of this width and height, in inches, that a notebook shows as it is."""
+    """A figure of this width and height in inches that notebooks display directly."""
 
     def __init__(self, width: float, height: float) -> None:
         super().__init__(figsize=(width, height), layout="constrained")
@@ -46,15 +46,15 @@ class Picture(Figure):
         return self.to_bytes("png")
 
     def to_bytes(self, kind: str) -> bytes:
-        """The figure as the content of an image file of the format `kind`."""
+        """The figure as the content of an image file in the format `kind`."""
         image = io.BytesIO()
         self.savefig(image, format=kind, dpi=DPI)
         return image.getvalue()
 
 
 class Strip(NamedTuple):
-    """Content of one panel: `column` of all frames, under the title `name`; forecasts by scenario, or one without a "
-    "name."""
+    """Content of one panel: `column` of all frames under the title `name`, and forecasts by scenario, or one without a
+    name."""
 
     name: str
     column: str
@@ -75,20 +75,20 @@ def forecast_picture(
     columns: Sequence[str] | None = None,
     season: int = 1,
 ) -> Picture:
-    """Draw a forecast, one panel a channel.
+    """Draw a forecast, one panel per channel.
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins; its last part is
-            drawn, twice as long as the forecast, and two seasons at least.
-        forecasts: wide frame with the same columns, and bounds as `NAME-lo-80` and `NAME-hi-80`
-            beside them; `date` may be missing in both, then steps are counted. A column may be
-            missing at the end of the history, and begin later. Several are given by the names of their scenarios.
-        actual: what happened, a wide frame that begins where the forecast does.
-        columns: the channels to draw; by default the first twelve.
-        season: steps of a season.
+        history: wide frame in raw units that ends where the forecast begins. At least its last two seasons are drawn,
+            and at least twice the length of the forecast.
+        forecasts: wide frame with the same columns, and interval bounds in `NAME-lo-80` and `NAME-hi-80`; or a mapping
+            from scenario names to such frames. `date` may be missing in both, in which case steps are counted. A column
+            may end before the history does; its forecast then begins earlier or later.
+        actual: observed values, a wide frame that begins where the forecast does.
+        columns: channels to draw; by default the first twelve.
+        season: number of steps in a season.
 
     Raises:
-        UsageError: a column that the forecast does not have, or cells that are no numbers.
+        UsageError: A column is not in the forecast, or cells are not numbers.
     """
     forecasts = forecasts if isinstance(forecasts, Mapping) else {"": forecasts}
     forecast = next(iter(forecasts.values()))
@@ -116,12 +116,12 @@ def forecast_picture(
 
 
 def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) -> Picture:
-    """Draw forecasts of series that each have a clock of their own, one panel a series.
+    """Draw forecasts of series with time axes of their own, one panel per series.
 
     Args:
-        strips: at least one; their frames with `date` as in `forecast_picture`.
-        season: steps of a season.
-        left_out: how many series are not drawn, which the picture says.
+        strips: at least one; frames with `date` as in `forecast_picture`.
+        season: number of steps in a season.
+        left_out: number of series not drawn, stated in the picture.
     """
     placed = []
     for strip in strips:
@@ -134,7 +134,7 @@ def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) 
 
 
 def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> Picture:
-    """The figure of `strips`, whose frames lie on the time axis; all on the same one with `one_clock`."""
+    """The figure of `strips`, whose frames are placed on the time axis; `one_clock` means that they share it."""
     across = 1 if len(strips) <= 3 else 2 if len(strips) <= 8 else 3
     down = math.ceil(len(strips) / across)
     figure = Picture(max(7.5, 4.6 * across), 0.95 + 1.75 * down)
@@ -143,11 +143,11 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
         name, column, past, ahead, after = strip
         recent = past.tail(
             2 * max(len(strip.forecast), season)
-        )  # the same of all columns: one that ended moves no time axis
+        )  # the same rows for all columns, so that one that ended early does not move the time axis
         end = max(recent[column].notna().to_numpy().nonzero()[0], default=len(recent) - 1)  # it may end before others
         _draw(panel, recent[: end + 1], ahead, after, column)
         panel.set_title(quote(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
-    for place in range(across):  # the lowest panel of each column shows the time axis
+    for place in range(across):  # only the lowest panel of each column shows the time axis
         panels[(len(strips) - 1 - place) // across, place].tick_params(axis="x", labelbottom=True)
     for panel in panels.flat[len(strips) :]:
         panel.remove()
@@ -160,7 +160,7 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
 
 
 def picture_format(path: Path) -> str:
-    """The image format that the ending of `path` names; UsageError when no picture can be written in it."""
+    """Image format implied by the suffix of `path`; UsageError if it is not supported."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FigureCanvasAgg.filetypes:
         raise UsageError(f"A picture cannot be written as '{path.name}'; name it .png, .pdf or .svg.")
@@ -174,14 +174,14 @@ def _draw(
     actual: pd.DataFrame | None,
     column: str,
 ) -> None:
-    """Draw the channel `column` of a `history`, which ends at a value or has none, and of what is forecast after it."""
-    last, begin = history[column].iloc[-1], history.index[-1]  # what follows starts there, and leaves no gap
+    """Draw the channel `column` of `history`, which ends at a value or has none, and its forecasts."""
+    last, begin = history[column].iloc[-1], history.index[-1]  # later lines start there, to leave no gap
     forecast = next(iter(forecasts.values()))
     if forecast[column].isna().all() and history[column].isna().all():
         said = f"no value in the last {len(history)} steps, so no forecast"
         panel.text(0.02, 0.5, said, transform=panel.transAxes, va="center", fontsize=8, color=LABEL)
         if actual is None or actual[column].isna().all():
-            panel.yaxis.set_visible(False)  # numbers that nothing is drawn by
+            panel.yaxis.set_visible(False)  # nothing is drawn to this scale
     panel.axvspan(begin, max(begin, forecast.index[-1]), color=SHADE, linewidth=0, zorder=0)
     panel.axvline(begin, color=PAST, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     panel.plot(history.index, history[column], color=PAST, linewidth=1.0, label="history")
@@ -194,14 +194,14 @@ def _draw(
     for number, (each, colour) in enumerate(zip(follow.values(), cycle(SCENARIOS), strict=False)):
         for level in _levels(each, column):
             low, high = ([last, *each[f"{column}-{side}-{level}"]] for side in ("lo", "hi"))
-            band = None if number else f"{level} % interval"  # those of the others are known by their colours
+            band = None if number else f"{level} % interval"  # one legend entry is enough: scenarios differ by colour
             panel.fill_between([begin, *each.index], low, high, color=colour, alpha=BAND, linewidth=0, label=band)
     _level_off(panel, history[column])
     panel.margins(x=0)
 
 
 def _levels(forecast: pd.DataFrame, column: str) -> list[str]:
-    """Levels in percent of the intervals around `column`, as they are written, rising."""
+    """Interval levels of `column` in percent as written in the column names, in increasing order."""
     begin = f"{column}-lo-"
     levels = [str(name).removeprefix(begin) for name in forecast.columns if str(name).startswith(begin)]
     numbers = [
@@ -211,9 +211,12 @@ def _levels(forecast: pd.DataFrame, column: str) -> list[str]:
 
 
 def _level_off(panel: Any, past: pd.Series) -> None:
-    """Widen the axis of a constant `past`, so that the last bits of a forecast look like none."""
+    """Widen the axis of a constant `past`, so that rounding errors of a forecast do not fill the panel."""
     panel.ticklabel_format(axis="y", useOffset=False)
-    middle, span = float(past.iloc[-1]), float(past.max() - past.min())  # NaN, and so left alone, without a value
+    middle, span = (
+        float(past.iloc[-1]),
+        float(past.max() - past.min()),
+    )  # NaN without values, which leaves the axis alone
     if span <= 1e-6 * abs(middle):
         low, high = panel.get_ylim()
         room = 0.1 * abs(middle) or 1.0
@@ -242,7 +245,7 @@ def _finish(figure: Any, panels: Any, dated: bool, more: str) -> None:
 
 
 def _explain(figure: Any, panel: Any, title: str) -> None:
-    """Put the title, and what the lines and bands of `panel` are, above all panels."""
+    """Put the title and the legend of `panel` above all panels."""
     handles, labels = panel.get_legend_handles_labels()
     look: dict[str, Any] = {
         "frameon": False,
@@ -254,17 +257,17 @@ def _explain(figure: Any, panel: Any, title: str) -> None:
     legend = figure.legend(handles, labels, loc="outside upper left", ncols=min(6, len(labels)), title=title, **look)
     for line in legend.get_lines():
         line.set_linewidth(2.2)
-    patches = legend.get_patches()  # bands are the last that a panel draws
+    patches = legend.get_patches()  # a panel draws its bands last
     bands = {
         float(label.split()[0]): patch
         for label, patch in zip(labels[len(labels) - len(patches) :], patches, strict=True)
     }
-    for within, level in enumerate(sorted(bands, reverse=True), 1):  # a narrow band lies over all wider ones
+    for within, level in enumerate(sorted(bands, reverse=True), 1):  # a narrow band is drawn over all wider ones
         bands[level].set_alpha(1 - (1 - BAND) ** within)
 
 
 def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd.DataFrame:
-    """The stamps of `frame`, and those of its columns that are forecast as float64."""
+    """Time stamps of `frame` and those of its columns that are in the forecast, as float64."""
     from femts.data.check import check_values
 
     named = {str(c) for c in forecast.columns} - {"date"}
@@ -274,7 +277,8 @@ def _with_numbers(frame: pd.DataFrame, forecast: pd.DataFrame, where: str) -> pd
 
 
 def _placed(frame: pd.DataFrame, first: int, forecast: pd.DataFrame) -> pd.DataFrame:
-    """`frame` by its places on the time axis: stamps of the forecast's kind, else steps counted from its start."""
+    """`frame` indexed by position on the time axis: time stamps if the forecast has them, otherwise steps from its
+    start."""
     from femts.data.stamps import read_dates
 
     when: Any = range(first, first + len(frame))

@@ -1,5 +1,5 @@
-"""What comes from outside femts: packages that add models, priors, data sets, commands, metrics, losses, scalers and
-intervals, and the registries that they add them to."""
+"""Plugins: installed packages that add models, priors, data sets, commands, metrics, losses, scalers or interval
+methods, and the registries they add them to."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 def load_plugins() -> None:
-    """Import every module that an installed package names as an entry point of the group `femts.plugins`, once; each
-    registers what it brings.
+    """Import all modules that installed packages declare as entry points of the group `femts.plugins`, once; they
+    register their components on import.
 
     Raises:
-        UsageError: a module cannot be imported; the text names it and the reason.
+        UsageError: A module cannot be imported; the message gives its name and the reason.
     """
     global _loaded
     if _loaded:
@@ -42,13 +42,13 @@ def load_plugins() -> None:
 
 
 class Registry(dict[str, T]):
-    """Things of one kind by name, from femts and from plugins. What is not there raises a UsageError with the nearest
-    right name.
+    """Components of one kind by name, from femts and from plugins. Looking up an unknown name raises UsageError with
+    the closest valid name.
 
     Args:
         kind: a noun, for messages.
-        reserved: further names, of what needs no registration.
-        load: imports the modules of femts that register something of this kind.
+        reserved: names that are valid without registration.
+        load: imports the modules of femts that register components of this kind.
     """
 
     def __init__(self, kind: str, reserved: Sequence[str] = (), load: Callable[[], object] | None = None) -> None:
@@ -56,7 +56,7 @@ class Registry(dict[str, T]):
         self.kind, self.reserved, self._load = kind, tuple(reserved), load
 
     def add(self, name: str, thing: T, module: str) -> None:
-        """Make `thing` available by `name`, as `module` asks; ValueError for a name that is taken, in whatever case."""
+        """Register `thing` under `name` on behalf of `module`; ValueError if the name is taken, ignoring case."""
         if name.lower() in map(str.lower, [*self, *self.reserved]):
             raise ValueError(f"{self.kind} {name!r} is registered twice")
         self[name] = thing
@@ -64,7 +64,7 @@ class Registry(dict[str, T]):
             _MODULES[name] = module
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator: make something available by `name`; ValueError for a name that is taken."""
+        """Decorator that registers its object under `name`; ValueError if the name is taken."""
 
         def add(thing: T) -> T:
             self.add(name, thing, getattr(thing, "__module__", ""))
@@ -73,7 +73,7 @@ class Registry(dict[str, T]):
         return add
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+        """All names in alphabetical order."""
         if self._load is not None:
             self._load()
         load_plugins()
@@ -87,16 +87,16 @@ class Registry(dict[str, T]):
 
 
 def import_all(package: str) -> None:
-    """Import every module of `package`."""
+    """Import all modules of `package`."""
     for module in iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
 
 
 def modules_of(value: object) -> set[str]:
-    """The modules whose names occur in `value`, plain values within each other.
+    """Modules whose names occur in `value`, which may be nested.
 
     Raises:
-        UsageError: one is the script itself, which another process would run instead of importing it.
+        UsageError: One is the running script, which worker processes would execute instead of importing it.
     """
     if isinstance(value, Mapping):
         return modules_of(list(value.values()))

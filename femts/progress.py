@@ -1,4 +1,4 @@
-"""The line on a terminal or in a notebook that says how far something is and how long it will take."""
+"""Progress bar on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_EVERY = 0.2  # seconds between two pictures of the line in a notebook
+_EVERY = 0.2  # seconds between updates in a notebook
 
 
 @contextmanager
 def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function that shows a part done, in [0, 1], and words on it.
+    """Yield a function that shows a completed fraction, in [0, 1], and a text.
 
-    The line has a bar and the time left, is drawn five times a second, and is gone at the end.
-    Where stderr is neither a terminal nor a notebook's, the function does nothing.
+    The bar shows the remaining time and disappears at the end. If stderr is neither a terminal nor a notebook, the
+    function does nothing.
     """
     if not shown or sys.stderr is None or not (_in_notebook() or sys.stderr.isatty()):
         yield lambda part, words: None
@@ -35,7 +35,7 @@ def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
         TimeRemainingColumn(),
         TextColumn("left  {task.description}", markup=False),
     )
-    # What is printed to stdout meanwhile must not end on stderr. The speed is one of an hour: some parts take minutes.
+    # stdout must not be redirected to stderr. Speed is estimated over an hour, because some steps take minutes.
     options: dict[str, Any] = {
         "transient": True,
         "redirect_stdout": False,
@@ -53,7 +53,7 @@ def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
 
 
 def _in_notebook() -> bool:
-    """Tell a kernel, whose output a notebook shows, from a terminal."""
+    """Return whether the output goes to a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
@@ -61,7 +61,7 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def _displayed(progress: Progress) -> Iterator[Callable[[float, str], None]]:
-    """The line as an output of the cell that is replaced, for rich's own takes widgets that are seldom installed."""
+    """The bar as a replaceable cell output; rich's own notebook support needs widgets that are rarely installed."""
     from IPython.display import Pretty, display
 
     task, drawn = progress.add_task("", total=1.0), -_EVERY

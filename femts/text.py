@@ -1,4 +1,4 @@
-"""Text from data, fit to be shown: no control characters, no more of it than a reader wants, and JSON that is JSON."""
+"""Text from data made fit for display: no control characters, limited length, and strict JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-MOST = 80  # characters of a name or a cell within a sentence
-MOST_IN_ALL = 1500  # of a sentence; the paths in it may be long
-MOST_CELL = 400  # characters of a table on a terminal
-_LONG = 256  # bits of a number that is written out; Python refuses to write very long ones
+MOST = 80  # characters of a name or cell in a message
+MOST_IN_ALL = 1500  # characters of a message; paths in it may be long
+MOST_CELL = 400  # characters of a table cell on a terminal
+_LONG = 256  # bits of the largest integer written out; Python refuses to convert very long ones
 
 
 def printable(text: object) -> str:
-    """`text` on one line, an escape (such as `\\x1b`) for each character that would act on a
-    terminal instead of showing."""
+    """`text` on one line, with terminal control characters replaced by escapes such as `\\x1b`."""
     plain = str(text)
     if plain.isprintable():
         return plain
@@ -23,12 +22,12 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: object) -> str:
-    """`text` as `printable` has it, its lines kept."""
+    """`text` as in `printable`, with its line breaks kept."""
     return "\n".join(map(printable, str(text).split("\n")))
 
 
 def quote(value: object, most: int = MOST) -> str:
-    """`value` as it stands in a message: printable, and where it is longer than `most` its beginning and its end."""
+    """`value` as shown in messages: printable, with the middle cut out if it is longer than `most`."""
     if isinstance(value, int) and value.bit_length() > _LONG:
         return f"a number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
     plain = str(value)
@@ -39,12 +38,12 @@ def quote(value: object, most: int = MOST) -> str:
 
 
 def sentence(text: object) -> str:
-    """A whole message: on one line, printable, and not endless."""
+    """A complete message: one printable line of limited length."""
     return quote(" ".join(str(text).split()), MOST_IN_ALL)
 
 
 def strict_json(value: Any, **how: Any) -> str:
-    """`value` as JSON that every reader takes: null for a number that is NaN or infinite; `how` as in `json.dumps`."""
+    """`value` as standard JSON: NaN and infinities become null; `how` are keywords of `json.dumps`."""
     return json.dumps(_finite(value), allow_nan=False, **how)
 
 
@@ -57,8 +56,7 @@ def _finite(value: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns two blanks apart; numbers are set to the right, floats get four digits, and text is
-    made fit to be shown."""
+    """Text table with columns two spaces apart; numbers are right-aligned, and floats have four digits."""
     header = [quote(name, MOST_CELL) for name in header]
     body = [[f"{cell:.4f}" if isinstance(cell, float) else _cell(cell) for cell in row] for row in rows]
     right = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
@@ -82,7 +80,7 @@ def _is_number(cell: str) -> bool:
 
 
 def spreadsheet_safe(cell: object) -> object:
-    """A cell of a table for people; text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """`cell`, prefixed with an apostrophe if a spreadsheet would read it as a formula."""
     return (
         f"'{cell}"
         if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(cell)
@@ -99,5 +97,5 @@ def _number(text: str) -> bool:
 
 
 def part_of(done: int, asked: int, what: str) -> str:
-    """Ending of a cell that has `done` of the `asked` for, as ` (2 of 3 seeds)`; empty where it has all."""
+    """Suffix for a cell with `done` of `asked` results, such as ` (2 of 3 seeds)`; empty if complete."""
     return f" ({done} of {asked} {what})" if done < asked else ""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""Train boost and ridge on a panel in which an interaction decides: of a promotion and a fair either one lifts sales, both
-together do not, and only in stores of one category.
+"""Train boost and ridge on a panel with an interaction: a promotion or a fair lifts sales, but not both together, and
+only in stores of one category.
 
 python scripts/boosting_interaction.py     # 3,000 series of 200 days, three minutes on one core
 """
@@ -26,8 +26,8 @@ KNOWN, STATIC = ("promotion", "fair"), ("category", "region")
 
 
 def panel(stores: int, seed: int = 0) -> pd.DataFrame:
-    """A long table of `stores` series. In those of the category food, half of all, sales are higher by LIFT where there is
-    either a promotion or a fair; the region means nothing. Noise of deviation NOISE cannot be forecast."""
+    """A long table of `stores` series. In the category food, half of all, sales are higher by LIFT if there is either a
+    promotion or a fair; the region has no effect. The noise, with standard deviation NOISE, is unpredictable."""
     draws, days = np.random.default_rng(seed), np.arange(DAYS)
     promotion, fair = draws.random((2, stores, DAYS)) < 0.3
     category, region = (draws.choice(words, stores) for words in (["food", "toys"], ["north", "south"]))

@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""Draw docs/explanation/free-energy-light.png and -dark.png: how three channels read one past through one prior.
+"""Draw docs/explanation/free-energy-light.png and -dark.png: how three channels read the same past with one prior.
 
 python scripts/free_energy_picture.py
 
-Above: values of three channels, the weights that a prior gives to all of them, and the posterior
-that each channel selects at three inverse temperatures. Below: the value that is read, which goes
-from the mean to the maximum as the inverse temperature rises. All of it is computed by the read of
-femts; the values are drawn from a formula.
+Top: values of three channels, the weights of the prior, shared by all of them, and the posterior of each channel at
+three inverse temperatures. Bottom: the resulting free energy, which goes from the mean to the maximum as the inverse
+temperature increases. Everything is computed by the read function of femts; the values come from a formula.
 """
 
 from __future__ import annotations
@@ -32,24 +31,24 @@ from scripts.picture_theme import SMALL, Theme, figure_of, write_both  # noqa: E
 
 PICTURE = ROOT / "docs" / "explanation" / "free-energy"
 STEPS = 48
-BETAS = (0.5, 2.0, 8.0)  # of the posteriors
-CURVE = (0.03, 100.0, 121)  # first, last and number of the inverse temperatures of the lower panel
-MEAN, MOST = (0, (4, 3)), (0, (1, 1.5))  # dashes
+BETAS = (0.5, 2.0, 8.0)  # inverse temperatures of the posteriors
+CURVE = (0.03, 100.0, 121)  # first, last and number of the inverse temperatures in the lower panel
+MEAN, MOST = (0, (4, 3)), (0, (1, 1.5))  # dash patterns
 CHANNELS, COLOURS = ("channel A", "channel B", "channel C"), ("orange", "blue", "green")
-CAP = 200.0  # on the exponent; float64 holds more than the layer's float32
+CAP = 200.0  # bound on the exponent; float64 allows more than the layer's float32
 
 
 @dataclass(frozen=True)
 class Reading:
-    """All that is drawn, of T steps and 3 channels; float64.
+    """Numbers shown in the picture, for T steps and 3 channels; float64.
 
     Attributes:
         values: (T, 3).
-        prior: (T,), one for all channels.
+        prior: (T,), shared by all channels.
         posteriors: by inverse temperature, (T, 3) each.
         betas: inverse temperatures (N,) of the curve.
-        reads: free energies (N, 3) at them.
-        marked: those at the temperatures of the posteriors, (3,) each.
+        reads: free energies (N, 3) at these.
+        marked: free energies at the temperatures of the posteriors, (3,) each.
     """
 
     values: Tensor
@@ -61,7 +60,7 @@ class Reading:
 
 
 def computed() -> Reading:
-    """The reading of the last step."""
+    """Compute the numbers at the last step."""
     when = torch.arange(STEPS, dtype=torch.float64)
     bump = lambda centre, width: torch.exp(-(((when - centre) / width) ** 2))  # noqa: E731
     values = torch.stack(
@@ -94,7 +93,7 @@ def computed() -> Reading:
 
 
 def drawing(theme: Theme, reading: Reading) -> Figure:
-    """The figure of both parts."""
+    """The figure with both parts."""
     figure = figure_of(9, 9)
     figure.get_layout_engine().set(h_pad=0.05, w_pad=0.06)  # type: ignore[union-attr, call-arg]
     rows: Any = figure.add_gridspec(6, 3, height_ratios=[1.5, 0.9, 0.9, 0.9, 0.9, 3])
@@ -132,7 +131,7 @@ def _values(panel: Any, reading: Reading, channel: int, theme: Theme, tone: str)
 
 
 def _weights(panel: Any, weights: Tensor, tone: str) -> None:
-    """Bars as high as their row allows, the largest with its number."""
+    """Bars that fill the height of their row, with the largest value as a label."""
     panel.bar(range(STEPS), weights, width=1.0, color=tone)
     most, top = int(weights.argmax()), float(weights.max())
     panel.text(min(most, STEPS - 3), 1.06 * top, f"{100 * top:.0f} %", ha="center", va="bottom", fontsize=SMALL)
@@ -167,7 +166,7 @@ def _curve(panel: Any, reading: Reading, theme: Theme) -> None:
 
 
 def plain(reading: Reading) -> dict[str, Any]:
-    """All that is drawn in plain types."""
+    """All numbers shown, in plain types."""
     posteriors = {beta: posterior.tolist() for beta, posterior in reading.posteriors.items()}
     return {"values": reading.values.tolist(), "posteriors": posteriors, "reads": reading.reads.tolist()}
 

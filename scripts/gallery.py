@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Write the reports of the gallery, three HTML pages on data that are made here.
+"""Write the reports of the gallery, three HTML pages on synthetic data.
 
 python scripts/gallery.py                   # docs/gallery: all three, a minute on one core
-python scripts/gallery.py --to DIR shops    # one, elsewhere
+python scripts/gallery.py --to DIR shops    # one of them, to another folder
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GALLERY = ROOT / "docs" / "gallery"
 
 
 def hours() -> femts.Forecaster:
-    """Three columns by the hour that forecast each other; a mixer beside a linear model."""
+    """Three hourly columns that predict each other; a mixer compared with a linear model."""
     table = femts.load_dataset("synthetic").frame().iloc[:2000, :4]
     settings = {"model.n_layers": 1}
     data = replace(femts.load_dataset(table), name="hours")
@@ -33,7 +33,7 @@ def hours() -> femts.Forecaster:
 
 
 def load() -> femts.Forecaster:
-    """A load that grows with the cold and falls on holidays, both known in advance."""
+    """A load that rises in cold weather and falls on holidays, both future covariates."""
     table = femts.load_dataset("synthetic").frame().iloc[:3000, :2]
     table.columns = ["date", "load"]
     rng = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def load() -> femts.Forecaster:
 
 
 def shops() -> femts.Forecaster:
-    """Forty shops by the month, each with its own size and length; one model for all."""
+    """Monthly sales of forty shops of different size and length; one model for all."""
     rng = np.random.default_rng(0)
     tables = []
     for number in range(40):
@@ -61,7 +61,7 @@ REPORTS: dict[str, Callable[[], femts.Forecaster]] = {"hours": hours, "load": lo
 
 
 def write_report(name: str, folder: Path) -> Path:
-    """Train the model of report `name` and write its page into `folder`, which is made where it is missing."""
+    """Train the model of report `name` and write its page to `folder`, which is created if missing."""
     folder.mkdir(parents=True, exist_ok=True)
     return femts.report(REPORTS[name](), folder / f"{name}.html")
 

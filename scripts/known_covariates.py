@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Compare three uses of known covariates (both, as inputs of a network alone, linear effect alone), on drawn bike
+"""Compare three uses of future covariates (model inputs and linear effect, inputs only, effect only) on synthetic bike
 rentals and on half-hourly electricity demand with temperature and holidays.
 
-python scripts/known_covariates.py results/known-covariates.csv     # 36 trainings, some 50 minutes on one core
+python scripts/known_covariates.py results/known-covariates.csv     # 36 trainings, about 50 minutes on one core
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ USES = ("auto", "model", "regress")
 
 
 def bikes() -> tuple[pd.DataFrame, list[str]]:
-    """Two years of hourly rentals: people ride to work on working days and for pleasure on others, less in rain, and
-    most when it is warm but not hot, so that no covariate has a linear effect."""
+    """Two years of synthetic hourly rentals: people commute on working days and ride for pleasure on others, less in
+    rain, and most when it is warm but not hot, so that no covariate has a linear effect."""
     rng = np.random.default_rng(0)
     dates = pd.date_range("2021-01-01", periods=2 * 365 * 24, freq="h")
     hour, weekend = dates.hour.to_numpy(), (dates.day_of_week >= 5).astype(float)
@@ -70,7 +70,7 @@ def main() -> None:
     rows = []
     for name, (made, pred_len, seq_len) in SETS.items():
         if name != "bikes" and "FEMTS_DATA" not in os.environ:
-            print(f"{name}: left out, FEMTS_DATA is not set")
+            print(f"{name}: skipped, FEMTS_DATA is not set")
             continue
         table, known = made()
         data = femts.load_dataset(table, future_covariates=known)

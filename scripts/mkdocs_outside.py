@@ -1,8 +1,7 @@
-"""Hooks of mkdocs: pages of docs/ link to files outside it, as they do in the repository, and the page of the commands
-is made of their options.
+"""Hooks of mkdocs that resolve links from docs/ to files outside it and generate the page of commands.
 
-A page or picture outside docs/ becomes one of the site, under its path in the repository; for any other file or folder,
-the link becomes its path in plain text.
+Linked pages and pictures outside docs/ become part of the site, under their path in the repository. Links to other
+files and folders are replaced by their path as plain text.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what is in `OUTSIDE` to the files of docs/."""
+    """Add the files in `OUTSIDE` to those of docs/."""
     for path in OUTSIDE:
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     return files
 
 
 def _commands() -> str:
-    """Markdown of all commands with their options."""
+    """Markdown of all commands and their options."""
     docs = [sys.executable, "-m", "typer", "femts.cli", "utils", "docs", "--name", "femts"]
     made = subprocess.run(docs, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return "\n" + "\n".join(line.rstrip() for line in made.splitlines()[1:])  # without its title
+    return "\n" + "\n".join(line.rstrip() for line in made.splitlines()[1:])  # without the title
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Text of a page whose links lead to the pages of the site, wherever they lie in the repository."""
+    """Rewrite the links of a page to those of the site, wherever the pages are in the repository."""
     path = page.file.src_uri
     if path == "reference/commands.md":
         markdown += _commands()

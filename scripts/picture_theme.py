@@ -1,4 +1,4 @@
-"""Light and dark of the pictures on pages: colours, letters, and a file that says of which data it was drawn."""
+"""Light and dark theme of pictures on pages: colours, fonts, and a digest of the data in each file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-DPI = 200  # pages show pictures at 100 to the inch, so that 9 points are 12.5 pixels
+DPI = 200  # pages show pictures at 100 dots per inch, so that 9 points are 12.5 pixels
 SMALL, NORMAL, LARGE = 9, 10, 11  # points
-COLOURS = 128  # of a file
-DRAWN_OF = "Description"  # a text field of PNG
+COLOURS = 128  # colours of a file
+DRAWN_OF = "Description"  # PNG text field with the digest
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one mode.
+    """Colours of one theme.
 
     Attributes:
-        name: ending of its files.
-        paper, ink, faint, grid: background, text, lesser text, lines of the grid.
-        colours: Okabe and Ito's, which colour-blind readers tell apart, in lightness that suits the background.
-        style: settings of matplotlib.
+        name: suffix of its files.
+        paper, ink, faint, grid: background, text, secondary text, grid lines.
+        colours: Okabe and Ito's palette for colour-blind readers, with lightness adapted to the background.
+        style: matplotlib settings.
     """
 
     name: str
@@ -105,14 +105,14 @@ DARK = Theme(
 
 
 def figure_of(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches."""
+    """An empty figure with a size in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def write_both(path: Path, draw: Callable[[Theme], Figure], drawn: Any) -> None:
-    """Write `NAME-light.png` and `NAME-dark.png` for the `path` NAME, each with the digest of what is `drawn`."""
+    """Write `NAME-light.png` and `NAME-dark.png` for the `path` NAME, each with the digest of the data `drawn`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for theme in (LIGHT, DARK):
         with matplotlib.rc_context(theme.style):
@@ -121,31 +121,33 @@ def write_both(path: Path, draw: Callable[[Theme], Figure], drawn: Any) -> None:
         said = PngInfo()
         said.add_text(DRAWN_OF, digest(drawn))
         with Image.open(content) as image:
-            few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)  # a third of the size, and as good
+            few = image.convert("RGB").quantize(
+                COLOURS, dither=Image.Dither.NONE
+            )  # a third of the size without visible loss
             few.save(path.with_name(f"{path.name}-{theme.name}.png"), pnginfo=said, optimize=True)
 
 
 def stale(path: Path, drawn: Any) -> list[str]:
-    """Names of the files of `write_both` that are missing, or were drawn of something else."""
+    """Files of `write_both` that are missing or were drawn from other data."""
     files = [path.with_name(f"{path.name}-{theme.name}.png") for theme in (LIGHT, DARK)]
     return [file.name for file in files if not file.is_file() or drawn_of(file) != digest(drawn)]
 
 
 def drawn_of(file: Path) -> str | None:
-    """The digest that a picture says it was drawn of."""
+    """Digest of the data that a picture was drawn from."""
     with Image.open(file) as image:
         said: str | None = image.info.get(DRAWN_OF)
     return said
 
 
 def digest(drawn: Any) -> str:
-    """A digest of data in plain types, the same where the last bits of their numbers differ."""
+    """Digest of plain data that is unaffected by rounding in the last bits of numbers."""
     return hashlib.sha256(json.dumps(_rounded(drawn), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{round(value, 6) + 0.0:.6g}"  # a sum that is 0 but for its last bits is 0
+        return f"{round(value, 6) + 0.0:.6g}"  # avoids -0 for sums that are 0 up to rounding
     if isinstance(value, Mapping):
         return {str(key): _rounded(each) for key, each in value.items()}
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,12 +1,13 @@
 #!/usr/bin/env python
-"""Draw docs/femts-light.png and -dark.png: a forecast with its interval, the past that it read, and a table as bars.
+"""Draw docs/femts-light.png and -dark.png: a forecast with its interval, the past it was read from, and a bar chart of
+errors.
 
 python scripts/readme_picture.py            # after new records
-python scripts/readme_picture.py --check    # writes nothing; status 1 where the bars are of other records
+python scripts/readme_picture.py --check    # write nothing; status 1 if the bars are out of date
 
-The forecast is of the last 96 steps of the test rows, by `fem_sm` under its default recipe: of ETTh1 where
-FEMTS_DATA names a folder that holds it, else of the built-in data. The model is trained once, in minutes,
-and kept in runs/. The table is of the records of ETTh1.
+The forecast covers the last 96 steps of the test split, by `fem_sm` with its default recipe: of ETTh1 if FEMTS_DATA
+names a folder that contains it, otherwise of the built-in data. The model is trained once, in minutes, and kept in
+runs/. The bars come from the records of ETTh1.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from scripts.results_pictures import NAIVE, measured  # noqa: E402
 
 PICTURE = ROOT / "docs" / "femts"
 MODEL, STEPS, LEVEL, TABLE = "fem_sm", 96, 80, "ETTh1"
-BARS = ("fem_sm_ridge", "ridge", "fem_mamba", "fem_gla", "fem_sm", NAIVE)  # the last is beside any table
+BARS = ("fem_sm_ridge", "ridge", "fem_mamba", "fem_gla", "fem_sm", NAIVE)  # the last is part of every table
 COMMAND = f"""$ femts table --datasets {TABLE} --models {",".join(BARS[:-1])} \\
               --horizons 96 --roll-out all --seeds 42,1,2,3,4"""
-SHOWN_BEFORE = 192  # steps of the history before a forecast
+SHOWN_BEFORE = 192  # steps of history shown before the forecast
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A forecast and what is beside it.
+    """A forecast and the data shown with it.
 
     Attributes:
-        dataset: its name.
-        channels: those whose reading is drawn; the first is the one forecast.
+        dataset: name of the data set.
+        channels: channels whose selections are shown; the first is the one forecast.
         history, ahead, actual: wide frames with `date`, in raw units; `ahead` with bounds.
         shares: posterior weight of each segment, (N,) for each of the `channels`; sums to 1.
-        starts: first stamps of the segments, (N,).
+        starts: first time stamps of the segments, (N,).
     """
 
     dataset: str
@@ -63,7 +64,7 @@ class Forecast:
 
 
 def forecast() -> Forecast:
-    """Train the model, unless it is there, and forecast the end of the test rows."""
+    """Train the model unless it exists, and forecast the end of the test split."""
     dataset = TABLE if os.environ.get("FEMTS_DATA") else "synthetic"
     data, folder = femts.load_dataset(dataset), ROOT / "runs" / f"readme-{dataset}"
     if not folder.exists():
@@ -73,7 +74,7 @@ def forecast() -> Forecast:
     channels = (data.columns[0], data.columns[1], data.columns[-1])
     explained = forecaster.explain(history)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", femts.AgeWarning)  # the rows learned from end long before the test part
+        warnings.simplefilter("ignore", femts.AgeWarning)  # the training rows end long before
         ahead = forecaster.predict(history, level=[LEVEL])
     weights = explained.groupby(["channel", "layer", "start"])["weight"].sum().groupby(["channel", "start"]).mean()
     return Forecast(
@@ -88,8 +89,7 @@ def forecast() -> Forecast:
 
 
 def bars() -> dict[str, float]:
-    """Mean test MSE of the models of the table, over horizons and seeds, the lowest first; without those that have no
-    record."""
+    """Mean test MSE of the models over horizons and seeds, lowest first; models without records are omitted."""
     means = {
         row.model: float(np.mean([*row.means.values()])) for row in measured() if row.dataset == TABLE and row.means
     }
@@ -97,7 +97,7 @@ def bars() -> dict[str, float]:
 
 
 def drawing(theme: Theme, made: Forecast, means: dict[str, float]) -> Figure:
-    """The figure of three panels and the command."""
+    """The figure with three panels and the command."""
     figure = figure_of(9, 7)
     figure.get_layout_engine().set(h_pad=0.1, w_pad=0.08)  # type: ignore[union-attr, call-arg]
     rows: Any = figure.add_gridspec(3, 1, height_ratios=[1.05, 1.25, 0.2])
@@ -115,7 +115,7 @@ def drawing(theme: Theme, made: Forecast, means: dict[str, float]) -> Figure:
 
 def _forecast(panel: Any, theme: Theme, made: Forecast) -> None:
     channel, past = made.channels[0], made.history.tail(SHOWN_BEFORE)
-    begin, last = past[["date", channel]].iloc[-1]  # what follows starts there, and leaves no gap
+    begin, last = past[["date", channel]].iloc[-1]  # later lines start there, to leave no gap
     when = [begin, *made.ahead["date"]]
     bounds = [[last, *made.ahead[f"{channel}-{side}-{LEVEL}"]] for side in ("lo", "hi")]
     orange, blue = theme.colours["orange"], theme.colours["blue"]
@@ -131,7 +131,7 @@ def _forecast(panel: Any, theme: Theme, made: Forecast) -> None:
 
 
 def _reading(panel: Any, theme: Theme, made: Forecast) -> None:
-    """A row a channel: its past over the share that its forecast read of each segment."""
+    """One row per channel: its past, shaded by the weight of each segment in the forecast."""
     colours = LinearSegmentedColormap.from_list("share", [theme.paper, theme.colours["orange"]])
     least, most = (of([of(share) for share in made.shares]) for of in (min, max))
     past = made.history[made.history["date"] >= made.starts[0]]
@@ -181,6 +181,6 @@ def _dates(panel: Any) -> None:
 if __name__ == "__main__":
     ours = bars()
     if "--check" in sys.argv[1:]:
-        sys.exit("The bars are not of these records; run scripts/readme_picture.py." if stale(PICTURE, ours) else 0)
+        sys.exit("The bars are out of date; run scripts/readme_picture.py." if stale(PICTURE, ours) else 0)
     forecasted = forecast()
     write_both(PICTURE, lambda theme: drawing(theme, forecasted, ours), ours)

@@ -56,7 +56,7 @@ def _times() -> str:
 
 
 def _in_short(page: str) -> str:
-    """Markdown table of the summaries below the pairs of `page`; of a pair that is there twice, the first one."""
+    """Markdown table of the summaries below the pairs of `page`; if a pair occurs twice, of the first one."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for dataset, first, second, horizons, lower, below, above in SUMMARY.findall(page):
         intervals = [f"{count} {side}" for count, side in ((below, "below"), (above, "above")) if count != "0"]

@@ -1,13 +1,12 @@
 #!/usr/bin/env python
-"""Draw results/pictures/ of the records: means and their seeds, errors by horizon, and time against error.
+"""Draw results/pictures/ from the records: mean errors with their seeds, errors by horizon, and time against error.
 
 python scripts/results_pictures.py            # after new records
-python scripts/results_pictures.py --check    # writes nothing; status 1 where a picture is of other records
+python scripts/results_pictures.py --check    # write nothing; status 1 if a picture is out of date
 
-Of a model that is made to be rolled out, its trainings of 96 steps alone count, at the longer
-horizons too: so all such models have one training a seed, as in the tables of results/README.md.
-All have a look-back of 1024 steps, so that models are compared and not look-backs. A model without
-a horizon has no mean, and is missing where means are drawn.
+Of recursive models, only trainings with 96 steps are shown, for longer horizons, too, so that all of them have one
+training per seed, as in the tables of results/README.md. All look-backs are 1024 steps, so that only the models differ.
+A model without a record for some horizon has no mean and is omitted from plots of means.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ FOLDER = ROOT / "results" / "pictures"
 RECORDS = ROOT / "results"
 PROTOCOL, NAIVE = "paper", "seasonal_naive"
 DATASETS = tuple(publications()["dataset"].unique())
-# Colour and marker of each model, the same in all pictures. A mixer has the marker of its prior alone, which is hollow.
+# Colour and marker of each model in all pictures. A mixer has the marker of its prior without a mixer, which is hollow.
 LOOKS = {
     "fem_sm_ridge": ("orange", "D"),
     "ridge": ("ink", "s"),
@@ -75,13 +74,13 @@ class Measured:
 
     @property
     def means(self) -> dict[int, float]:
-        """Means over the horizons by seed, of seeds that have all of them."""
+        """Means over the horizons by seed, for seeds with all horizons."""
         seeds = [seed for seed in self.mses[HORIZONS[0]] if all(seed in self.mses[steps] for steps in HORIZONS)]
         return {seed: statistics.fmean(self.mses[steps][seed] for steps in HORIZONS) for seed in seeds}
 
 
 def measured(folder: Path = RECORDS) -> list[Measured]:
-    """All that the records in `folder` have of the models drawn and the naive forecast, by data set."""
+    """Records in `folder` of the models shown and the naive forecast, by data set."""
     store, rows = Store(folder), []
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
@@ -95,12 +94,12 @@ def measured(folder: Path = RECORDS) -> list[Measured]:
 
 
 def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
-    """Cells of the default recipe that have a record, with a look-back of 1024 steps; of a model that
-    is made to be rolled out, those of 96 steps."""
+    """Cells of the default recipe with a record and a look-back of 1024 steps; for recursive models, only those of 96
+    steps."""
     counted, cells = HORIZONS[:1] if model_card(model).model_class.supports.recursive else HORIZONS, []
     for path in sorted((store.folder / PROTOCOL / dataset).glob(f"{model}-*-seed*.json")):
         steps, _, seed = path.stem.removeprefix(f"{model}-").partition("-seed")
-        if steps in map(str, counted) and seed.isdigit():  # and no note of a crash
+        if steps in map(str, counted) and seed.isdigit():  # skips crash reports
             cell = Cell(dataset, model, int(steps), int(seed), PROTOCOL)
             record = store.readable(cell)
             if record and (model == NAIVE or record["config"]["seq_len"] == LOOK_BACK):
@@ -109,14 +108,14 @@ def _cells(store: Store, dataset: str, model: str) -> list[Cell]:
 
 
 def _seconds(scores: pd.DataFrame) -> dict[int, float]:
-    """Time by seed of all trainings behind the scores at the horizons."""
+    """Total time by seed of all trainings behind the scores at the horizons."""
     trained = scores["record"].map(lambda record: record["cell"]["pred_len"])
     trainings = scores.assign(trained=trained).drop_duplicates(["seed", "trained"])
     return dict(trainings.groupby("seed", sort=False)["seconds"].sum())
 
 
 def plain(rows: list[Measured]) -> list[Any]:
-    """All that is drawn in plain types."""
+    """All numbers shown, in plain types."""
     published = [
         [model, own["scored"].iloc[0], dict(zip(own["dataset"], own["mse"], strict=True))]
         for model, own in publications().groupby("model", sort=False)
@@ -125,7 +124,8 @@ def plain(rows: list[Measured]) -> list[Any]:
 
 
 def draw_means(theme: Theme, rows: list[Measured]) -> Figure:
-    """Means over the horizons: a dot a model, its seeds small; the lowest published one of all windows as a line."""
+    """Plot means over the horizons, one dot per model with small dots for seeds; a line is the lowest published mean
+    over all windows."""
     shown = [row for row in rows if row.means and row.model != NAIVE]
     datasets = [name for name in DATASETS if any(row.dataset == name for row in shown)]
     counts = [sum(row.dataset == name for row in shown) for name in datasets]
@@ -138,7 +138,7 @@ def draw_means(theme: Theme, rows: list[Measured]) -> Figure:
         for place, row in enumerate(own):
             _mean_and_seeds(panel, theme, place, row)
         lowest = means.loc[(means["dataset"] == name) & (means["scored"] == ALL), "mse"].min()
-        if lowest == lowest:  # there is one
+        if lowest == lowest:  # not NaN
             panel.axvline(lowest, color=theme.faint, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1)
         panel.set_yticks(range(len(own)), labels=[row.model for row in own])
         panel.set_ylim(-0.7, len(own) - 0.3)
@@ -166,7 +166,7 @@ def _mean_and_seeds(panel: Any, theme: Theme, place: int, row: Measured) -> None
 
 
 def draw_horizons(theme: Theme, rows: list[Measured]) -> Figure:
-    """Errors by horizon as parts of the seasonal naive forecast's: a line a model, means over its seeds."""
+    """Plot errors by horizon relative to the seasonal naive forecast: one line per model, averaged over seeds."""
     lines = parts_of_naive(rows)
     figure, panels = _grid_of(lines, theme)
     for (name, model), parts in lines.items():
@@ -183,8 +183,8 @@ def draw_horizons(theme: Theme, rows: list[Measured]) -> Figure:
 
 
 def parts_of_naive(rows: list[Measured]) -> dict[tuple[str, str], dict[int, float]]:
-    """Mean errors by horizon over those of the seasonal naive forecast, by data set and model, of two horizons and
-    more."""
+    """Mean errors by horizon relative to the seasonal naive forecast, by data set and model, for at least two
+    horizons."""
     naive = {row.dataset: row.mses for row in rows if row.model == NAIVE}
     parts = {}
     for row in rows:
@@ -200,7 +200,7 @@ def parts_of_naive(rows: list[Measured]) -> dict[tuple[str, str], dict[int, floa
 
 
 def draw_times(theme: Theme, rows: list[Measured]) -> Figure:
-    """Time of training against the mean error: a dot a seed."""
+    """Plot training time against mean error, one dot per seed."""
     dots = {(row.dataset, row.model): row for row in rows if row.model != NAIVE and row.means}
     figure, panels = _grid_of(dots, theme)
     minutes = [seconds / 60 for row in dots.values() for seconds in row.seconds.values()]
@@ -220,7 +220,7 @@ def draw_times(theme: Theme, rows: list[Measured]) -> Figure:
 
 
 def _grid_of(drawn: Iterable[tuple[str, str]], theme: Theme) -> tuple[Figure, dict[str, Any]]:
-    """A figure with a panel for each data set of those `drawn` with a model, and one legend of the models."""
+    """A figure with a panel for each data set in `drawn`, and one legend of the models."""
     pairs = list(drawn)
     datasets = [name for name in DATASETS if any(name == dataset for dataset, _ in pairs)]
     models = [name for name in LOOKS if any(name == model for _, model in pairs)]
@@ -266,4 +266,4 @@ if __name__ == "__main__":
         if "--check" not in sys.argv[1:]:
             write_both(FOLDER / title, partial(draw, rows=everything), plain(everything))
         elif old := stale(FOLDER / title, plain(everything)):
-            sys.exit(f"{old[0]} is not of these records; run scripts/results_pictures.py.")
+            sys.exit(f"{old[0]} is out of date; run scripts/results_pictures.py.")

@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 import femts  # noqa: E402
 
 ROWS, PAGE = ROOT / "results" / "short" / "panels.csv", ROOT / "docs" / "measured" / "short-series.md"
-COUNT = 120  # series in each panel cut from ETT and Weather
+COUNT = 120  # series in each panel sampled from ETT and Weather
 DRY = ("rain (mm)", "raining (s)")  # constant over most spans
 NAIVE = "seasonal_naive"
 MODELS = ("auto", NAIVE, "auto_theta", "mstl", "auto_ets", "ridge", "fem_sm", "fem_sm_ridge")

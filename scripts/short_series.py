@@ -3,11 +3,11 @@
 
 Writes results/short/ and the tables of docs/measured/short-series.md.
 
-python scripts/short_series.py --models fem_sm_ridge,seasonal_naive     # half a minute a series and model
-python scripts/short_series.py --models ridge --series nile,co2         # run these again; other rows stay
+python scripts/short_series.py --models fem_sm_ridge,seasonal_naive     # half a minute per series and model
+python scripts/short_series.py --models ridge --series nile,co2         # repeat these; keep other rows
 python scripts/short_series.py --page                                   # update the page only
 
-The series come with statsmodels and matplotlib, and from ETT and Weather where FEMTS_DATA has them.
+The series come with statsmodels and matplotlib, and from ETT and Weather if FEMTS_DATA has them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from femts.config.model import AUTO  # noqa: E402
 
 RESULTS, PAGE = ROOT / "results" / "short", ROOT / "docs" / "measured" / "short-series.md"
 NAIVE = "seasonal_naive"
-PANELS = "panels.csv"  # of scripts/short_panels.py
-MOST_WINDOWS = 5  # of a backtest, which stays within the test part
+PANELS = "panels.csv"  # written by scripts/short_panels.py
+MOST_WINDOWS = 5  # windows of a backtest, all within the test split
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Series:
     """A short real series.
 
     Attributes:
-        name: of its file and row.
-        make: gives the table, stamps in the first column, values in the second.
-        words: what it measures and how often.
-        written: arguments of `to_csv`, for the formats that people use.
+        name: name of its file and row.
+        make: function that returns the table, with time stamps in the first column and values in the second.
+        words: quantity and frequency.
+        written: arguments of `to_csv`, to cover common formats.
     """
 
     name: str
@@ -115,7 +115,7 @@ def _google(column: str) -> pd.DataFrame:
     from matplotlib.cbook import get_sample_data
 
     data = pd.DataFrame(get_sample_data("goog.npz")["price_data"])[["date", column]]
-    return data.tail(500)  # days without trade are gaps
+    return data.tail(500)  # days without trading are gaps
 
 
 def _measured(file: str, column: str, step: str, rows: int) -> pd.DataFrame | None:
@@ -271,7 +271,7 @@ def main() -> None:
     names = [name for name in given.series.split(",") if name] or [series.name for series in SERIES]
     chosen = [] if given.page else [series for series in SERIES if series.name in names]
     logging.basicConfig(level=logging.INFO, format="  %(message)s")
-    warnings.simplefilter("error", RuntimeWarning)  # data such as these must not cause any
+    warnings.simplefilter("error", RuntimeWarning)  # must not occur on such data
     with tempfile.TemporaryDirectory() as folder:
         for series in chosen:
             for model in given.models.split(","):

@@ -1,14 +1,13 @@
 #!/usr/bin/env python
 """Appendix P of the Free Energy Mixer paper: one layer learns the maximum of every channel; softmax attention cannot.
 
-Each sample is a matrix V (T, D) of noise around 0 with one winner of about 1 in every channel, at
-an index of its own. The target is the maximum of each channel. Both models read V itself from the
-last position, right after the mixing, through the same softmax prior
-(queries and keys are linear in V). FEM adds the inner gate and the log-sum-exp; it has no outer
-gate and no conditioner. Trained with AdamW on the mean squared error. A channel counts as right
-when the value nearest to the prediction is the winner.
+Each sample is a matrix V (T, D) of noise around 0 with one winner of about 1 in every channel, at an index of its own.
+The target is the maximum of each channel. Both models read V itself from the last position, right after the mixing,
+with the same softmax prior (queries and keys are linear in V). FEM adds the inner gate and the log-sum-exp; it has no
+outer gate and no conditioner. Both are trained with AdamW on the mean squared error. A channel counts as correct if the
+value nearest to the prediction is the winner.
 
-Samples are drawn as they are needed, each from its own seed, so a data set of any size takes no memory.
+Samples are generated on demand from one seed each, so memory does not depend on the number of samples.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ MARGIN, NOISE = 1.0, 0.05
 
 @dataclass(frozen=True)
 class Task:
-    """Sizes of the problem: `seq_len` T, `d_model` D, `heads` H; `samples` for training,
-    `val_samples` for the scores."""
+    """Size of the problem: `seq_len` T, `d_model` D, `heads` H; `samples` for training and `val_samples` for the
+    scores."""
 
     seq_len: int = 128
     d_model: int = 512
@@ -56,7 +55,7 @@ class Task:
         return v.scatter_(1, winner.unsqueeze(1), height), winner
 
     def training_batches(self) -> Iterator[Tensor]:
-        """`steps` batches out of `samples` samples, which come round again when they are used up."""
+        """Yield `steps` batches from `samples` samples, repeating these as needed."""
         distinct = max(1, self.samples // self.batch)
         for step in range(self.steps):
             yield self.draw(self.seed * 1_000_003 + step % distinct)[0]
@@ -67,8 +66,8 @@ class Task:
 
 
 class LastRead(nn.Module):
-    """Read of the values V themselves at the last position: (B, T, D) -> (B, D). `components`: "LT"
-    is FEM, "" is softmax."""
+    """Read of the values V themselves at the last position: (B, T, D) -> (B, D). `components` is "LT" for FEM and ""
+    for softmax."""
 
     def __init__(self, d_model: int, heads: int, components: str) -> None:
         super().__init__()
@@ -84,7 +83,7 @@ class LastRead(nn.Module):
                 nn.init.zeros_(parameter)
 
     def read(self, v: Tensor) -> FreeEnergyRead:
-        """The parts of the read, each (B, 1, H, D / H)."""
+        """Parts of the read, each (B, 1, H, D / H)."""
         heads = (self.config.n_head, -1)
         last = v[:, -1:]  # the last position of a causal layer sees every token
         q, k = self.query(last).unflatten(-1, heads), self.key(v).unflatten(-1, heads)
@@ -99,7 +98,7 @@ class LastRead(nn.Module):
 
 @torch.no_grad()
 def scores(model: LastRead, task: Task) -> tuple[float, float]:
-    """Index accuracy (share of channels whose winner is found) and mean squared error on the validation samples."""
+    """Index accuracy (fraction of channels whose winner is found) and mean squared error on the validation samples."""
     right, squared, batches = 0.0, 0.0, 0
     for v, winner in task.validation_batches():
         prediction = model(v)
@@ -111,7 +110,7 @@ def scores(model: LastRead, task: Task) -> tuple[float, float]:
 
 
 def train(task: Task, components: str, report_every: int = 0) -> tuple[float, float]:
-    """Train one model from the seed; returns its index accuracy and mean squared error."""
+    """Train one model from its seed and return its index accuracy and mean squared error."""
     torch.manual_seed(task.seed)
     model = LastRead(task.d_model, task.heads, components).to(task.device)
     decayed = [parameter for name, parameter in model.named_parameters() if name != "beta_raw"]

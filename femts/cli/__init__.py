@@ -1,4 +1,4 @@
-"""The command line. Heavy libraries are imported inside the commands, so that `femts --help` answers at once."""
+"""The command-line interface. Commands import heavy libraries when they run, so that `femts --help` is instant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from femts.plugins import load_plugins
 from femts.text import printable, quote, sentence
 
 INTERRUPTED = 130
-_Mistake = cast(type[Exception], typer.BadParameter.__mro__[1])  # base of all usage errors; typer does not export it
+_Mistake = cast(
+    type[Exception], typer.BadParameter.__mro__[1]
+)  # base class of usage errors, which typer does not export
 _NAMES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOENT)
 
 load_commands()
@@ -31,19 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line.
 
     Args:
-        argv: arguments without the program's name; None takes the process's.
+        argv: arguments without the program name; None uses those of the process.
 
     Returns:
-        Exit status: 0 done, 1 the run failed, 2 a mistake of the caller, 130 interrupted.
+        Exit status: 0 for success, 1 if the run failed, 2 for invalid input, 130 if interrupted.
     """
     try:
-        load_plugins()  # which may add commands
+        load_plugins()  # plugins may add commands
         command = typer.main.get_command(app)
         check_streams()
         check_memory()
         with memory_checked(), _warnings_as_notes(), _log_on_stderr():
             status = command.main(args=argv, prog_name="femts", standalone_mode=False)
-        sys.stdout.flush()  # a full disk or a reader that left shows here, not in the interpreter's last breath
+        sys.stdout.flush()  # report a full disk or closed pipe here instead of at interpreter shutdown
     except FemtsError as error:
         from femts.training.stopping import Interrupted
 
@@ -54,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return _fail("interrupted", INTERRUPTED)
     except OSError as error:
-        if error.errno is None:  # no word of the system's
+        if error.errno is None:  # not from the operating system
             raise
         _drop_output()
-        if error.errno == errno.EPIPE:  # as with `| head`: nothing went wrong that anybody wants to read about
+        if error.errno == errno.EPIPE:  # as with `| head`, which is no error for the user
             return 1
         where = error.filename or "the output"
         if error.errno in _NAMES:
-            return _fail(f"{quote(where)} cannot be used: {error.strerror}; name another file or folder.", 2)
+            return _fail(f"{quote(where)} cannot be used: {error.strerror}; choose another file or folder.", 2)
         return _fail(f"Could not write {where}: {error.strerror}; free some disk space or choose another location.", 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Print warnings of femts as notes, without the line of its source that gave them."""
+    """Print warnings of femts as notes, without the source line that issued them."""
     plain = warnings.formatwarning
 
     def form(
@@ -89,7 +91,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
-    """Print what femts logs at level INFO and above."""
+    """Print log messages of femts at level INFO and above."""
     logger, handler = logging.getLogger("femts"), StderrHandler()
     level = logger.level
     logger.addHandler(handler)
@@ -102,7 +104,7 @@ def _log_on_stderr() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Let what stdout still holds go nowhere, or the interpreter complains about it once more at its end."""
+    """Discard buffered stdout; otherwise the interpreter reports the error again at shutdown."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -116,7 +118,7 @@ def _fail(message: str, status: int) -> int:
 
 def _usage(error: Exception) -> int:
     message = str(error.format_message())  # type: ignore[attr-defined]
-    if message.startswith("Usage:"):  # no command at all: the help is the answer
+    if message.startswith("Usage:"):  # no command was given, so show the help
         print(message)
         return 2
     if "Did you mean" in message:

@@ -1,4 +1,4 @@
-"""The program `femts`, to which every file of `femts/cli/commands` adds its command."""
+"""The program `femts`, to which the modules in `femts/cli/commands` add their commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _Program(TyperGroup):
-    """The commands in the order in which the help lists them, which is not that of their files."""
+    """Lists commands by their `order` instead of in the order of import."""
 
     def list_commands(self, ctx: object) -> list[str]:
         return sorted(self.commands, key=lambda name: (_ORDER[name], name))
@@ -46,13 +46,13 @@ def _program(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """What stands before a command; its help is that of `app`."""
+    """Options before the command; the help text is that of `app`."""
 
 
 def command(order: int = LAST) -> Callable[[_Function], _Function]:
-    """Function decorator: make a command of the function's name, whose help is its docstring.
+    """Decorator that registers a function as a command of the same name, with its docstring as help text.
 
-    `order` says where `femts --help` lists it: by rising numbers, and those that have the same by name.
+    `order` is the position in `femts --help`; commands with the same position are listed by name.
     """
 
     def add(function: _Function) -> _Function:
@@ -64,7 +64,7 @@ def command(order: int = LAST) -> Callable[[_Function], _Function]:
 
 
 def command_group(name: str, summary: str, order: int = LAST) -> typer.Typer:
-    """A command `name` that has commands of its own, each added by `@GROUP.command()`."""
+    """Create a command `name` with subcommands, added by `@GROUP.command()`."""
     _take(name, order)
     group = typer.Typer(help=summary, no_args_is_help=True)
     app.add_typer(group, name=name)
@@ -72,7 +72,7 @@ def command_group(name: str, summary: str, order: int = LAST) -> typer.Typer:
 
 
 def load_commands() -> None:
-    """Import every module of `femts/cli/commands`; each registers its command."""
+    """Import all modules of `femts/cli/commands`, which register their commands."""
     package = import_module("femts.cli.commands")
     for module in iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")

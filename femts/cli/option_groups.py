@@ -1,4 +1,5 @@
-"""Options in groups: a frozen dataclass whose fields are options reaches a command as one argument."""
+"""Option groups: a frozen dataclass whose fields are command-line options and which a command receives as one
+argument."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from typing import Any, get_type_hints
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command: each parameter that is annotated with a dataclass becomes the options of its fields.
+    """Decorate a command so that each parameter annotated with a dataclass becomes options for its fields.
 
-    A field is annotated as typer wants an option, and has a default. It may be a group itself. The
-    options stand in the help where the parameter stands, in the order of the fields.
+    Fields have typer annotations and defaults, and may themselves be groups. In the help, options appear at the
+    position of the parameter, in the order of the fields.
 
     Raises:
-        ValueError: two options have one name.
+        ValueError: Two options have the same name.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters = signature(command).parameters
@@ -26,13 +27,13 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     def expanded(**values: Any) -> Any:
         return command(**{name: _collect(name, hints[name], values) for name in parameters})
 
-    expanded.__signature__ = Signature(options)  # type: ignore[attr-defined]  # which typer reads
+    expanded.__signature__ = Signature(options)  # type: ignore[attr-defined]  # read by typer
     expanded.__annotations__ = {option.name: option.annotation for option in options}
     return expanded
 
 
 def given(group: Any) -> dict[str, Any]:
-    """Values of a group, and of groups in it, that somebody gave: all but None, and False where it is usual."""
+    """Values of a group and its nested groups that were given: not None, and not False for flags that default to it."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(group):
         value = getattr(group, field.name)
@@ -44,7 +45,7 @@ def given(group: Any) -> dict[str, Any]:
 
 
 def _options(name: str, hint: Any, default: Any) -> Iterator[Parameter]:
-    """Parameters that stand for one: itself, or those of a group's fields."""
+    """The parameter itself, or parameters for the fields of a group."""
     if not dataclasses.is_dataclass(hint):
         default = Parameter.empty if default is dataclasses.MISSING else default
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
@@ -55,7 +56,7 @@ def _options(name: str, hint: Any, default: Any) -> Iterator[Parameter]:
 
 
 def _collect(name: str, hint: Any, values: Mapping[str, Any]) -> Any:
-    """The value called `name`, or the group that the values of its fields make."""
+    """The value `name`, or the group built from the values of its fields."""
     if not dataclasses.is_dataclass(hint):
         return values[name]
     hints = get_type_hints(hint, include_extras=True)

@@ -1,4 +1,4 @@
-"""Single options that several commands have, and the numbers and names in them."""
+"""Options shared by several commands, and parsing of the numbers and names in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from femts.text import quote
 
 
 def option(text: str, metavar: str, *names: str, default: str | bool = False) -> Any:
-    """An option that is not given unless somebody gives it; the help shows a `default` in words, or none."""
+    """Option without a value unless given; the help shows `default` as text, or no default."""
     return typer.Option(*names, help=text, metavar=metavar, show_default=default)
 
 
@@ -25,26 +25,26 @@ TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="
 
 
 def names(text: str) -> tuple[str, ...]:
-    """`a,b` as its distinct parts."""
+    """Split `a,b` into its distinct parts."""
     return tuple(dict.fromkeys(part.strip() for part in parts(text)))
 
 
 def parts(text: str) -> list[str]:
-    """`a,b` as its parts, and `"a, b",c` as two: quotes hold a comma."""
+    """Split `a,b` into its parts; quotes protect commas, as in `"a, b",c`."""
     try:
         (row,) = csv.reader([text], skipinitialspace='"' in text, strict=True)
-    except (csv.Error, ValueError):  # a quote that is not closed, or a line's end, is a part of a name
+    except (csv.Error, ValueError):  # unclosed quotes and line breaks are part of a name
         return text.split(",")
     return row or [""]
 
 
 def count(option: str, text: str) -> int:
-    """The number that `option` was given; UsageError where it is none, or below 1."""
+    """Parse the number given to `option`; UsageError if it is not a number or below 1."""
     return check_count(text, f"Option '{option}'")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`42,1` as distinct numbers, for `1` and `01` are one seed; UsageError where one is none."""
+    """Parse `42,1` as distinct numbers (`1` and `01` are the same seed); UsageError if one is not a number."""
     return tuple(dict.fromkeys(map(_seed, names(text))))
 
 

@@ -1,4 +1,4 @@
-"""Output of commands: plain tables that people read and scripts split at blanks."""
+"""Output of commands: plain tables, readable for people and split at blanks by scripts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ RELATIVE = ("wape", "bias")  # scores in raw units
 
 
 def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]] | None = None) -> str:
-    """One line a horizon (`mse`, `mae`, `windows`) and, for several, their mean; beside them what is
-    said of the `naive` forecast, and `wape` and `bias`."""
+    """Table with one line per horizon (`mse`, `mae`, `windows`) and, if there are several, their mean; with a
+    comparison with the `naive` forecast, and `wape` and `bias`."""
     every: list[tuple[object, Mapping[str, Any]]] = list(scores.items())
     beside = list((naive or {}).values())
     if len(scores) > 1:
@@ -37,7 +37,8 @@ def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Ma
 
 
 def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """Means of the naive errors and of MASE over the horizons, and the skill of the means; None where one lacks it."""
+    """Means of the naive errors and of MASE over the horizons, and the skill from these means; None if one is
+    missing."""
     means: dict[str, Any] = {}
     for name in ("mse", "mae", "mase"):
         values = [one[name] for one in naive.values()]
@@ -47,14 +48,14 @@ def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapp
 
 
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
-    """Means of the horizons' `mse`, `mae`, `wape` and `bias`, each horizon counting once; NaN where one is none."""
-    nan = float("nan")  # a record has null where a score is no number
+    """Means of `mse`, `mae`, `wape` and `bias` over the horizons, with equal weights; NaN if one is not a number."""
+    nan = float("nan")  # a record has null if a score is not a number
     every = {name: [s.get(name) for s in scores.values()] for name in ("mse", "mae", *RELATIVE)}
     return {name: sum(nan if v is None else v for v in values) / len(values) for name, values in every.items()}
 
 
 def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
-    """Candidates of `--model auto` with their validation errors, and which were taken, by what rule."""
+    """Candidates of `--model auto` with their validation errors, those selected, and the rule."""
     from femts.evaluation.criterion import CRITERIA
 
     tried = choice["tried"]
@@ -68,13 +69,13 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
-    origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test part"
+    origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test split"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
     return f"{where}{text}\nerror: {CRITERIA[choice['metric']]}, of {origins}\ntaken: {choice['rule']}"
 
 
 def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
-    """Whether a candidate was taken, and where columns have weights of their own, its mean one."""
+    """Whether a candidate was selected and, if columns have different weights, its mean weight."""
     if not tried["taken"]:
         return "-"
     if "weights" not in choice:
@@ -85,10 +86,9 @@ def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:
-    """Scores in detail (`Forecaster.scores`) by horizon, as `text`, as `csv`, or as `json` with
-    `head` and null for NaN.
+    """Detailed scores (`Forecaster.scores`) by horizon, as `text`, `csv`, or `json` with `head` and null for NaN.
 
-    The text leaves out raw errors that are means over several `channels`, whose units may differ.
+    The text omits raw errors averaged over several `channels`, whose units may differ.
     """
     import pandas as pd
 
@@ -103,7 +103,7 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
 
 
 def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
-    """`scores` with nothing in place of raw errors that are means over channels, whose units may differ."""
+    """`scores` without raw errors averaged over channels, whose units may differ."""
     from femts.evaluation.scores import GROUPS, UNITLESS
 
     if "channel" in scores.columns:
@@ -114,13 +114,13 @@ def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """Print what a user should hear once, on stderr, so that stdout stays parseable."""
+    """Print notes on stderr, so that stdout remains parseable."""
     for note in notes:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
 def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
-    """Print how many of `cells` have no record, if any, and what makes them."""
+    """Print how many of `cells` have no record, if any, and how to produce them."""
     if not missing:
         return
     then = "run without --show to train them" if shown_only else "run the same command again to continue"
@@ -128,7 +128,7 @@ def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
 
 
 class StderrHandler(logging.Handler):
-    """Print what femts logs on stderr: lines on progress as they are, and anything else as a note, once."""
+    """Print log messages of femts on stderr: progress lines unchanged, and other messages as notes, each once."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -144,23 +144,22 @@ class StderrHandler(logging.Handler):
 
 
 def final_note(metrics: Mapping[str, Any]) -> str:
-    """A note on a run that learned from all rows: which rows scores are of, and which model."""
+    """Note on a refit run: which rows and which model the scores are from."""
     rows, of = metrics["refit"]["rows"], metrics["scored"]
     (first, stop), learned = of["test"], of["train"][1]
-    if "series" in of:  # each has its own rows at its end
+    if "series" in of:  # test rows are at the end of each series
         return (
-            f"the forecaster learned from all {rows} rows of {of['series']} series; scores, on {stop - first} rows at "
-            f"their ends, are of the one in {of['folder']}/, which learned from {learned} rows"
+            f"the model was refit on all {rows} rows of {of['series']} series; scores, on {stop - first} rows at "
+            f"their ends, are from the model in {of['folder']}/, trained on {learned} rows"
         )
     return (
-        f"the forecaster learned from all {rows} rows; scores, on rows {first + 1} to {stop}, are of the one in "
-        f"{of['folder']}/, which learned from the first {learned}"
+        f"the model was refit on all {rows} rows; scores, on rows {first + 1} to {stop}, are from the model in "
+        f"{of['folder']}/, trained on the first {learned}"
     )
 
 
 def say_warnings(warnings: Iterable[str]) -> None:
-    """Print what a user should hear before anything else, on stderr, in red where that is a terminal
-    with colours and NO_COLOR does not forbid it."""
+    """Print warnings on stderr, in red if it is a terminal with colours and NO_COLOR is not set."""
     from rich.console import Console
     from rich.text import Text
 
@@ -170,7 +169,7 @@ def say_warnings(warnings: Iterable[str]) -> None:
 
 
 def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
-    """Print what the intervals of a run cover of the test part, by its `metrics.json`, and if that is an estimate."""
+    """Print the test coverage of a run's intervals from its `metrics.json`, and a note if they are an estimate."""
     from femts.evaluation.coverage import coverage_line, few_notes, missing_notes
 
     print(where + coverage_line(_covered(calibrated)))
@@ -179,7 +178,7 @@ def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
 
 
 def missed(calibrated: Mapping[str, Any], where: str = "") -> list[str]:
-    """Warnings on intervals of a run that do not cover what they promise, by its `metrics.json`."""
+    """Warnings if the intervals of a run miss their coverage, from its `metrics.json`."""
     from femts.evaluation.coverage import coverage_notes
 
     return [where + note for note in coverage_notes(_covered(calibrated))]
@@ -192,7 +191,7 @@ def _covered(calibrated: Mapping[str, Any]) -> dict[str, float]:
 def judgements(
     scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
-    """Verdicts beside the naive forecast, by horizon: those on models that are worse, and the others."""
+    """Comparisons with the naive forecast by horizon: those of models that are worse, and the others."""
     from femts.evaluation.verdict import judge
 
     worse, others = list[str](), list[str]()
@@ -204,10 +203,10 @@ def judgements(
 
 
 def write_data(text: str) -> None:
-    """Write a table for machines to standard output, as it is.
+    """Write machine-readable output to standard output unchanged.
 
     Raises:
-        UsageError: the encoding of standard output lacks a character, which nobody may replace in data.
+        UsageError: A character is not in the encoding of standard output; in data, it must not be replaced.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

@@ -1,4 +1,4 @@
-"""Options on reading a table, for all commands that read one."""
+"""Options for reading a table, shared by all commands that read one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femts.text import quote
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options on reading a table. A configuration file has the same names, and lists or mappings besides texts."""
+    """Options for reading a table. Configuration files use the same names, with lists or mappings as well as text."""
 
     na: Annotated[str | None, option("Numbers that encode a missing value, such as -9999.", "X[,X...]")] = None
     columns: Annotated[
@@ -79,14 +79,14 @@ class ReadingOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
-        """Options as those of `values` that are any; None stands for one that is not given."""
+        """Create from those of `values` that are options; None means not given."""
         return cls(**{name: values[name] for name in READING if values.get(name) is not None})
 
     def reading(self) -> dict[str, Any]:
-        """Arguments of `load_dataset`; those that say nothing are left out.
+        """Arguments of `load_dataset`, without those at their defaults.
 
         Raises:
-            UsageError: an option cannot be read.
+            UsageError: An option cannot be parsed.
         """
         reading = {
             "na": _parse_na(self.na),
@@ -94,7 +94,7 @@ class ReadingOptions:
             **{argument: _parse_names(option_of(role), getattr(self, argument)) for role, argument in NAMED.items()},
             "calendar": _check_flag("calendar", self.calendar or False),
         }
-        from femts.data.schema import Schema  # pandas takes long to import
+        from femts.data.schema import Schema  # importing pandas is slow
 
         further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform", "season", "freq")
         schema = Schema.of(
@@ -109,16 +109,18 @@ READING = tuple(field.name for field in fields(ReadingOptions))
 
 
 def _parse_na(value: object) -> tuple[float, ...]:
-    """`-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
+    """Parse `-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
     parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
     try:
         return tuple(float(str(part)) for part in parts)
     except ValueError as error:
-        raise UsageError(f"Sentinel '{quote(value)}' is not a number; write --na -9999 or --na -9999,0.") from error
+        raise UsageError(
+            f"The value '{quote(value)}' for missing data is not a number; write --na -9999 or --na -9999,0."
+        ) from error
 
 
 def _parse_columns(value: object) -> dict[str, str]:
-    """`time=when,value=sales`, the same as a mapping, or nothing."""
+    """Parse `time=when,value=sales`, a mapping, or nothing."""
     if isinstance(value, Mapping):
         return {str(key): str(name) for key, name in value.items() if name is not None}
     pairs: dict[str, str] = {}
@@ -132,7 +134,7 @@ def _parse_columns(value: object) -> dict[str, str]:
 
 
 def _parse_names(option: str, value: object) -> tuple[str, ...]:
-    """Names of columns in a list, or in text with commas between them, where quotes hold a comma of a name."""
+    """Column names from a list or comma-separated text, in which quotes protect commas within a name."""
     given = value if isinstance(value, list | tuple) else [] if value is None else parts(str(value))
     names = tuple(str(part) for part in given)
     if "" in names:
@@ -144,7 +146,7 @@ def _parse_names(option: str, value: object) -> tuple[str, ...]:
 
 
 def _check_flag(name: str, value: object) -> bool:
-    """A flag, or a YAML boolean."""
+    """A command-line flag or a YAML boolean."""
     if not isinstance(value, bool):
         raise UsageError(f"Setting '{name}' takes true or false, not {quote(value)}.")
     return value

@@ -1,4 +1,4 @@
-"""Recipe of a training: the configuration file and, over it, the flags."""
+"""Training recipe from a configuration file and command-line flags."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
 
 SECTIONS = ("model", "training")
-HORIZON = ("--horizon", "--pred-len")  # the second as in the scripts of the literature
-_BUDGETS = {"training.max_steps", "training.max_epochs"}  # two ways to say one thing
+HORIZON = ("--horizon", "--pred-len")  # the second is used by scripts in the literature
+_BUDGETS = {"training.max_steps", "training.max_epochs"}  # mutually exclusive
 _KEYS = ("dataset", *READING, "model", "pred_len", "seq_len", "protocol", "training", "refit")
 
 
 @dataclass(frozen=True)
 class RecipeOptions:
-    """Flags that say what is trained, on which data, and the file that they go before."""
+    """Flags for the model and the data, and the configuration file that they override."""
 
     dataset: Annotated[str | None, option("A name from `femts datasets list`, or a table file.", "NAME|FILE")] = None
     model: Annotated[
@@ -71,7 +71,7 @@ class RecipeOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Fields of `TrainingConfig` that have a flag of their own."""
+    """Fields of `TrainingConfig` with flags of their own."""
 
     seed: Annotated[str | None, option("Random seed for weights, window order and dropout; by default 42.", "N")] = None
     max_steps: Annotated[str | None, option("Optimiser steps; by default 1000.", "N")] = None
@@ -93,17 +93,17 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One `femts train` call, before the data are seen.
+    """Arguments of one `femts train` call, before the data are read.
 
     Attributes:
-        dataset: a name of the catalogue or the path of a CSV file.
+        dataset: catalogue name or path of a table.
         model: registered name.
-        pred_lens: horizons, one run each; empty where the step of the data decides.
-        seq_len: look-back; None leaves it to the protocol.
-        protocol: named protocol; None leaves it to the data.
+        pred_lens: horizons, one run each; empty to choose one by the frequency of the data.
+        seq_len: look-back; None to use the protocol.
+        protocol: name of the protocol; None to choose it by the data.
         settings: dotted keys (`model.components`, `training.lr`) -> value or text.
-        reading: how the data are read, arguments of `load_dataset`.
-        refit: train once more on all rows; None leaves it to the data.
+        reading: arguments of `load_dataset`.
+        refit: whether to refit on all rows; None to decide by the data.
     """
 
     dataset: str
@@ -117,27 +117,27 @@ class Recipe:
 
     @property
     def default_name(self) -> str:
-        """Name of the run folder where none is given."""
+        """Name of the run folder if none is given."""
         horizons = "all" if self.pred_lens == HORIZONS else "-".join(map(str, self.pred_lens))
         return f"{Path(self.dataset).stem}-{self.model}-{horizons}"
 
     def load(self, data_root: Path | None) -> Dataset:
-        """The data, as the recipe says that they are to be read."""
+        """Load the data as specified."""
         from femts.data.loading import load_dataset
 
         return load_dataset(self.dataset, data_root, **self.reading)
 
 
 def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | None = None) -> Recipe:
-    """Merge defaults, the YAML file, `--set` assignments and the flags that were given, in rising order.
+    """Merge defaults, the YAML file, `--set` assignments and flags, in increasing order of precedence.
 
     Args:
         options: flags, and the file: a recipe, or the `config.yaml` of a run.
-        training: flags that stand for `training.*`.
-        model: the one where none is named; None leaves it to the data.
+        training: flags for `training.*`.
+        model: default model; None to choose it by the data.
 
     Raises:
-        UsageError: a fault in any of them, in one sentence.
+        UsageError: A value is invalid.
     """
     merged: dict[str, Any] = {"pred_len": "auto", "seq_len": "auto"}
     settings: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
     merged |= {name: value for name, value in given(options).items() if name in _KEYS}
     flags = {f"training.{name}": value for name, value in given(training).items()}
     for more in (each_once(map(parse_assignment, options.assignments or []), "--set"), flags):
-        if _BUDGETS & more.keys():  # what says how long goes before what said it in another way
+        if _BUDGETS & more.keys():  # the later budget replaces one of the other kind
             settings = {name: value for name, value in settings.items() if name not in _BUDGETS}
         settings |= more
     if "dataset" not in merged:
@@ -165,7 +165,7 @@ def make_recipe(options: RecipeOptions, training: TrainingOptions, model: str | 
 
 
 def parse_horizons(value: object) -> tuple[int, ...]:
-    """`96`, `96,192`, `[96, 192]` or `all` as a tuple of distinct horizons, in the order given."""
+    """Parse `96`, `96,192`, `[96, 192]` or `all` as a tuple of distinct horizons, in the given order."""
     if str(value).strip().lower() == "all":
         return HORIZONS
     parts = value if isinstance(value, list | tuple) else str(value).split(",")
@@ -186,7 +186,7 @@ def _seq_len(value: object) -> int | None:
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
-    """`section.name=value`, as `option` was given it, as key and value."""
+    """Split `section.name=value`, given to `option`, into key and value."""
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{option} '{quote(text)}' has no value; write it as {quote(text) or 'training.lr'}=VALUE.")
@@ -197,7 +197,7 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
 
 
 def each_once(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
-    """`pairs` as key and value by key; UsageError for a key that `option` has twice, of which one would be lost."""
+    """`pairs` as a dict; UsageError if a key is given to `option` twice."""
     values: dict[str, str] = {}
     for key, value in pairs:
         if key in values:
@@ -209,7 +209,7 @@ def each_once(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Top-level values and dotted settings of a YAML file."""
+    """Top-level values and dotted settings in a YAML file."""
     content = read_yaml(path, "Configuration")
     check_plain(content, f"Configuration {path}")
     if not isinstance(content, dict):
@@ -223,7 +223,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     settings: dict[str, Any] = {}
-    if isinstance(top.get("dataset"), dict):  # the form of a run's own config.yaml
+    if isinstance(top.get("dataset"), dict):  # config.yaml of a run
         data = top["dataset"]
         top |= {key: data[key] for key in ("na", "columns", "season", "freq") if key in data}
         top |= {
@@ -242,7 +242,7 @@ def _flatten(top: dict[str, Any], path: Path) -> tuple[dict[str, Any], dict[str,
     training = top.pop("training", {})
     if not isinstance(training, dict):
         raise UsageError(
-            f"Configuration {path} has 'training: {quote(training)}'; give it indented lines such as 'lr: 1e-4'."
+            f"Configuration {path} has 'training: {quote(training)}'; write indented lines such as 'lr: 1e-4'."
         )
     settings |= {f"training.{key}": value for key, value in training.items()}
     if model is not None:

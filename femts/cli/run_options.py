@@ -1,4 +1,4 @@
-"""Options, history and numbers of a run, shared by the commands that take one."""
+"""Options and parsing for commands that work on a run: its folder, history, device and numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device t
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Places: of the run's own data, and of the computation."""
+    """Location of the run's data, and the device to compute on."""
 
     dataset: Moved = None
     data_root: DataRoot = None
@@ -44,8 +44,8 @@ class PlaceOptions:
 
 
 def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
-    """The end of a user's file, in the form that the run was trained on: a look-back, or `steps`
-    where these are more; of a panel the whole, as each series has an end of its own."""
+    """Read the end of a user's file in the format of the training data: a look-back, or `steps` if larger; for a panel
+    the whole file, because series end at different times."""
     from femts.data.read import read_table
     from femts.data.recent import read_recent
 
@@ -58,8 +58,8 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """Say what is warned of a history, gaps, age, units, as notes once a forecast is made of it: a refusal stands
-    alone."""
+    """Print warnings about gaps, age and units of a history as notes after the forecast; an error is shown without
+    them."""
     with warnings.catch_warnings(record=True) as gaps:
         for kind in (GapWarning, AgeWarning, UnitsWarning):
             warnings.simplefilter("always", kind)
@@ -68,8 +68,8 @@ def gaps_as_notes() -> Iterator[None]:
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
-    """The forecaster of a run of one horizon on `device`; `dataset`
-    says where its data are now."""
+    """Load the forecaster of a run with a single horizon on `device`; `dataset` is the location of its data if they
+    have moved."""
     from femts.forecaster.forecaster import load
     from femts.training.accelerator import named_accelerator
 
@@ -83,8 +83,7 @@ def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
 
 
 def load_scored(run: Path, device: str, dataset: str | None = None) -> Forecaster:
-    """As `load_run`, the forecaster that scores are of: of a run that learned from all rows the one
-    beside it, which is said."""
+    """As `load_run`, but the model that was scored: for a refit run, the one stored next to it, with a note."""
     forecaster = load_run(run, device, dataset)
     if forecaster.scored is None:
         return forecaster
@@ -93,7 +92,7 @@ def load_scored(run: Path, device: str, dataset: str | None = None) -> Forecaste
 
 
 def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] | None:
-    """Names that `--series` was given; UsageError where the run is not of a panel."""
+    """Names given to `--series`; UsageError if the run is not a panel."""
     if series is None:
         return None
     if not forecaster.config.schema.panel:
@@ -102,19 +101,19 @@ def check_series(forecaster: Forecaster, series: str | None) -> tuple[str, ...] 
 
 
 def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
-    """View of the one series that `--series` names, of a panel; else the forecaster itself."""
+    """View of the single series given to `--series` for a panel, otherwise the forecaster itself."""
 
     if not forecaster.config.schema.panel:
         check_series(forecaster, series)
         return forecaster
     if series is None:
         first = quote(forecaster.series[0])
-        raise UsageError(f"This run was trained on a panel; select one series, such as --series '{first}'.")
+        raise UsageError(f"This run was trained on a panel; select a single series, such as --series '{first}'.")
     return forecaster.of(series)
 
 
 def parse_levels(text: str) -> tuple[float, ...]:
-    """`80,95` as numbers."""
+    """Parse `80,95` as numbers."""
     from femts.evaluation.intervals import check_levels
 
     return _numbers(
@@ -123,7 +122,7 @@ def parse_levels(text: str) -> tuple[float, ...]:
 
 
 def parse_quantiles(text: str) -> tuple[float, ...]:
-    """`0.1,0.9` as numbers."""
+    """Parse `0.1,0.9` as numbers."""
     from femts.evaluation.quantiles import check_quantiles
 
     return _numbers(
@@ -132,7 +131,7 @@ def parse_quantiles(text: str) -> tuple[float, ...]:
 
 
 def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], otherwise: str) -> tuple[float, ...]:
-    """Numbers with commas between them, checked; UsageError that says `otherwise` where they are none."""
+    """Parse and check comma-separated numbers; UsageError with the message `otherwise` if they are not numbers."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError as error:
@@ -141,7 +140,7 @@ def _numbers(text: str, check: Callable[[list[float]], tuple[float, ...]], other
 
 
 def parse_steps(text: str) -> int:
-    """A horizon as a number; UsageError when it is none."""
+    """Parse a horizon; UsageError if it is not a number."""
     steps = whole_number(text, "Horizon --horizon")
     if steps is None or steps < 1:
         raise UsageError(f"Horizon '{quote(text)}' is not a number of steps; write --horizon 96.")
@@ -149,7 +148,7 @@ def parse_steps(text: str) -> int:
 
 
 def check_single(run: Path) -> None:
-    """UsageError for the folder of a `femts train` over several horizons, which holds one run each."""
+    """Raise UsageError for a folder of `femts train` with several horizons, which contains one run each."""
     if not (run / CONFIG).exists():
         inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
         if inside:

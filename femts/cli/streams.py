@@ -1,4 +1,4 @@
-"""Resources that a process may lack: a standard output, an encoding for what it prints, and memory."""
+"""Checks of resources that a process may lack: standard output, an encoding for its text, and memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 
 from femts.errors import RunFailure, UsageError
 
-TORCH_TAKES = 1200 * 2**20  # bytes of addresses; given less, its import may end the process without a word
+TORCH_TAKES = 1200 * 2**20  # bytes of address space; with less, importing torch may kill the process silently
 
 
 def check_streams() -> None:
-    """Let text that the terminal's encoding lacks be printed by its escapes, and what goes to a closed stderr nowhere.
+    """Print characters missing from the terminal's encoding as escapes, and discard output to a closed stderr.
 
     Raises:
-        UsageError: standard output is closed, and the first file that is opened would take what is printed.
+        UsageError: Standard output is closed, so that the first file opened would receive the output.
     """
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -27,7 +27,7 @@ def check_streams() -> None:
 
 
 def check_memory() -> None:
-    """RunFailure where the shell's limit (`ulimit -v`) leaves no room for torch."""
+    """Raise RunFailure if the limit of the shell (`ulimit -v`) is too low for torch."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit not in (resource.RLIM_INFINITY, -1) and limit < TORCH_TAKES:
         raise RunFailure(

@@ -1,4 +1,4 @@
-"""Options of `femts table`: the grid of cells, and what runs them."""
+"""Options of `femts table`: the grid of cells and the engine that runs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Cells of a table."""
+    """Options for the cells of a table."""
 
     datasets: Annotated[
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names from `femts datasets list`, or your own files.")
@@ -78,17 +78,17 @@ class GridOptions:
     ] = None
 
     def paired(self) -> tuple[tuple[str, str], ...]:
-        """The pairs that are asked for; UsageError where one cannot be read, or models are named beside them."""
+        """Pairs of models to compare; UsageError if one cannot be parsed, or if models are given as well."""
         from femts.experiments.compare import parse_pairs
 
         if self.pairs is not None and self.models is not None:
-            raise UsageError("Options '--pairs' and '--models' both name models; leave '--models' out.")
+            raise UsageError("Options '--pairs' and '--models' both name models; remove '--models'.")
         if self.pairs is not None and self.published:
-            raise UsageError("Options '--pairs' and '--published' each print their own table; leave one of them out.")
+            raise UsageError("Options '--pairs' and '--published' each print their own table; remove one of them.")
         return () if self.pairs is None else parse_pairs(self.pairs)
 
     def grid(self) -> Grid:
-        """The grid that the options ask for; UsageError where one cannot be read."""
+        """Grid given by the options; UsageError if an option cannot be parsed."""
         from femts.experiments.grid import Grid
 
         of_pairs = tuple(dict.fromkeys(model for pair in self.paired() for model in pair))
@@ -112,7 +112,7 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Engine of the cells: which, how many of them at a time, how long, and where records go."""
+    """Options for the engine: its kind, parallelism, time limit, and the folder of records."""
 
     engine: Annotated[
         str, typer.Option(metavar="local|ray", help="Execution engine: this machine, or a Ray cluster.")
@@ -124,7 +124,7 @@ class EngineOptions:
     results: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the records.")] = Path("results")
 
     def engine_on(self, device: str, data_root: Path | None) -> Engine:
-        """The engine that the options ask for; UsageError for one that there is not."""
+        """Engine given by the options; UsageError if it is unknown."""
         from femts.experiments.runner import Engine
 
         return Engine(

@@ -1,4 +1,4 @@
-"""Targets that a command may write to: checked before it works."""
+"""Checks of output files before a command starts working."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDOUT = Path("-")
 
 
 def to_file(out: Path | None) -> Path | None:
-    """`out`, or None for standard output, which `-` is, too."""
+    """`out`, or None for standard output, also if given as `-`."""
     return None if out == STDOUT else out
 
 
@@ -24,18 +24,18 @@ def check_targets(
     """Check files that a command will write, by the option that names them.
 
     Args:
-        outputs: what will be written.
-        inputs: what will be read.
-        run: a run folder, whose own files are not to be written over.
+        outputs: files to write.
+        inputs: files to read.
+        run: run folder whose files must not be overwritten.
 
     Raises:
-        UsageError: a folder is missing, or stands where a file should; standard output is named; one output is another
-            or an input; or no picture can be written in the format that `--plot` names.
+        UsageError: A folder is missing or in place of a file; an option needs a file but names standard output; an
+            output is also another output or an input; or the format given to `--plot` is not supported.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
     for option, path in given.items():
         if path == STDOUT:
-            raise UsageError(f"Option {option} requires a file, not standard output; name a file.")
+            raise UsageError(f"Option {option} requires a file, not standard output; give the path of a file.")
         if not path.parent.is_dir():
             raise UsageError(f"Folder {path.parent} does not exist; create it, or write {path.name} elsewhere.")
         if path.is_dir():
@@ -56,7 +56,7 @@ def check_targets(
 
 
 def _same_file(a: Path, b: Path) -> bool:
-    """Tell whether both are one file; a terminal or a device may well be named twice."""
+    """Return whether both are the same file; terminals and devices do not count, as they may be given twice."""
     if a.exists() and not a.is_file():
         return False
     return os.path.realpath(a) == os.path.realpath(b) or (a.exists() and b.exists() and os.path.samefile(a, b))

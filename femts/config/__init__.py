@@ -1,1 +1,1 @@
-"""Configuration of a run: settings by name, plain values, the training recipe."""
+"""Configuration of runs: settings by name, plain values, and the training recipe."""

@@ -1,4 +1,4 @@
-"""Bounds of a setting, beside its field: `lr: Positive = 1e-3`."""
+"""Bounds of settings as field annotations: `lr: Positive = 1e-3`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from femts.errors import UsageError
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers that a field takes, in its annotation. A field that is None is not held to them.
+    """Range of valid numbers of a field, as part of its annotation. None is always valid.
 
     Attributes:
-        words: the same in words, for the sentence that refuses another number.
-        at_least, above: lower bound, itself taken or not.
-        at_most, below: upper bound, itself taken or not; without one all finite numbers are taken.
+        words: description of the range for error messages.
+        at_least, above: inclusive or exclusive lower bound.
+        at_most, below: inclusive or exclusive upper bound; without one, any finite number is valid.
     """
 
     words: str
@@ -27,7 +27,7 @@ class Bounds:
     below: float = inf
 
     def take(self, number: float) -> bool:
-        """Tell whether `number` is within the bounds; NaN never is."""
+        """Return whether `number` is within the bounds; NaN never is."""
         return self.at_least <= number <= self.at_most and self.above < number < self.below
 
 
@@ -41,22 +41,22 @@ _SENTENCE = "Setting '{where}.{name}' takes {words}, not {value}."
 
 
 def check_bounds(config: object, where: str, sentence: str = _SENTENCE) -> None:
-    """Hold the fields of a dataclass to their bounds; of a tuple, each number.
+    """Check the fields of a dataclass against their bounds; for a tuple, each number.
 
     Args:
         config: the dataclass.
-        where: prefix that the user types before a field's name (`model`, `training`).
-        sentence: text of the error, with `{where}`, `{name}`, `{words}` and `{value}` in it.
+        where: prefix of field names in settings (`model`, `training`).
+        sentence: error message with `{where}`, `{name}`, `{words}` and `{value}`.
 
     Raises:
-        UsageError: the first field that does not keep its bounds.
+        UsageError: A field is out of bounds.
     """
-    for name in _bounds(type(config)):  # type: ignore[arg-type]  # a class has a hash
+    for name in _bounds(type(config)):  # type: ignore[arg-type]  # classes are hashable
         check_value(type(config), name, getattr(config, name), where, sentence)
 
 
 def check_value(kind: type, name: str, value: Any, where: str, sentence: str = _SENTENCE) -> None:
-    """Hold one typed `value` to the bounds of the field `name` of the dataclass `kind`, as `check_bounds` does."""
+    """Check one typed `value` against the bounds of the field `name` of the dataclass `kind`, as in `check_bounds`."""
     bounds = _bounds(kind).get(name)  # type: ignore[arg-type]
     numbers = value if isinstance(value, tuple) else () if value is None else (value,)
     if bounds is not None and not all(map(bounds.take, numbers)):
@@ -65,13 +65,13 @@ def check_value(kind: type, name: str, value: Any, where: str, sentence: str = _
 
 @cache
 def _bounds(kind: type) -> dict[str, Bounds]:
-    """The bounds of a dataclass by field."""
+    """Bounds of a dataclass by field."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: bounds for name, hint in hints.items() if (bounds := _find(hint))}
 
 
 def _find(hint: Any) -> Bounds | None:
-    """The bounds in an annotation, such as `Count | None`."""
+    """Bounds in an annotation, such as `Count | None`."""
     if get_origin(hint) is Annotated:
         return next((each for each in hint.__metadata__ if isinstance(each, Bounds)), None)
     return next(filter(None, map(_find, get_args(hint))), None)

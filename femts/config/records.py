@@ -1,4 +1,4 @@
-"""Records of plain values, as JSON holds them: reading them, and what is said of one that is not as it should be."""
+"""Records of plain JSON values: reading, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MISSING = object()
 
 
 class RecordError(ValueError):
-    """A value that a rule refuses; its text names the field, the value and what would be right."""
+    """A record has an invalid value; the message names the field, the value and what is expected."""
 
     def __init__(self, name: str, value: object, right: str) -> None:
         fault = "is missing" if value is MISSING else f"is {reprlib.repr(value)}, not {right}"
@@ -21,7 +21,7 @@ class RecordError(ValueError):
 
 
 def read_json(path: Path) -> Any:
-    """Read what the file `path` holds; a RecordError when that is no JSON, an OSError when the system refuses."""
+    """Read a JSON file; raises RecordError if it is invalid and OSError if it cannot be read."""
     with open(path, "rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -33,5 +33,5 @@ def read_json(path: Path) -> Any:
 
 
 def fingerprint(content: Any) -> str:
-    """SHA-256 of plain values; the same for equal ones, however they are written."""
+    """SHA-256 hash of plain values, independent of how they are formatted."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -16,25 +16,25 @@ _Config = TypeVar("_Config")
 
 
 def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> _Config:
-    """A copy of the dataclass `config` with `settings` applied.
+    """Return a copy of the dataclass `config` with `settings` applied.
 
     Args:
         config: a frozen dataclass.
-        settings: field name -> value; text is read as the field's type (YAML 1.1 reads `6e-4` as text, too).
-        where: the prefix that the user types before a field's name, for messages (`model`, `training`).
+        settings: field name -> value; text is parsed by the type of the field (YAML 1.1 reads `6e-4` as text, too).
+        where: prefix of field names for messages (`model`, `training`).
 
     Raises:
-        UsageError: unknown name, or a value that the field cannot take; the text names both.
+        UsageError: A name is unknown, or its value is invalid.
     """
     current = {f.name: getattr(config, f.name) for f in fields(config)}  # type: ignore[arg-type]
     return make_config(type(config), current, settings, where)
 
 
 def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> _Config:
-    """A dataclass of this `kind` from typed fields, `given`, and from `settings` over them, as in `apply_settings`.
+    """Create a dataclass of type `kind` from typed fields, `given`, overridden by `settings` as in `apply_settings`.
 
     Raises:
-        UsageError: as in `apply_settings`.
+        UsageError: As in `apply_settings`.
     """
     changes = {name: read_setting(kind, name, value, where) for name, value in settings.items()}
     try:
@@ -48,10 +48,10 @@ def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping
 
 
 def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
-    """The typed `value` of the field `name` of a dataclass of this `kind`, not yet held to its bounds.
+    """Parse the `value` of the field `name` of a dataclass of type `kind`, without checking its bounds.
 
     Raises:
-        UsageError: as in `apply_settings`.
+        UsageError: As in `apply_settings`.
     """
     names = [f.name for f in fields(kind) if f.name not in SHAPE]
     if name in SHAPE:

@@ -1,4 +1,4 @@
-"""Recipe by which a model is trained, as one frozen dataclass."""
+"""Training recipe as a frozen dataclass."""
 
 from __future__ import annotations
 
@@ -14,68 +14,66 @@ from femts.errors import UsageError
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
-MAX_STEPS = 1000  # optimiser steps of a default training; chosen on validation, see results/trials.md
-VALIDATIONS = 8  # of a training that does not say how often
+MAX_STEPS = 1000  # default number of optimiser steps; chosen on validation splits, see results/trials.md
+VALIDATIONS = 8  # default number of validations per training
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The training recipe: a budget of optimiser steps, over which the learning rate warms up and falls to zero.
+    """The training recipe: a budget of optimiser steps, over which the learning rate warms up and decays to zero.
 
     Attributes:
-        lr: highest learning rate of AdamW.
-        betas: AdamW's two decays.
-        weight_decay: decoupled decay of all parameters but those that their modules list in `NO_WEIGHT_DECAY`.
-        clip: largest gradient norm.
-        ema: decay, an optimiser step, of the running average of the weights that is validated and
-            kept; 0 keeps the weights as they are.
-        batch_size: windows in one batch, over all devices.
-        accumulate: batches in one optimiser step.
-        channels: channels drawn anew for each step, which the loss is formed of; None takes all of
-            a model's up to 16 and draws 8 of more, where the model can.
-        max_steps: optimiser steps at most; None takes 1000, or what `max_epochs` makes of the data.
-        max_epochs: the same in passes over the training windows; at most one of the two.
-        schedule: shape of the learning rate over the budget. After the warm-up `cosine` and
-            `linear` fall to zero exactly at its end; `exponential` has no warm-up and falls by the
-            epoch.
-        warm_up: part of the budget in which the rate rises linearly.
-        div_factor: highest over first learning rate of the warm-up.
-        hold_epochs: epochs of the exponential schedule at the full rate.
-        epoch_decay: factor on the rate in each epoch after them.
-        val_every: optimiser steps between two validations; None takes an epoch with `max_epochs`,
-            else an eighth of the budget.
-        val_windows: validation windows, spread evenly, that a validation scores at most; None takes
-            all of them. All are scored once at the end.
-        keep: weights that are kept: those of the `best` validation by MSE (by `pinball`, by pinball
-            loss), or the `last`, at the end of the schedule, unless their validation error is more
-            than 2 percent above the best one's.
-        patience: validations in a row after which training stops, because they were no better than
-            the best, with `keep` last because they were worse by more than 2 percent.
-        seed: decides initial weights, order of the windows and dropout.
-        device: `auto` takes CUDA where it is, else the CPU.
-        precision: `auto` takes bf16 on CUDA where it is native, else 32. On a CPU `bf16` forms the
-            products of the MLP and of the mixer's projection in bfloat16, all else in float32.
-        devices: processes that share each batch (DDP). Their weights are those of one process but
-            for the order of sums, which the steep features of `linear` and
-            `gla` amplify step by step: to 1e-3 of a weight, 1e-7 of a score.
-        compile: take the passes of a step through `torch.compile`: a minute or more at the start;
-            whether steps are faster then, `python -m scripts.bench train --compile` says. The draws of dropout
-            differ from those without.
-        max_time: longest time for the whole call (`90s`, `9m`, `1h30m`); where it is shorter than the budget takes, the
-            schedule is laid out over it.
-        eval_batch_size: windows scored at a time.
-        covariates: how columns known in advance, and the calendar, reach a model: `regress` takes their linear effect
-            off before it, and puts it back; `model` gives them to it as inputs instead, and refuses one that cannot
-            read them; `auto` does both where the model can, so that it learns what is not linear.
-        loss: `mse` learns a mean. `mae`, the absolute error, learns a median, which single large values
-            draw less. `pinball` learns `quantiles`, and the median is the forecast. Plugins add others.
-        metric: what validations choose by, of those that are registered (`femts.evaluation.metrics`); empty takes the
-            squared error, or with quantiles their pinball loss. `auto` chooses by `mae`, `mse`, `mase` or
-            `wql`, empty by `mae`.
-        scaler: what values are scaled by: `standard`, mean and deviation, or `robust`, median and quartiles. Plugins
+        lr: peak learning rate of AdamW.
+        betas: decay rates of AdamW.
+        weight_decay: decoupled weight decay, except for the parameters that modules list in `NO_WEIGHT_DECAY`.
+        clip: maximum gradient norm.
+        ema: decay per optimiser step of the exponential moving average of the weights, which is validated and kept; 0
+            for no averaging.
+        batch_size: windows per batch, over all devices.
+        accumulate: batches per optimiser step.
+        channels: number of channels sampled in each step for the loss; None uses all of up to 16 channels and samples 8
+            of more, if the model supports it.
+        max_steps: maximum number of optimiser steps; None uses 1000, or `max_epochs` if given.
+        max_epochs: the same in passes over the training windows; at most one of the two may be set.
+        schedule: shape of the learning rate over the budget. After the warm-up, `cosine` and `linear` decay to zero
+            exactly at the end; `exponential` has no warm-up and decays once per epoch.
+        warm_up: fraction of the budget over which the learning rate increases linearly.
+        div_factor: ratio of the peak to the initial learning rate of the warm-up.
+        hold_epochs: epochs of the exponential schedule at the full learning rate.
+        epoch_decay: factor on the learning rate in each epoch after these.
+        val_every: optimiser steps between validations; None uses an epoch with `max_epochs`, otherwise an eighth of the
+            budget.
+        val_windows: maximum number of windows per validation, spread evenly; None uses all. The final validation uses
+            all windows.
+        keep: weights to keep: those of the `best` validation by MSE (pinball loss for `pinball`), or the `last`, at the
+            end of the schedule, unless their validation error is more than 2 percent above the best.
+        patience: number of consecutive validations without improvement after which training stops; if `keep` is `last`,
+            those more than 2 percent worse than the best.
+        seed: random seed for initial weights, window order and dropout.
+        device: `auto` uses CUDA if available, otherwise the CPU.
+        precision: `auto` uses bf16 on CUDA devices that support it natively, otherwise 32. On a CPU, `bf16` computes
+            the products of the MLP and of the mixer's projection in bfloat16, and everything else in float32.
+        devices: number of processes that share each batch (DDP). Weights differ from those of one process only by the
+            order of sums, which the steep features of `linear` and `gla` amplify from step to step: to 1e-3 of a
+            weight, 1e-7 of a score.
+        compile: use `torch.compile`, which takes a minute or more at the start; `python -m scripts.bench train
+            --compile` measures whether steps are then faster. Dropout masks differ from those without.
+        max_time: time limit of the whole call (`90s`, `9m`, `1h30m`); if the budget takes longer, the schedule is
+            fitted to the time limit.
+        eval_batch_size: windows per batch in scoring.
+        covariates: how future covariates and the calendar are used: `regress` subtracts their linear effect before the
+            model and adds it back; `model` passes them to the model as inputs, and refuses models that cannot read
+            them; `auto` does both if the model supports it, so that it learns nonlinear effects.
+        loss: `mse` forecasts the mean. `mae`, the absolute error, forecasts the median, which is less sensitive to
+            outliers. `pinball` forecasts `quantiles`, with the median as point forecast. Plugins add others.
+        metric: registered metric for model selection on the validation split (`femts.evaluation.metrics`); by default
+            the squared error or, for quantile models, the pinball loss. `auto` accepts `mae`, `mse`, `mase` and `wql`,
+            `mae` by default.
+        scaler: scaling of values: `standard`, mean and standard deviation, or `robust`, median and quartiles. Plugins
             add others.
-        intervals: what makes half-widths of validation errors: `conformal`, their order statistics. Plugins add others.
-        quantiles: levels that `pinball` learns; these bound the intervals of 50, 80, 90 and 95 percent.
+        intervals: method for half-widths of intervals: `conformal`, order statistics of validation errors. Plugins add
+            others.
+        quantiles: quantiles forecast by `pinball`; these bound the intervals of 50, 80, 90 and 95 percent.
     """
 
     # As in `ModelConfig`, for every model that is trained.
@@ -130,14 +128,14 @@ class TrainingConfig:
             )
 
     def steps(self, epoch: int) -> int:
-        """Optimiser steps of the budget, where an epoch has `epoch` of them."""
+        """Optimiser steps in the budget, given the number of steps per epoch."""
         if self.max_epochs is not None:
             return self.max_epochs * epoch
         return MAX_STEPS if self.max_steps is None else self.max_steps
 
     @property
     def learned_quantiles(self) -> tuple[float, ...]:
-        """Quantiles that come out of the model; none where a mean does."""
+        """Quantiles forecast by the model; empty unless the loss is `pinball`."""
         return self.quantiles if self.loss == "pinball" else ()
 
 
@@ -146,7 +144,7 @@ def _rise_within_1(numbers: tuple[float, ...]) -> bool:
 
 
 def parse_span(text: str) -> float:
-    """Seconds in a span such as `90s`, `9m`, `1h30m` or `45`; UsageError for anything else and for none at all."""
+    """Parse a time span such as `90s`, `9m`, `1h30m` or `45` as seconds; UsageError if it is invalid or 0."""
     match = _SPAN.fullmatch(str(text).strip().lower())
     seconds = (
         sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0.0

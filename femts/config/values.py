@@ -1,5 +1,4 @@
-"""Plain values: texts, numbers and lists of a size that a person could have written, read from YAML
-or given in Python."""
+"""Plain values: text, numbers and lists of plausible size, read from YAML or given in Python."""
 
 from __future__ import annotations
 
@@ -12,19 +11,19 @@ from typing import Any
 from femts.errors import UsageError
 from femts.text import quote
 
-MOST_BYTES = 2**20  # of a file
-MOST_DEEP = 12  # lists in lists
+MOST_BYTES = 2**20  # size of a file
+MOST_DEEP = 12  # levels of nesting
 _WHOLE = re.compile(r"[+-]?\d+")
-MOST_STEPS = 10**6  # of a forecast: a year of half minutes; what is asked for by mistake is often more
-LARGEST_WHOLE = 2**32 - 1  # of a setting; random generators take no larger seed everywhere
+MOST_STEPS = 10**6  # horizon, a year of half minutes; larger ones are probably mistakes
+LARGEST_WHOLE = 2**32 - 1  # of a setting; the largest seed that all random generators accept
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """The content of a YAML file in plain values; `what` begins a message.
+    """Read a YAML file as plain values; `what` starts error messages.
 
     Raises:
-        UsageError: it cannot be read, is no YAML, is larger than a person writes, or names a part
-            of itself, by which a few lines can stand for billions.
+        UsageError: The file cannot be read, is not YAML, is too large, or contains aliases, by which a few lines can
+            expand to billions.
     """
     import yaml
 
@@ -37,7 +36,7 @@ def read_yaml(path: Path, what: str) -> Any:
         raise UsageError(f"{what} {path} cannot be read: {reason}; give a YAML file.") from error
     if len(raw) > MOST_BYTES:
         raise UsageError(
-            f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which is too large for settings; name another file."
+            f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which is too large for settings; use another file."
         )
     try:
         depth = 0
@@ -65,7 +64,7 @@ def read_yaml(path: Path, what: str) -> Any:
 
 
 def _check_keys(node: Any, where: str) -> None:
-    """UsageError for a key that stands twice in one mapping of a YAML node, of which the first would be lost."""
+    """Raise UsageError if a mapping in a YAML node has a duplicate key, whose first value would be lost."""
     if isinstance(node.value if node is not None else "", str):
         return
     lines: dict[str, int] = {}
@@ -82,29 +81,27 @@ def _check_keys(node: Any, where: str) -> None:
 
 
 def is_single(value: object) -> bool:
-    """Tell a text, a number, true, false or nothing from a list, a mapping or an object."""
-    # Numpy's is no Real.
+    """Return whether a value is a string, number, boolean or None, and not a list, mapping or object."""
+    # numpy's bool is not a Real.
     return value is None or isinstance(value, str | Real) or type(value).__name__ in ("bool", "bool_")
 
 
 def check_plain(value: object, what: str) -> None:
-    """UsageError where `value` is no text or number, and no list or mapping of them; `what` says where it stands."""
+    """Raise UsageError unless `value` is text, a number, or a list or mapping of these; `what` says where it occurs."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()]
     if isinstance(value, list | tuple):
         for each in value:
             check_plain(each, what)
     elif not is_single(value):
-        raise UsageError(
-            f"{what} takes text, numbers and lists of them, not a {type(value).__name__}; write it as one of those."
-        )
+        raise UsageError(f"{what} takes text, numbers and lists of them, not a {type(value).__name__}; convert it.")
 
 
 def whole_number(value: object, what: str) -> int | None:
-    """`value`, a number or its text, as a whole number; None where it is none.
+    """`value`, a number or text, as a whole number; None if it is not one.
 
     Raises:
-        UsageError: it is larger than any that femts takes; the sentence begins with `what`.
+        UsageError: It exceeds the largest supported number; the message starts with `what`.
     """
     if isinstance(value, str):
         if not _WHOLE.fullmatch(value.strip()):
@@ -113,7 +110,7 @@ def whole_number(value: object, what: str) -> int | None:
     elif isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
     elif isinstance(value, float) or (isinstance(value, Real) and not isinstance(value, bool)):
-        if not float(value).is_integer():  # nor are NaN and infinity
+        if not float(value).is_integer():  # false for NaN and infinity, too
             return None
         number = int(float(value))
     else:
@@ -126,12 +123,13 @@ def whole_number(value: object, what: str) -> int | None:
 
 
 def left_open(steps: object) -> bool:
-    """Tell a number of steps that is left to femts, None or `auto`, from one that is asked for."""
+    """Return whether a number of steps is left to femts, as None or `auto`."""
     return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
 
 
 def check_count(value: object, what: str, least: int = 1) -> int:
-    """`value`, a number or its text, as a whole number of at least `least`; UsageError naming `what` if it is none."""
+    """`value`, a number or text, as a whole number of at least `least`; UsageError, starting with `what`, if it is
+    not."""
     number = whole_number(value, what)
     if number is None or number < least:
         raise UsageError(f"{what} takes a whole number of at least {least}, not '{quote(value)}'.")
@@ -139,7 +137,7 @@ def check_count(value: object, what: str, least: int = 1) -> int:
 
 
 def check_steps(steps: object) -> int:
-    """A horizon, if it is one; else UsageError."""
+    """Return `steps` if it is a valid horizon; raise UsageError otherwise."""
     if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:
         raise UsageError(
             f"A horizon of {quote(steps)} steps is not supported; use a whole number from 1 to {MOST_STEPS}."

@@ -1,4 +1,4 @@
-"""What a model is given: some windows, with all that is known of them."""
+"""Input of models: a batch of windows with everything known about them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from femts.data.raw import Raw
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B windows of L steps of look-back and P steps to forecast, in scaled units.
+    """B windows with L steps of look-back and a horizon of P steps, in scaled units.
 
     Attributes:
-        past: (B, L, C), gaps filled.
-        past_observed: (B, L, C) bool, which of these values are real; None where all are.
-        known: (B, L + P, K), columns known for the steps to come and marks of the calendar, over the look-back and the
-            forecast; None where there are none, or the model does not read them.
-        static: (B, E), what describes the series of each window; None where nothing does.
-        future: (B, P, C), what followed; None where it is to be forecast.
-        future_observed: (B, P, C) bool, which of these values are real; None where all are.
-        raw: the look-backs before scaling, for a model that reads them so; else None.
-        series: (B,) int64, number of the series of each window; None where they are of no data set.
-        number: (B,) int64, number of each window; None likewise.
+        past: (B, L, C), look-backs with gaps filled.
+        past_observed: (B, L, C) bool, mask of observed values; None if nothing is missing.
+        known: (B, L + P, K), future covariates and calendar features over look-back and horizon; None if there are none
+            or the model does not read them.
+        static: (B, E), static covariates of the series of each window; None without them.
+        future: (B, P, C), targets; None for a forecast.
+        future_observed: (B, P, C) bool, mask of observed targets; None if nothing is missing.
+        raw: unscaled look-backs, for models that read them; otherwise None.
+        series: (B,) int64, series number of each window; None for windows outside a data set.
+        number: (B,) int64, number of each window; None for windows outside a data set.
     """
 
     past: Tensor
@@ -39,12 +39,12 @@ class Batch:
 
     @property
     def target(self) -> Tensor:
-        """What followed, of windows that are learned from or scored."""
+        """Targets of windows for training or scoring."""
         assert self.future is not None, "a batch to forecast from has no targets"
         return self.future
 
     def some(self, windows: Tensor) -> Batch:
-        """Some of the windows by number (n,), an index on the CPU."""
+        """Select windows by number (n,), an index on the CPU."""
         index = windows.to(self.past.device)
         names = ("past", "past_observed", "known", "static", "future", "future_observed", "series", "number")
         given = {name: getattr(self, name) for name in names}
@@ -54,13 +54,14 @@ class Batch:
         return replace(self, raw=raw, **{name: each[index] for name, each in given.items() if each is not None})
 
     def of_channels(self, channels: Tensor) -> Batch:
-        """The same windows with some of the channels (D,)."""
+        """Select channels (D,) of all windows."""
         names = ("past", "past_observed", "future", "future_observed")
         given = {name: getattr(self, name) for name in names}
         return replace(self, **{name: each[..., channels] for name, each in given.items() if each is not None})
 
     def after(self, forecast: Tensor) -> Batch:
-        """The look-backs after the steps `forecast` (B, S, C), which count as history; without what followed."""
+        """Extend the look-backs by the forecast steps `forecast` (B, S, C), for recursive forecasts; without
+        targets."""
         steps, length = forecast.shape[1], self.past.shape[1]
         past, seen = torch.cat([self.past, forecast.to(self.past.dtype)], dim=1)[:, -length:], self.past_observed
         if seen is not None:
@@ -68,7 +69,7 @@ class Batch:
         return Batch(past, seen, known=None if self.known is None else self.known[:, steps:], static=self.static)
 
     def recent(self, steps: int) -> Batch:
-        """The same with the last `steps` of the look-backs."""
+        """Keep only the last `steps` of the look-backs."""
         known = self.known
         if known is not None:
             known = known[:, self.past.shape[1] - steps :]
@@ -77,7 +78,7 @@ class Batch:
         return replace(self, past=self.past[:, -steps:], past_observed=seen, known=known, raw=raw)
 
     def known_to(self, steps: int) -> Tensor | None:
-        """Known columns (B, L + steps, K), the last of them repeated where they do not reach that far."""
+        """Future covariates (B, L + steps, K); the last values are repeated if they are too short."""
         if self.known is None:
             return None
         missing = self.past.shape[1] + steps - self.known.shape[1]

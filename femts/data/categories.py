@@ -14,19 +14,19 @@ from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
 from femts.text import quote
 
-MOST_CATEGORIES = 24  # of a column: each but one is an input
+MOST_CATEGORIES = 24  # per column; all but one become inputs
 
 
 def encode_categories(
     frame: pd.DataFrame, columns: Sequence[str], roles: Roles, names: ColumnNames, where: str
 ) -> tuple[pd.DataFrame, Roles, ColumnNames, tuple[str, ...]]:
-    """A table with its covariates of text, `columns`, encoded as indicators of 0 and 1.
+    """Encode the text covariates `columns` of a table as 0/1 indicators.
 
     Returns:
-        The table, its roles and names with the indicators in place of these columns, and notes.
+        The table, its roles and column names with indicators in place of these columns, and notes.
 
     Raises:
-        UsageError: a column has one category, or more than `MOST_CATEGORIES`.
+        UsageError: A column has a single category, or more than `MOST_CATEGORIES`.
     """
     if not columns:
         return frame, roles, names, ()
@@ -46,10 +46,10 @@ def encode_categories(
 
 
 def with_indicators(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The table with the indicators of the categories in `names` in place of its columns of text.
+    """Replace the text columns of a table by the indicators of the categories in `names`.
 
     Warns:
-        GapWarning: categories that the training data did not have.
+        GapWarning: Categories do not occur in the training data.
     """
     given = [each for each in names.categories if each.column in map(str, frame.columns)]
     if not given:
@@ -73,19 +73,18 @@ def with_indicators(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
 
 
 def origins(columns: Sequence[str], names: ColumnNames) -> tuple[str, ...]:
-    """The columns of the user's table that `columns` come from."""
+    """The original columns from which `columns` were encoded."""
     known = {indicator: each.column for each in names.categories for indicator in each.indicators}
     return tuple(dict.fromkeys(known.get(name, name) for name in columns))
 
 
 def _categories(column: pd.Series, where: str) -> Categories:
-    """The categories of a column, the most frequent first."""
+    """Categories of a column, most frequent first."""
     cells, name = as_text(column[column.notna()]).str.strip(), str(column.name)
     counts = cells.value_counts().sort_index().sort_values(ascending=False, kind="stable")
     if len(counts) == 1:
         raise UsageError(
-            f"{where} has the same text '{quote(counts.index[0])}' in every row of '{quote(name)}'; leave the column "
-            "out."
+            f"{where} has the same text '{quote(counts.index[0])}' in every row of '{quote(name)}'; remove the column."
         )
     if len(counts) > MOST_CATEGORIES:
         raise UsageError(

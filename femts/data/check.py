@@ -1,4 +1,4 @@
-"""Tables from users: checked, and refused in one sentence that says what is wrong and where."""
+"""Validation of users' tables; errors are one sentence that says what is wrong and where."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from femts.data.stamps import are_clocks, as_text, first_of_periods, read_stamps
 from femts.errors import UsageError
 from femts.text import quote
 
-LARGEST = 3.4e38  # that single precision holds
-MOST_EMPTY, ROOM = 1000, 2**24  # cells for each value of a long table, and cells that any may have, once it is wide
+LARGEST = 3.4e38  # largest number in single precision
+MOST_EMPTY, ROOM = 1000, 2**24  # most cells of a wide table per value of the long one, and cells always allowed
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
 )
@@ -33,22 +33,23 @@ def check_frame(
     freq: str | None = None,
     where: str = "The frame",
 ) -> pd.DataFrame:
-    """A wide table that can be trained on or forecast from: `date` first, then float64 columns; NaN
-    where a value is missing.
+    """Check a table to train on or forecast from, and return it in wide form: `date`, then float64 columns with NaN for
+    missing values.
 
-    Rows that the step skips are put in, without values, and rows out of order are sorted. What a
-    user should know of it is in `attrs["notes"]`, a tuple of sentences.
+    Skipped steps become rows without values, and rows are sorted by time. `attrs["notes"]` is a tuple of notes for the
+    user.
 
     Args:
-        frame: wide (`date` and value columns), or long (`unique_id, ds, y`), which is made wide, one column a series.
-        schema: what stands for a missing value, and what the columns are called.
-        columns: the value columns that must be there, in the order in which they are returned; None takes what comes.
-        freq: the step that the dates must have, a pandas frequency; None takes that of the schema, or without one any
-            even step, and three rows to see it.
-        where: what the table is, to begin a message with.
+        frame: wide table (`date` and value columns), or long table (`unique_id, ds, y`), which becomes a wide one with
+            one column per series.
+        schema: column names and numbers that mean "missing".
+        columns: required value columns, in the order in which they are returned; None accepts all.
+        freq: required step between time stamps, a pandas frequency. None uses that of the schema or, if it has none,
+            accepts any even step that at least three rows show.
+        where: description of the table, to start messages with.
 
     Raises:
-        UsageError: a column, date or cell is not as it must be; the text names it, its place and the remedy.
+        UsageError: A column, date or cell is invalid; the message gives its place and the remedy.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
@@ -83,8 +84,8 @@ def check_frame(
     grid = grid_of(dates, freq)
     if len(grid) > len(dates):
         if len(grid) > 2 * len(dates):
-            there = f"only {len(dates)} of the {len(grid)} stamps of its step '{freq}' are there"
-            more = (*more, f"{there}; the others get no values")
+            there = f"only {len(dates)} of the {len(grid)} time stamps at its step '{freq}' are present"
+            more = (*more, f"{there}; the others are filled with missing values")
         values = values.set_axis(dates).reindex(grid).reset_index(drop=True)
         dates = grid
     values.insert(0, "date", dates)
@@ -93,7 +94,7 @@ def check_frame(
 
 
 def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageError:
-    """A refusal of a table whose column of stamps is not known."""
+    """Error for a table whose time stamp column is unknown."""
     names = schema.form
     time = names.time_of(frame)
     return UsageError(
@@ -105,7 +106,7 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
 
 
 def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
-    """UsageError for columns of words in a wide table, which may name the series of a long one."""
+    """Raise UsageError for text columns in a wide table, which may be series names of a long one."""
     time, keys = names.time_of(frame), names.keys if names.series in frame.columns else ()
     words = words_of(frame.drop(columns=[time, *([names.series] if keys else [])]))
     if not words:
@@ -118,10 +119,10 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         )
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(quote, numbers[:6]))
-    covariate = ", take it for a covariate (--past-covariates or --future-covariates)" * (
+    covariate = ", declare it as a covariate (--past-covariates or --future-covariates)" * (
         as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
     )
-    leave = f"{covariate}, or name what is to be forecast: --target '{listed}'"
+    leave = f"{covariate}, or name the columns to forecast with --target '{listed}'"
     raise UsageError(
         f"{where} has the text '{quote(frame[words[0]].iloc[row])}' in column '{quote(words[0])}' at data row "
         f"{row + 1}; leave the column out{leave if numbers else ''}."
@@ -129,7 +130,7 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns that have text, and neither a number, with whatever marks in it, nor times of day."""
+    """Names of the columns with text that contains neither numbers, in whatever format, nor times of day."""
     words = []
     for name in frame.columns:
         if not pd.api.types.is_numeric_dtype(frame[name]):
@@ -144,12 +145,13 @@ def words_of(frame: pd.DataFrame) -> list[str]:
 def check_values(
     frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
 ) -> pd.DataFrame:
-    """The value columns alone, as float64 under names of text, in the order of `columns` when that is given.
+    """Return the value columns as float64 with names of type str, in the order of `columns` if given.
 
-    A missing value, and each of the numbers `na`, becomes NaN.
+    Missing values, and the numbers `na`, become NaN.
 
     Raises:
-        UsageError: columns differ from `columns`, or a cell is text, infinite or beyond float32; the text says which.
+        UsageError: The columns differ from `columns`, or a cell is text, infinite or beyond float32; the message says
+            which.
     """
     frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
     check_unique(frame.columns, where)
@@ -181,7 +183,7 @@ def check_values(
 
 
 def check_unique(names: Sequence[str], where: str) -> None:
-    """UsageError for a name that two columns have."""
+    """Raise UsageError if two columns have the same name."""
     seen = set[str]()
     for name in names:
         if name in seen:
@@ -195,21 +197,21 @@ def _few(names: Sequence[Any]) -> str:
 
 
 def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """The numbers of a column, NaN where there is none or one of `na`, and which cells are a text
-    that is none; None for none."""
+    """Numbers of a column, NaN for missing values and those in `na`; and a mask of text that is not a number, or
+    None."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
     kind = column.dtype
     if pd.api.types.is_bool_dtype(kind) or (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
         return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
-    text = as_text(column)  # dates and the like would turn into whatever number stands behind them
+    text = as_text(column)  # otherwise dates and the like would become their internal numbers
     numbers = pd.to_numeric(text, errors="coerce")
     unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
 
 
 def check_marks(column: pd.Series, name: str, where: str) -> None:
-    """UsageError where the numbers of a column of text have marks that could stand between thousands."""
+    """Raise UsageError if the numbers in a column of text may have thousands separators."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)
     if not pd.api.types.is_numeric_dtype(column) and pd.api.types.infer_dtype(column, skipna=True) == "string":
@@ -217,16 +219,16 @@ def check_marks(column: pd.Series, name: str, where: str) -> None:
 
 
 def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = ".") -> None:
-    """Refuse marks that could stand before decimals or between thousands, such as in 1.027 beside 960.
+    """Refuse marks that could be decimal or thousands separators, such as in 1.027 next to 960.
 
     Args:
-        pieces: of text, each with the same columns; the index counts the rows.
-        where: what the table is, to begin a message with.
-        decimal: the mark.
+        pieces: frames of text with the same columns; the index counts rows.
+        where: description of the table, to start messages with.
+        decimal: the decimal mark.
 
     Raises:
-        UsageError: each marked number of a column has three digits after its mark, and there are others without one, of
-            up to three digits; the text names the first.
+        UsageError: All numbers of a column with a mark have three digits after it, and the others have at most three
+            digits; the message quotes the first.
     """
     doubtful = rf"[+-]?(?:[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}|\d{{1,3}})"
     seen: dict[str, dict[str, int]] = {}
@@ -236,7 +238,7 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
             cells = cells[cells.str.lower() != "nan"]
             rows = seen.setdefault(name, {})
             if "" in rows or not cells.str.fullmatch(doubtful).all():
-                seen[name] = {"": 0}  # 1.5 or 1027
+                seen[name] = {"": 0}  # 1.5 or 1027 settles it: the mark is a decimal separator
             else:
                 seen[name] = {cell: int(row) for row, cell in cells.items()} | rows
         if all("" in rows for rows in seen.values()):
@@ -247,14 +249,14 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
         plain = next((cell for cell in in_order if decimal not in cell and cell.strip("+-0")), None)
         if marked and plain:
             raise UsageError(
-                f"{where} has '{marked}' in column '{quote(name)}' at data row {rows[marked] + 1} beside '{plain}', "
+                f"{where} has '{marked}' in column '{quote(name)}' at data row {rows[marked] + 1} next to '{plain}', "
                 "so its separator could be a thousands or a decimal separator; remove thousands separators, or write "
                 "all its numbers with decimals."
             )
 
 
 def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
-    """The numbers `na` as a column of `dtype` holds them: -999.9 is another number in single precision."""
+    """The numbers `na` as stored in a column of `dtype`: -999.9 is a different number in single precision."""
     if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
         return list(na)
     with np.errstate(over="ignore"):
@@ -272,14 +274,14 @@ def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ())
     if unread is not None:
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
-        remedy = "leave out marks between thousands" if _THOUSANDS.fullmatch(text.strip()) else "put a number there"
+        remedy = "remove thousands separators" if _THOUSANDS.fullmatch(text.strip()) else "enter a number"
         raise UsageError(f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}; {remedy}.")
     return numbers
 
 
 def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:
-    """The numbers of all columns, those of one kind of number at once: there may be very many columns."""
-    numbers = np.empty(frame.shape[::-1]).T  # column by column
+    """Numbers of all columns, converted together per data type, because there may be very many columns."""
+    numbers = np.empty(frame.shape[::-1]).T  # stored by columns
     kinds = frame.dtypes.to_numpy()
     for kind in dict.fromkeys(kinds):
         (places,) = np.nonzero(kinds == kind)

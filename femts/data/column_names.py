@@ -1,4 +1,4 @@
-"""Names of the columns of a user's table, wide (`date` and one column a series) or long (`unique_id, ds, y`)."""
+"""Column names of a user's table, wide (`date` and one column per series) or long (`unique_id, ds, y`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 _KEYS = ("time", "series", "value", "dates")
-ROW = "row"  # what the numbers of rows are called in a table without stamps
+ROW = "row"  # name of the row numbers in a table without time stamps
 
 
 class Categories(NamedTuple):
-    """Categories of a covariate of text.
+    """Categories of a text covariate.
 
     Attributes:
-        column: its name.
-        values: the categories of the training data; the first is the baseline, which has 0 in every indicator.
+        column: name of the column.
+        values: categories in the training data; the first is the baseline, for which all indicators are 0.
     """
 
     column: str
@@ -36,15 +36,15 @@ class Categories(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of columns.
+    """Column names.
 
     Attributes:
-        time: of the time stamps; None stands for `date` in a wide table and `ds` in a long one. A table that lacks the
-            column `row` gets it, with the numbers of its rows.
-        series: of the series' names in a long table; `A+B` for those that columns `A` and `B` make together.
-        value: of the values in a long table.
-        categories: of the covariates of text, which loading finds.
-        dates: of the dates in whose order rows are numbered, where `time` is `row`; loading finds it.
+        time: time stamps; None means `date` in a wide table and `ds` in a long one. If it is `row` and the table has no
+            such column, one is added with the row numbers.
+        series: series names in a long table; `A+B` joins the columns `A` and `B`.
+        value: values in a long table.
+        categories: categories of text covariates, found during loading.
+        dates: dates by which rows are numbered if `time` is `row`, found during loading.
     """
 
     time: str | None = None
@@ -55,21 +55,22 @@ class ColumnNames:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Columns whose cells together name a series, where there are several."""
+        """Columns that together name a series, if there are several."""
         parts = tuple(self.series.split("+"))
         return parts if len(parts) > 1 and all(parts) else ()
 
     def is_long(self, frame: pd.DataFrame) -> bool:
-        """Tell whether the table has one row for each series and stamp, and nothing beside a value but its keys."""
+        """Return whether the table has one row per series and time stamp, with no columns other than keys and value."""
         columns = [name for name in frame.columns if name not in self.keys]
         return len(columns) == 3 and set(columns) == {self.series, self.value, self.time or "ds"}
 
     def time_of(self, frame: pd.DataFrame) -> str:
-        """The column of time stamps."""
+        """Name of the time stamp column."""
         return self.time or ("ds" if self.is_long(frame) else "date")
 
     def to_long(self, wide: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-        """A wide table, `date` and then `columns`, each followed by as many bounds (`NAME-lo-80`), series by series."""
+        """Convert a wide table, `date` and then `columns`, each followed by the same number of bounds (`NAME-lo-80`),
+        to a long one."""
         import pandas as pd
 
         each = (wide.shape[1] - 1) // len(columns)
@@ -83,23 +84,24 @@ class ColumnNames:
         return long
 
     def named(self) -> dict[str, Any]:
-        """As `of` takes it; in plain types for YAML."""
+        """The names as accepted by `of`, in plain types for YAML."""
         names = {key: getattr(self, key) for key in _KEYS if getattr(self, key) is not None}
         categories = {each.column: list(each.values) for each in self.categories}
         return names | ({"categories": categories} if categories else {})
 
     @classmethod
     def of(cls, names: Mapping[str, Any]) -> ColumnNames:
-        """From names by `time`, `series` and `value`, as many as differ from the usual ones, and what `named` adds.
+        """Create from names by `time`, `series` and `value`, where they differ from the defaults, and the extra keys of
+        `named`.
 
         Raises:
-            UsageError: another key, or one name for two columns.
+            UsageError: A key is unknown, or two columns have the same name.
         """
         given = dict(names) if isinstance(names, Mapping) else {"": names}
         found = given.pop("categories", {})
         listed = isinstance(found, Mapping) and all(isinstance(each, list) for each in found.values())
         if not listed or not all(isinstance(name, str | None) for name in given.values()):
-            raise UsageError("Argument 'columns' takes names of columns, as in columns={'time': 'when'}.")
+            raise UsageError("Argument 'columns' takes column names, as in columns={'time': 'when'}.")
         unknown = next((key for key in given if key not in _KEYS), None)
         if unknown is not None:
             raise UsageError(f"Unknown kind of column '{quote(unknown)}'{suggest(unknown, _KEYS[:3])}")
@@ -108,7 +110,9 @@ class ColumnNames:
         used = [name for name in (made.time, made.series, made.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:
-            raise UsageError(f"Column '{quote(twice)}' cannot be two of time, series and value; name another.")
+            raise UsageError(
+                f"Column '{quote(twice)}' is used for two of time, series and value; use different columns."
+            )
         return made
 
 

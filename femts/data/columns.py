@@ -1,5 +1,4 @@
-"""Columns of a user's table told by their names and cells: stamps, also in the index or in several columns, series and
-values."""
+"""Detection of time stamps, series names and values in a user's table by the names and cells of its columns."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times
 from femts.errors import UsageError
 from femts.text import quote
 
-NOTES = "femts.notes"  # key in `attrs` of what a user should be told of a table
-SAMPLE = 20  # cells of a column that are looked at
+NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
+SAMPLE = 20  # cells of a column that are inspected
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año"),
@@ -28,11 +27,11 @@ _WORDS = re.compile(
     r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
     r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
 )
-_PARTS = {  # of a stamp, and the least and the most of each
+_PARTS = {  # components of a time stamp, with the smallest and largest value of each
     **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
-    "week": (0, 53),  # week 0 is refused by its row
+    "week": (0, 53),  # week 0 is refused later, with its row number
 }
-_IN_PARTS = (  # columns that make a stamp together, the finest first
+_IN_PARTS = (  # columns that form a time stamp together, finest first
     *(("year", "month", "day", "hour"), ("year", "month", "day")),
     *(("year", "week"), ("year", "month"), ("year", "quarter")),
 )
@@ -40,8 +39,8 @@ _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 
 
 def is_table(table: object) -> bool:
-    """Tell whether `to_frame` takes it: a DataFrame or Series of pandas, polars or pyarrow, one that can be exchanged,
-    or an array or a list of numbers."""
+    """Return whether `to_frame` accepts `table`: a DataFrame or Series of pandas, polars or pyarrow, an object with a
+    dataframe exchange protocol, or an array or list of numbers."""
     exchanged = ("__arrow_c_stream__", "__dataframe__")
     return isinstance(table, pd.DataFrame | pd.Series | np.ndarray | list | tuple) or any(
         hasattr(type(table), each) for each in exchanged
@@ -49,17 +48,17 @@ def is_table(table: object) -> bool:
 
 
 def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = USUAL) -> pd.DataFrame:
-    """A plain frame, its stamps in a column; the table of the caller is left as it is.
+    """Convert a table to a plain frame with its time stamps in a column, without modifying the original.
 
     Args:
-        table: what `is_table` takes; a Series is one channel, under its name or `y`, as is an array (rows,); channels
-            of an array (rows, C) are `y0`, `y1` and so on.
-        where: what the table is, to begin a message with.
-        names: names of columns; the index holds the stamps where none of them does, and a year and a month make them
-            together; `femts.data.numbering.numbered` adds numbers. None for data without stamps.
+        table: an object that `is_table` accepts. A Series or an array (rows,) is one channel, named by the Series or
+            `y`; channels of an array (rows, C) are named `y0`, `y1` and so on.
+        where: description of the table, to start messages with.
+        names: column names. If no column has time stamps, they are taken from the index, or from columns such as year
+            and month together; `femts.data.numbering.numbered` adds row numbers. None for data without time stamps.
 
     Raises:
-        UsageError: cells that are no numbers, or cannot be exchanged.
+        UsageError: Cells are not numbers, or the table cannot be converted.
     """
     if isinstance(table, np.ndarray | list | tuple):
         frame = _of_numbers(table, where)
@@ -76,7 +75,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
 
 
 def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame with names of series that several of its columns make together."""
+    """The frame with series names joined from several of its columns."""
     columns, keys = list(map(str, frame.columns)), list(names.keys)
     if names.series in columns or not keys or any(columns.count(key) != 1 for key in keys):
         return frame
@@ -93,7 +92,7 @@ def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
 
 
 def _of_numbers(values: Any, where: str) -> pd.DataFrame:
-    """Numbers (rows,) as the column `y`, or (rows, C) as `y0`, `y1` and so on."""
+    """An array of numbers, (rows,) as the column `y` or (rows, C) as `y0`, `y1` and so on."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -107,7 +106,7 @@ def _of_numbers(values: Any, where: str) -> pd.DataFrame:
 
 def _exchanged(table: Any, where: str) -> pd.DataFrame:
     try:
-        with warnings.catch_warnings(action="ignore"):  # pandas means to drop the older protocol
+        with warnings.catch_warnings(action="ignore"):  # pandas plans to drop the older protocol
             if hasattr(table, "__arrow_c_stream__"):
                 try:
                     import pyarrow
@@ -117,7 +116,7 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
                     pass
             if hasattr(table, "__dataframe__"):
                 return pd.api.interchange.from_dataframe(table)
-    except Exception as error:  # whatever another library raises
+    except Exception as error:  # other libraries may raise anything
         reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(f"{where} cannot be converted to a pandas DataFrame ({reason}); convert it first.") from error
     raise UsageError(
@@ -126,7 +125,7 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
 
 
 def _with_index(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame with levels of its index that hold stamps or names of series as first columns, where it lacks these."""
+    """The frame with index levels that hold time stamps or series names as first columns, if no column has these."""
     columns = [str(column) for column in frame.columns]
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
@@ -147,8 +146,8 @@ def _with_index(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
 
 
 def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame with stamps in its first column, `date`, in the place of the columns that make them together; as it
-    is where none do."""
+    """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
+    are none."""
     parts = stamp_parts(frame, names)
     if not parts:
         return frame
@@ -173,8 +172,7 @@ def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
 
 
 def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
-    """Columns of `frame` that make a stamp together, the year or the date first; none where one column is named for
-    it."""
+    """Columns of `frame` that form a time stamp together, the year or date first; none if a single column holds it."""
     columns = set(map(str, frame.columns))
     if names.time not in (None, "date") or "ds" in columns:
         return []
@@ -192,12 +190,13 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
 
 
 def _days(column: pd.Series) -> pd.Series:
-    """Cells as text, without the midnight that a program adds to a day."""
+    """Cells as text, without the midnight that some programs append to dates."""
     return as_text(column).str.strip().str.replace(r" 00:00(:00)?$", "", regex=True)
 
 
 def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
-    """Tell whether every cell of the first of two columns looks like a day alone, and of the second is a time."""
+    """Return whether all cells of the first of two columns are dates without time, and those of the second times of
+    day."""
     if columns.shape[1] != 2 or not are_clocks(columns.iloc[:, 1]):
         return False
     days = _days(columns.iloc[:, 0])
@@ -205,7 +204,7 @@ def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
 
 
 def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
-    """Tell whether every cell is a whole number that `part` of a stamp may have."""
+    """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
     if isinstance(column, pd.DataFrame) or pd.api.types.is_bool_dtype(column) or not len(column):
         return False
     try:
@@ -219,21 +218,23 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
 def infer_columns(
     table: pd.DataFrame, names: ColumnNames, where: str = "The frame", long: bool = True
 ) -> tuple[ColumnNames, tuple[str, ...]]:
-    """The names of a table's columns, where its names and its cells make them clear, else `names`; and notes on what
-    was taken for what.
+    """Infer the roles of a table's columns from their names and cells.
 
-    The stamps are in the column that `names` has, or `date`, or the first one where it holds dates, or the only one
-    that does. Beside them, one column of words and one of numbers are the series and the values, where stamps repeat
-    or there is one word.
+    Time stamps are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the
+    only column that does. If time stamps repeat or there is only one word, one column of words and one of numbers next
+    to them are series names and values.
 
     Args:
-        table: of a user, not yet checked; `date` and value columns, or one row for each series and stamp.
-        names: what the user says on it.
-        where: what the table is, to begin a message with.
-        long: whether series may be found in a column.
+        table: unchecked user table, with `date` and value columns, or with one row per series and time stamp.
+        names: column names given by the user.
+        where: description of the table, to start messages with.
+        long: whether series names may be detected in a column.
+
+    Returns:
+        The column names, equal to `names` if nothing is clear, and notes on what was detected.
 
     Raises:
-        UsageError: the first row is not a header, but has a date in it.
+        UsageError: The first row is data, with a date in it, instead of a header.
     """
     columns = [str(column) for column in table.columns]
     table = table.set_axis(columns, axis=1)
@@ -259,15 +260,15 @@ def infer_columns(
 
 
 def match_columns(table: pd.DataFrame, names: ColumnNames) -> ColumnNames:
-    """The names of the columns of a table at prediction, where `names` are those of the training: its stamps may be
-    called something else."""
+    """Column names of a table given for prediction, whose time stamp column may differ from `names`, those of
+    training."""
     if names.time_of(table) in map(str, table.columns):
         return names
     return infer_columns(table, replace(names, time=None), long=False)[0]
 
 
 def holds_dates(column: pd.Series) -> bool:
-    """Tell whether a column of any name can only hold dates; whole numbers do where they are years or days in order."""
+    """Return whether a column certainly holds dates; whole numbers count if they are years or days in order."""
     if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
         return True
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
@@ -275,7 +276,7 @@ def holds_dates(column: pd.Series) -> bool:
     text = as_text(column.dropna().head(SAMPLE))
     if not pd.api.types.is_numeric_dtype(column) and not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
         return _are_dates(text)
-    # Years, months (202412), days, Unix time and the like: in order, or under a name that says so.
+    # Years, months (202412), days or Unix time: accepted if in order, or if the name says so.
     numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy()
     if not len(numbers) or not np.isfinite(numbers).all():
         return False
@@ -286,7 +287,7 @@ def holds_dates(column: pd.Series) -> bool:
 
 
 def _are_dates(text: pd.Series) -> bool:
-    """Tell whether at least half of the cells are dates, with or without doubt which of their numbers is the day."""
+    """Return whether at least half of the cells are dates, including those with an ambiguous order of day and month."""
     return bool(len(text)) and (first_days(text) is not None or 2 * sum(map(_is_date, text)) >= len(text))
 
 
@@ -302,8 +303,7 @@ def _is_date(cell: str) -> bool:
 
 
 def _dated(table: pd.DataFrame) -> str | None:
-    """The first column where it holds dates, else the only one that holds them as such; None where
-    that is not clear."""
+    """The first column if it holds dates, otherwise the only column that does; None if this is not clear."""
     if not len(table.columns):
         return None
     if holds_dates(table.iloc[:, 0]):
@@ -317,8 +317,8 @@ def _dated(table: pd.DataFrame) -> str | None:
 
 
 def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:
-    """The column of words and that of numbers; None where they are not one each, or each stamp has
-    a word of its own."""
+    """The only column of words and the only column of numbers; None if there are several, or if every time stamp has a
+    different word."""
     words = [name for name in rest if name == names.series or _are_words(rest[name])]
     numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
     if len(words) != 1 or len(numbers) != 1:
@@ -331,7 +331,7 @@ def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames)
 
 
 def _are_words(column: pd.Series) -> bool:
-    """Tell whether a column holds text without a number or a time of day in it, and nothing is missing."""
+    """Return whether a column holds text, none of it missing and none with a number or time of day in it."""
     if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
         return False
     return (

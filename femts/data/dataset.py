@@ -1,4 +1,4 @@
-"""A data set in memory: one series of many columns, or many series of the same columns, in one table of rows."""
+"""Data sets in memory: one series with many columns, or many series with the same columns, in one array."""
 
 from __future__ import annotations
 
@@ -68,17 +68,14 @@ class Dataset:
     def of_one(
         cls, name: str, values: Array, stamps: pd.Index | None, columns: Sequence[str], **further: Any
     ) -> Dataset:
-        """A data set of one series; the split is the usual one unless given.
+        """Create a data set of one series, with the default split unless one is given.
 
         Args:
-            name: of the data set.
+            name: name of the data set.
             values: (N, C), NaN where missing.
             stamps: (N,), or None.
-            columns: C names.
-            further: attributes by name.
-
-        Returns:
-            The data set.
+            columns: names of the C columns.
+            further: other attributes by name.
         """
         spans = np.array([[0, len(values)]], dtype=np.int64)
         schema = further.get("schema", PLAIN)
@@ -93,13 +90,13 @@ class Dataset:
         return cls(name, values, spans, ("",), stamps, tuple(columns), season=season, **{"schema": schema, **further})
 
     def words(self, series: int) -> str:
-        """Words on a series by its number `series`, to begin a message with."""
+        """Start of a message about the series with the number `series`."""
         if not self.schema.panel:
             return f"Data set '{quote(self.name)}'"
         return f"Series '{quote(self.series[series])}' of '{quote(self.name)}'"
 
     def place(self, row: int) -> tuple[str, int]:
-        """Words on the series of `row`, and the number of the row in it."""
+        """Name of the series of `row` for messages, and the row number within the series."""
         series = int(np.searchsorted(self.spans[:, 1], row, side="right"))
         return self.words(series), row - int(self.spans[series, 0])
 
@@ -109,68 +106,69 @@ class Dataset:
 
     @cached_property
     def observed(self) -> NDArray[np.bool_] | None:
-        """Observed mask of the values, (N, C); None where none is missing."""
+        """Mask (N, C) of the observed values; None if none are missing."""
         observed = ~np.isnan(self.values)
         return None if observed.all() else observed
 
     @property
     def n_targets(self) -> int:
-        """Number T of the columns, the first ones, that are to be forecast and scored."""
+        """Number T of target columns, which come first."""
         return len(self.columns) - len(self.schema.roles.past)
 
     @property
     def lengths(self) -> Rows:
-        """Rows of each series, (S,)."""
+        """Number of rows of each series, (S,)."""
         return self.spans[:, 1] - self.spans[:, 0]
 
     @property
     def rows(self) -> int:
-        """Rows of the longest series."""
+        """Number of rows of the longest series."""
         return int(self.lengths.max())
 
     @property
     def train_lengths(self) -> Rows:
-        """Training rows of each series, (S,)."""
+        """Number of training rows of each series, (S,)."""
         return self.split.train[:, 1] - self.split.train[:, 0]
 
     @property
     def typical_rows(self) -> int:
-        """Training rows of a series of middle length."""
+        """Median number of training rows per series."""
         return int(np.median(self.train_lengths))
 
     @property
     def common_rows(self) -> int:
-        """Training rows of the shortest series that has some."""
+        """Number of training rows of the shortest series that has any."""
         some = self.train_lengths[self.train_lengths > 0]
         return int(some.min()) if len(some) else 0
 
     @property
     def has_known(self) -> bool:
-        """True where something is known for the steps to come."""
+        """Whether there are future covariates or calendar features."""
         return self.schema.roles.in_advance
 
     @property
     def fixed_split(self) -> bool:
-        """True where the split is the user's or the catalogue's, and does not depend on the horizon."""
+        """Whether the split was set by the user or the catalogue, so that it does not depend on the horizon."""
         return self.schema.split.given or self.source in CATALOG
 
     def part(self, name: str) -> Rows:
-        """Rows of the part `name` of each series, (S, 2), as places in `values`."""
+        """Rows of the split `name` of each series, (S, 2), as indices of `values`."""
         return self.spans[:, :1] + self.split.part(name)
 
     @property
     def train_values(self) -> Array:
-        """The training rows of all series, (rows, C): what a scaler may see."""
+        """Training rows of all series, (rows, C), the only ones that a scaler may be fitted on."""
         if len(self) == 1:
             return self.values[slice(*self.part("train")[0])]
         return np.concatenate([self.values[first:stop] for first, stop in self.part("train").tolist()])
 
     def codes(self, some: slice = slice(None)) -> NDArray[np.int64]:
-        """Number of the series of each row, of `some` neighbouring series or of all."""
+        """Series number of each row, for the series in `some` or for all."""
         return np.repeat(np.arange(len(self))[some], self.lengths[some])
 
     def chunks(self, rows: int = 2**20) -> list[tuple[slice, slice]]:
-        """Neighbouring series of some `rows` together, and their rows, so that not all are worked on at a time."""
+        """Slices of consecutive series with about `rows` rows each, and the slices of their rows, to limit memory
+        use."""
         borders = np.searchsorted(self.spans[:, 1], np.arange(0, self.spans[-1, 1], rows))
         borders = np.unique([0, *borders, len(self)])
         pairs = zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
@@ -178,8 +176,8 @@ class Dataset:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Record that identifies the data of a training: hash and split, in plain types; of several series how many
-        rows the parts have, one after the other."""
+        """Hash and split sizes that identify the training data, in plain types; for several series, the sizes are
+        totals."""
         if len(self) == 1:
             parts = {part: self.split.part(part)[0].tolist() for part in PARTS}
         else:
@@ -188,13 +186,13 @@ class Dataset:
         return {"sha256": self.sha256, "split": parts}
 
     def learned_until(self, part: int = 0) -> list[str | None]:
-        """Stamp of the last row of each series that was learned from, as text.
+        """Time stamp of the last row of each series that a model was trained on, as text.
 
         Args:
-            part: 0 for the training rows, 1 for all rows before the test part.
+            part: 0 for the training split, 1 for all rows before the test split.
 
         Returns:
-            A stamp for each series, None where there is none.
+            One time stamp per series; None if there is none.
         """
         if self.stamps is None:
             return [None] * len(self)
@@ -204,14 +202,14 @@ class Dataset:
 
     @property
     def learned_last(self) -> str | None:
-        """Latest stamp that any series has in its training rows, as text; None where there is none."""
+        """Latest time stamp in the training rows of any series, as text; None if there is none."""
         some = self.train_lengths > 0
         if self.stamps is None or not some.any():
             return None
         return str(self.stamps[self.part("train")[some, 1] - 1].max())
 
     def fingerprint(self) -> str:
-        """SHA-256 of names, stamps and values."""
+        """SHA-256 hash of names, time stamps and values."""
         stamps = self.stamps.asi8 if isinstance(self.stamps, pd.DatetimeIndex) else self.stamps
         content = hashlib.sha256(b"" if self.static is None else self.static.to_csv().encode())
         content.update(f"{self.columns} {self.series} {self.spans.tolist()}".encode())
@@ -220,20 +218,20 @@ class Dataset:
         return content.hexdigest()
 
     def __getitem__(self, name: str) -> Dataset:
-        """One series as a data set of its own; UsageError for a name that is none."""
+        """Return one series as a data set; UsageError if the name is unknown."""
         if name not in self.series:
             raise UsageError(f"Data set '{quote(self.name)}' has no series '{quote(name)}'{suggest(name, self.series)}")
         return self.take(np.array([self.series.index(name)]))
 
     def take(self, series: NDArray[np.integer[Any]], stops: Rows | None = None) -> Dataset:
-        """Some series; their split is the old one, which rows that are left out are no part of.
+        """Select series. Their split is kept, except for rows that are cut off.
 
         Args:
-            series: numbers (n,), in the order wanted.
-            stops: (n,), how many of its first rows each keeps; None keeps all.
+            series: series numbers (n,), in the desired order.
+            stops: (n,), number of leading rows to keep of each; None keeps all.
 
         Returns:
-            The data set.
+            The selected data set.
         """
         spans = self.spans[series]
         spans = spans if stops is None else np.stack([spans[:, 0], spans[:, 0] + stops], axis=1)
@@ -256,7 +254,7 @@ class Dataset:
         )
 
     def targets_alone(self) -> Dataset:
-        """The same without past and static columns, which a table that is read again may still have."""
+        """The same data without past and static covariates, which the source of the table may still contain."""
         roles = replace(self.schema.roles, target=self.columns[: self.n_targets], past=(), static=())
         alone = replace(
             self,
@@ -268,21 +266,21 @@ class Dataset:
         return alone if self.source else replace(alone, sha256=alone.fingerprint())
 
     def for_horizon(self, pred_len: int) -> Self:
-        """The same, split so that `pred_len` steps fit into validation and test, where nobody chose the split."""
+        """The same data with validation and test splits that fit `pred_len` steps, unless the split is fixed."""
         return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))
 
     def all_rows(self) -> Self:
-        """The same, of which every row of each series is there to learn from."""
+        """The same data with all rows of each series in the training split."""
         return replace(self, split=Split.at(self.lengths, self.lengths, self.lengths))
 
     def held_out(self) -> Self:
-        """The same, of which the validation part of each series goes on to the end of its test part."""
+        """The same data with the validation split of each series extended to the end of its test split."""
         rows = self.split.rows.copy()
         rows[:, 1, 1] = rows[:, 2, 1]
         return replace(self, split=Split(rows))
 
     def learning(self, part: str) -> Self:
-        """The same, of which every row up to the end of `part` is there to learn from."""
+        """The same data with all rows up to the end of the split `part` in the training split."""
         rows = self.split.rows.copy()
         rows[:, 0, 1] = np.maximum(rows[:, 0, 1], self.split.part(part)[:, 1])
         return replace(self, split=Split(rows))
@@ -296,7 +294,7 @@ class Dataset:
             lines.append(f"  series: {len(self)} of {each}: {names(self.series)}")
         lines.append(f"  columns: {names(self.columns)}")
         roles = self.schema.roles
-        for role, listed in (("past", roles.past), ("known in advance", roles.future), ("static", roles.static)):
+        for role, listed in (("past", roles.past), ("future", roles.future), ("static", roles.static)):
             lines += [f"  {role}: {names(listed)}"] * bool(listed)
         if self.stamps is not None and len(self.stamps):
             season = f", season {count(self.season, 'step')}" * (self.season > 1)
@@ -313,8 +311,7 @@ class Dataset:
         """The table in raw units.
 
         Returns:
-            Names of series where it has such, stamps where there are some, the columns, and what is known in advance,
-            under their own names.
+            Series names and time stamps, if there are any, then the columns and the future covariates.
         """
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.schema.roles.future:
@@ -329,30 +326,30 @@ class Dataset:
         return table
 
     def before_test(self, pred_len: int, origins: int) -> list[Dataset]:
-        """The rows that trials see: each series cut off after its validation part and, for each further origin, that
-        part's length earlier still. The rows of the test part are in none of them.
+        """The data without the test split, for model selection at one or several forecast origins.
 
-        Their own test part, which `train` asks for, is the last window of the validation part once more.
+        Each series ends after its validation split; each further data set ends earlier by the length of that split. The
+        test split that `train` requires is the last window of the validation split again.
 
         Args:
-            pred_len: steps.
-            origins: how many data sets.
+            pred_len: number of steps to forecast.
+            origins: number of data sets.
 
         Returns:
-            The data sets, the latest first.
+            The data sets, latest origin first.
 
         Raises:
-            UsageError: the training rows do not reach for so many.
+            UsageError: There are too few training rows for that many origins.
         """
         if origins > self.most_origins:
             if len(self) > 1:
-                raise UsageError(f"Several series are validated at one origin, not at {origins}; leave --origins out.")
+                raise UsageError(f"Several series are validated at one origin, not at {origins}; remove --origins.")
             (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
             raise UsageError(
                 f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
                 f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
             )
-        schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # or it would be split anew
+        schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # otherwise it would be split again
         train, stop, cut = self.split.train[:, 1], self.split.val[:, 1], list[Dataset]()
         for back in range(origins):
             shift = back * (stop - train)
@@ -365,7 +362,7 @@ class Dataset:
 
     @property
     def most_origins(self) -> int:
-        """Origins at most that `before_test` takes: those that leave half of the training rows."""
+        """Largest number of origins that leaves half of the training rows to the earliest one."""
         if len(self) > 1:
             return 1
         (first, start), stop = self.split.train[0].tolist(), int(self.split.val[0, 1])

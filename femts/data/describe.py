@@ -1,4 +1,4 @@
-"""Words of a description in a few lines: counts, names, stamps."""
+"""Short descriptions of counts, names and time stamps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from femts.text import quote
 if TYPE_CHECKING:
     pass
 
-MOST_NAMES = 6  # of columns
+MOST_NAMES = 6  # names listed
 
 
 def count(number: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
+    """Number and noun, such as `1 row` or `2 rows`."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
@@ -24,5 +24,5 @@ def names(columns: tuple[str, ...]) -> str:
 
 
 def stamp(when: object) -> str:
-    """One stamp as it is shown; midnight is a day."""
+    """A time stamp for display, without the time if it is midnight."""
     return str(when).removesuffix(" 00:00:00")

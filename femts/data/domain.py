@@ -1,4 +1,4 @@
-"""Domain of the values, as a user names it: bounds that no forecast leaves, and a transform of skewed values."""
+"""Domain of the targets: bounds that forecasts stay within, and transforms for skewed values."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-NEAR = 1.0  # ranges of the training values, within which 0 has to lie below them to bound a forecast
-MANY = 1000  # values none of which is negative, that tell by themselves
-SOME = 0.02  # part of the values that are 0
+NEAR = 1.0  # ranges of the training values; 0 becomes a bound only if it is at most this far below them
+MANY = 1000  # number of non-negative values that imply a bound on their own
+SOME = 0.02  # fraction of zeros that implies a bound
 TRANSFORMS = ("none", "log1p", "boxcox")
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Domain of the targets, as a user names it.
+    """Domain of the targets.
 
     Attributes:
-        low: smallest value of a forecast, raw units, of all targets or one each; minus infinity for none, and None for
-            what the training rows show (`fitted`).
-        high: largest value; None for none.
+        low: smallest forecast in raw units, for all targets or one per target; minus infinity for no bound, None to
+            infer it from the training rows (see `fitted`).
+        high: largest forecast; None for no bound.
         transform: `none`, `log1p` (the logarithm of 1 + x) or `boxcox` (a power of x, fitted to each target).
     """
 
@@ -40,10 +40,10 @@ class Domain:
 
     @classmethod
     def of(cls, low: object, high: object, transform: object) -> Domain:
-        """The domain by the arguments `min`, `max` and `transform` of `load_dataset`.
+        """Create the domain from the arguments `min`, `max` and `transform` of `load_dataset`.
 
         Raises:
-            UsageError: no number, an empty domain, or no transform of that name.
+            UsageError: A bound is not a number, the domain is empty, or the transform is unknown.
         """
         none = isinstance(low, str) and low.strip().lower() == "none"
         low, high = -math.inf if none else _number(low, "min"), _number(high, "max")
@@ -55,12 +55,12 @@ class Domain:
         return cls(low, high, str(name))
 
     def fitted(self, pieces: Sequence[Array]) -> Domain:
-        """The domain of targets with `pieces` (n, T), of each series, as their training rows.
+        """Infer missing lower bounds from the training rows of each series, `pieces` (n, T).
 
-        The bound is 0 where no value is negative, 0 is near enough for a forecast to reach, and values look as if they
-        ended there: whole numbers, as counts are, some that are 0, or many of them. A few hundred positive measurements
-        tell nothing: of the daily means of ETTh1 and ETTh2 up to 69 % are negative later, in columns that began above
-        0.
+        The bound is 0 if no value is negative, 0 is close enough for a forecast to reach, and the values look bounded:
+        they are whole numbers, such as counts, or some are 0, or there are many. A few hundred positive values are not
+        enough: in the daily means of ETTh1 and ETTh2, up to 69 % of the later values are negative in columns that
+        started out positive.
         """
         columns = ([each[:, n] for each in pieces] for n in range(pieces[0].shape[1]))
         bounds = [self._bound(each) for each in columns]
@@ -68,7 +68,7 @@ class Domain:
 
     @staticmethod
     def _bound(pieces: Sequence[Array]) -> float:
-        import numpy as np  # takes long to import
+        import numpy as np  # slow to import
 
         values = np.concatenate(pieces)
         values = values[~np.isnan(values)]
@@ -79,15 +79,15 @@ class Domain:
 
     @property
     def bounded(self) -> tuple[int, ...]:
-        """Numbers of the targets that have a bound of their own below."""
+        """Indices of the targets with a lower bound."""
         return tuple(n for n, low in enumerate(self.low) if low > -math.inf) if isinstance(self.low, tuple) else ()
 
     def clip(self, values: Array) -> Array:
-        """Raw `values` (..., T), those outside the domain at its ends."""
+        """Clip raw `values` (..., T) to the domain."""
         return values if self.low is None and self.high is None else values.clip(self.low, self.high)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
-        """Arguments of `of` that differ from the usual; of bounds of targets a list, None for none."""
+        """Arguments of `of` that differ from the defaults; bounds per target are a list, with None for no bound."""
         low: object = self.low
         if isinstance(self.low, tuple):
             low = [None if each == -math.inf else each for each in self.low]
@@ -116,10 +116,8 @@ def _number(value: object, name: str) -> float | None:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(
-            f"Argument '{name}' is '{quote(value)}', which is not a number; give one, such as 0."
+            f"Argument '{name}' is '{quote(value)}', which is not a number; use a number such as 0."
         ) from error
     if not math.isfinite(number):
-        raise UsageError(
-            f"Argument '{name}' is {quote(value)}, which is not a finite bound; give a number, or leave it out."
-        )
+        raise UsageError(f"Argument '{name}' is {quote(value)}, which is not a finite bound; use a number, or omit it.")
     return number

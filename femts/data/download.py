@@ -1,4 +1,4 @@
-"""Folder of the data files, and download of a missing one from its public source: hashed, and never half there."""
+"""Data folder, and verified atomic downloads of missing files from their public source."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from femts.errors import RunFailure, UsageError
 from femts.progress import progress_line
 
 _RETRIES = 1
-_TIMEOUT = (10, 60)  # seconds to connect, and between two pieces
+_TIMEOUT = (10, 60)  # seconds to connect, and between two chunks
 
 
 def data_root(explicit: str | Path | None = None) -> Path:
-    """The folder of data files: `explicit`, else $FEMTS_DATA, else `datasets/` of the checkout, else the user's cache.
+    """Data folder: `explicit` if given, otherwise $FEMTS_DATA, `datasets/` in the checkout, or the user's cache.
 
     Raises:
-        UsageError: it is not a folder. (One that is not there yet is made by the first download.)
+        UsageError: The path is a file. (A missing folder is created by the first download.)
     """
     named = explicit or os.environ.get("FEMTS_DATA")
     if named:
@@ -39,7 +39,7 @@ def data_root(explicit: str | Path | None = None) -> Path:
 
 
 def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | None:
-    """The file of a catalogue data set in the data root, or None; a gzipped file may also lie there unpacked."""
+    """Path of a catalogue data set in the data folder, compressed or unpacked; None if it is missing."""
     entry = card(name)
     if entry.built_in:
         raise UsageError(f"{entry.name} is built in and has no file; use it by name.")
@@ -49,10 +49,10 @@ def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | No
 
 
 def verify(name: str | DatasetCard, root: str | Path | None = None) -> Path:
-    """The file of a catalogue data set, after its hash was compared with the pinned one.
+    """Path of a catalogue data set after comparing its hash with the published one.
 
     Raises:
-        UsageError: no such file, another content, or a form of the file for which no hash is known.
+        UsageError: The file is missing, its content differs, or no hash is known for its format.
     """
     entry, path = card(name), locate(name, root)
     target = data_root(root) / entry.filename
@@ -69,13 +69,13 @@ def verify(name: str | DatasetCard, root: str | Path | None = None) -> Path:
 
 
 def fetch(name: str | DatasetCard, root: str | Path | None = None, download: bool = True) -> Path:
-    """The verified file of a catalogue data set, downloaded when it is missing; it appears whole or never.
+    """Path of the verified file of a catalogue data set, downloaded if missing. Downloads are atomic.
 
-    An unpacked file whose hash nobody published is returned unverified; `load_dataset` says so in its notes.
+    An unpacked file without a published hash is returned unverified; `load_dataset` adds a note about it.
 
     Raises:
-        UsageError: the file there is another one, or is missing and may not or cannot be downloaded.
-        RunFailure: the download failed.
+        UsageError: The file differs from the published one, or is missing and may not or cannot be downloaded.
+        RunFailure: The download failed.
     """
     entry, path = card(name), locate(name, root)
     target = data_root(root) / entry.filename
@@ -88,13 +88,13 @@ def fetch(name: str | DatasetCard, root: str | Path | None = None, download: boo
 
 
 def file_sha256(path: Path) -> str:
-    """sha256 of a file, in hexadecimal."""
+    """SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _git_blob(path: Path) -> str:
-    """Git's hash of a file: sha1 of a short header and the content."""
+    """Git blob hash of a file: SHA-1 of a short header and the content."""
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
@@ -128,26 +128,26 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
         ) from error
     finally:
         if ours:
-            with suppress(OSError):  # it holds the file, or was never made
+            with suppress(OSError):  # it is not empty, or was never created
                 target.parent.rmdir()
 
 
 def _why(entry: DatasetCard, error: Exception) -> str:
-    """Say in a few words what a download failed of."""
+    """Describe in a few words why a download failed."""
     import requests
 
     if isinstance(error, requests.HTTPError):
         return f"the server answered {getattr(error.response, 'status_code', error)}"
     if isinstance(error, requests.RequestException):
-        return "there is no connection, or it broke"
+        return "there is no connection, or it was interrupted"
     if isinstance(error, _TooLarge):
-        return f"it is larger than {entry.most_bytes} bytes, which {entry.name} is not"
-    return f"what came differs from {_pin(entry)}"
+        return f"it exceeds {entry.most_bytes} bytes, the maximum for {entry.name}"
+    return f"its content differs from {_pin(entry)}"
 
 
 def _transfer(entry: DatasetCard, url: str, path: str, manager: Any) -> None:
-    """Download for pooch, which names a temporary `path`, compares the sha256 where there is one,
-    and moves the file."""
+    """Downloader for pooch, which provides a temporary `path`, checks the sha256 if there is one, and moves the
+    file."""
     import pooch
 
     with progress_line() as show:
@@ -158,11 +158,11 @@ def _transfer(entry: DatasetCard, url: str, path: str, manager: Any) -> None:
 
 
 class _TooLarge(Exception):
-    """A download is larger than its file can be."""
+    """A download exceeds the maximum size of its file."""
 
 
 class _Meter:
-    """Sizes of a download in bytes, as pooch tells them to a progress bar."""
+    """Progress of a download in bytes, with the interface of the progress bars of pooch."""
 
     def __init__(self, entry: DatasetCard, show: Callable[[float, str], None]) -> None:
         self.entry, self.show, self.size, self.total = entry, show, 0, 0
@@ -177,4 +177,4 @@ class _Meter:
         self.size = 0
 
     def close(self) -> None:
-        """Pooch calls it at the end."""
+        """Called by pooch at the end."""

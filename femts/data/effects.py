@@ -1,13 +1,12 @@
-"""Effects of known columns and the calendar on the targets: an additive model in closed form, taken
-off before any forecaster.
+"""Effects of future covariates and the calendar on the targets: an additive model in closed form, removed before
+forecasting.
 
-A dynamic regression (Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", chapter 10):
-the targets are a sum of effects and a remainder, the forecaster forecasts the remainder, and the
-effects of the steps to come, which are known, are put back. Each column acts through a broken line,
-the calendar through the hour of the week and the season of the year. The weights are a ridge
-regression of changes over one season, in which levels and the season itself, which forecasters see
-anyway, are no part; penalties are chosen for each target on blocks of the training rows that were
-left out.
+A dynamic regression (Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", chapter 10): the targets are the
+sum of effects and a remainder. The model forecasts the remainder, and the effects over the horizon, which are known,
+are added back. Columns act through piecewise linear functions, the calendar through hour-of-week and time-of-year
+terms. The weights are a ridge regression of changes over one season, which excludes the level and the season itself,
+because models capture these anyway. Penalties are chosen for each target by cross-validation on blocks of the training
+rows.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from femts.errors import UsageError
 from femts.text import quote
 
 Array = NDArray[np.float64]
-MOST_ROWS = 2**16  # that are fitted to, drawn from all, and that are computed at a time
+MOST_ROWS = 2**16  # rows sampled for fitting, and rows computed at a time
 DAY_WAVES, YEAR_WAVES = 4, 2
 _ARRAYS = ("mean", "scale", "weight", "offset", "explained")
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Effect of K known columns, and of the calendar, on C channels in scaled units.
+    """Effects of K future covariates, and of the calendar, on C channels in scaled units.
 
     Attributes:
-        knots: for each column, where its line breaks, in raw units.
-        mean: of each column in training, which stands for its missing values, (K,).
-        calendar: whether the stamps count as well.
-        scale: of the M terms, the deviation of their changes in training, (M,).
+        knots: for each column, the knots of its piecewise linear function, in raw units.
+        mean: training mean of each column, (K,), used for its missing values.
+        calendar: whether calendar features are included.
+        scale: standard deviation of the changes of the M terms in training, (M,).
         weight: (M, C).
-        offset: mean effect in training, which is no part of it, (C,).
-        explained: part of the squared changes over a season that the effects explain, in rows that were left out, (C,).
-        zone: time zone of the stamps in training, whose hours and days a calendar has learned; None without one.
+        offset: mean effect in training, (C,), which is subtracted.
+        explained: cross-validated fraction of the squared changes over a season that the effects explain, (C,).
+        zone: time zone of the training time stamps, in which calendar features are computed; None without one.
     """
 
     knots: tuple[tuple[float, ...], ...]
@@ -54,10 +53,10 @@ class Effects:
     zone: str | None = None
 
     def of(self, covariates: Array, dates: pd.Index | None) -> Array:
-        """Effects (n, C) at `covariates` (n, K), raw units, and the stamps `dates` (n,), for a calendar.
+        """Effects (n, C) for `covariates` (n, K) in raw units and time stamps `dates` (n,), used by calendar features.
 
         Raises:
-            UsageError: stamps with a time zone where the calendar has learned of some without, or the other way round.
+            UsageError: Time stamps have a time zone and those of training did not, or the other way round.
         """
         if self.calendar:
             dates = in_zone(pd.DatetimeIndex(dates), self.zone)
@@ -66,7 +65,7 @@ class Effects:
         return np.concatenate([each @ self.weight for each in terms]) - self.offset
 
     def terms(self, covariates: Array, dates: pd.Index | None) -> Array:
-        """Terms that the weights are for: (n, K) to (n, M), standardised."""
+        """Standardised terms (n, M) for covariates (n, K)."""
         terms = list[Array]()
         for column, knots in zip(np.where(np.isnan(covariates), self.mean, covariates).T, self.knots, strict=True):
             terms += [column, *(np.maximum(column - knot, 0) for knot in knots)]
@@ -89,10 +88,10 @@ class Effects:
 
 
 def zone_of(dates: pd.DatetimeIndex) -> str | None:
-    """Name of the time zone of `dates`, by which it is found again; None without one.
+    """Name of the time zone of `dates`, from which it can be restored; None without one.
 
     Raises:
-        UsageError: the zone has no such name.
+        UsageError: The zone has no such name.
     """
     if dates.tz is None:
         return None
@@ -110,10 +109,10 @@ def zone_of(dates: pd.DatetimeIndex) -> str | None:
 
 
 def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
-    """The same instants on the clock of `zone`; midnights are days, which need none.
+    """Convert `dates` to `zone`; dates at midnight are days and need no conversion.
 
     Raises:
-        UsageError: one of both has a time zone, and the other has none.
+        UsageError: Only one of the two has a time zone.
     """
     if dates.tz is not None and zone is not None:
         return dates.tz_convert(zone)
@@ -131,7 +130,7 @@ def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
 
 
 def calendar_waves(dates: pd.DatetimeIndex) -> list[Array]:
-    """Waves over the day, apart for each day of the week, and over the year."""
+    """Sine and cosine waves over the day, separately for each day of the week, and over the year."""
     day = (dates - dates.normalize()) / pd.Timedelta(days=1)
     year = dates.day_of_year.to_numpy() / 365.25
     hours = [np.ones(len(dates)), *_waves(np.asarray(day), DAY_WAVES)]

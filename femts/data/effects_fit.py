@@ -1,5 +1,5 @@
-"""Effects of known columns, fitted to the training rows: those that series share, for a short one shows little of what
-a holiday does, and those of a series alone that is long enough to tell."""
+"""Fitting the effects of future covariates: shared by all series, because a short series shows little of what a holiday
+does, and separately for series that are long enough."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves, zone_of
 
-ENOUGH = 20  # rows for each term of the effects of a series alone
-KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column, where its line may break
+ENOUGH = 20  # rows per term for a series to get its own effects
+KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column at which its piecewise linear function has knots
 PENALTIES = np.logspace(-4, 3, 15)
-BLOCKS = 5  # of the training rows, each left out in turn
-WORTH = 0.05  # part of the squared changes; effects that explain less of them in rows left out are taken for none
+BLOCKS = 5  # folds of the training rows for cross-validation
+WORTH = 0.05  # smallest cross-validated fraction of squared changes explained; weaker effects are set to 0
 
 
 def fit_effects(
@@ -28,20 +28,20 @@ def fit_effects(
     calendar: bool,
     lengths: Sequence[int] | None = None,
 ) -> Effects:
-    """Effects of the columns `covariates`, and of the stamps where `calendar` says so, in the training rows.
+    """Fit the effects of `covariates`, and of the calendar if `calendar`, to the training rows.
 
     Args:
-        scaled: the training rows, (rows, C), NaN where missing.
+        scaled: training rows, (rows, C), NaN where missing.
         covariates: (rows, K), raw units.
-        dates: their stamps, which only a calendar needs.
-        season: steps of a season, over which changes are explained.
-        calendar: whether the stamps count as well.
-        lengths: rows of each series, where they are of several, one after the other; None for one.
+        dates: time stamps, needed only for calendar features.
+        season: number of steps in a season, over which changes are explained.
+        calendar: whether to include calendar features.
+        lengths: number of rows of each series, one after the other; None for a single series.
     """
     counts = np.array([len(scaled)] if lengths is None else lengths)
     season = min(season, int(counts.max()) // 2)
     left = np.repeat(counts.cumsum(), counts) - np.arange(len(scaled))
-    first = np.flatnonzero(left > season)  # rows that have one of their own series a season later
+    first = np.flatnonzero(left > season)  # rows followed by a row of the same series one season later
     before = first[np.sort(np.random.default_rng(0).permutation(len(first))[:MOST_ROWS])]
 
     def change(of: Callable[[NDArray[np.int64]], Array]) -> Array:
@@ -66,8 +66,8 @@ def fit_own(
     lengths: Sequence[int],
     targets: int,
 ) -> dict[int, Effects]:
-    """Effects on series alone, by number, where a series is long enough for some, and they explain more of its changes
-    in rows that were left out than those that it would share with others; arguments as in `fit_effects`."""
+    """Fit separate effects to single series, by number, if a series is long enough and they explain more of its changes
+    in cross-validation than the shared ones; arguments as in `fit_effects`."""
     own, begin = dict[int, Effects](), 0
     for number, length in enumerate(lengths):
         rows = slice(begin, begin + length)
@@ -85,7 +85,7 @@ def fit_own(
 
 
 def _plain(covariates: Array, calendar: bool, dates: pd.Index | None) -> Effects:
-    """The terms for `covariates` (n, K), not yet standardised, without weights."""
+    """Terms for `covariates` (n, K), not yet standardised and without weights."""
     observed = [column[~np.isnan(column)] for column in covariates.T]
     knots = tuple(
         tuple(float(q) for q in np.unique(np.quantile(c, KNOTS)) if c.min() < q < c.max())
@@ -105,7 +105,8 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
     """Ridge regression of `targets` (n, C), NaN where missing, on `terms` (n, M).
 
     Returns:
-        Weights (M, C) at the best of `PENALTIES` for each target, and the part of its squares explained where left out.
+        Weights (M, C) at the best of `PENALTIES` for each target, and the cross-validated fraction of squares
+        explained.
     """
     blocks = [
         _moments(x, y) for x, y in zip(np.array_split(terms, BLOCKS), np.array_split(targets, BLOCKS), strict=True)
@@ -124,7 +125,7 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
 
 
 def _moments(terms: Array, targets: Array) -> tuple[Array, Array, Array, Array]:
-    """Sums for each target: terms by terms (C, M, M), targets by terms (C, M), squares (C,), rows (C,)."""
+    """Moments of each target: terms by terms (C, M, M), targets by terms (C, M), squares (C,), rows (C,)."""
     observed = ~np.isnan(targets)
     shape = (targets.shape[1], terms.shape[1], terms.shape[1])
     if observed.all():

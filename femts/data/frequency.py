@@ -1,4 +1,4 @@
-"""The even step between stamps, dates or whole numbers: found, checked, continued, and the season that it has."""
+"""The even step between time stamps, dates or whole numbers: inference, checks, continuation, and its season."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
 from femts.errors import UsageError
 from femts.text import quote
 
-STRETCHES = (12, 3)  # stamps that a step is read from where others are missing; twelve business days have a weekend
-MOST_MISSING, ISLAND = 10, 3  # stamps for each that is there, and dates beside the longest hole
+STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
+MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps required on each side of the longest gap
 MONTH = 365.2425 / 12  # days
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # in steps of one length, by the base of a frequency
+_SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequency with steps of constant length
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
 
 
 def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | None:
-    """The rows in order of time; None where they are. UsageError for repeated stamps, which says which."""
+    """Indices that sort the rows by time; None if they are sorted. Raises UsageError for repeated time stamps."""
     again = dates.duplicated()
     if again.any():
         row, twice = int(np.argmax(again)), dates[again]
-        # A clock is set back early in the day.
+        # Clocks are set back early in the day.
         set_back = isinstance(dates, pd.DatetimeIndex) and dates.tz is None and twice.hour.isin((1, 2, 3)).all()
-        remedy = ", or write the stamps in UTC, where a clock was set back" if set_back else ""
+        remedy = ", or write the stamps in UTC, in case a clock was set back" if set_back else ""
         raise UsageError(
             f"{where} repeats {count(int(again.sum()), 'date')}, the first {dates[row]} at data row {row + 1}; keep "
-            f"one row a date{remedy}."
+            f"one row per date{remedy}."
         )
     return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
 
 
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
-    """The step of ordered `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
+    """Step of sorted `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
 
-    Stamps may be missing, as `few_missing` says: the step is then that of the coarsest grid that has every stamp. Where
-    there is no such grid it is that of the months, quarters or years that the stamps fall into, one each, as
-    `first_of_periods` gives them.
+    Some time stamps may be missing, see `few_missing`; the step is that of the coarsest grid that contains all of them.
+    If there is no such grid, but each falls into a different month, quarter or year, it is that period, see
+    `first_of_periods`.
 
     Raises:
-        UsageError: fewer than three dates, or stamps on no grid; the text says between which two.
+        UsageError: There are fewer than three dates, or no grid contains them; the message quotes two of them.
     """
     if len(dates) < 3:
-        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to see the step between them.")
+        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to infer the step between them.")
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))
         if few_missing(dates, str(step)):
@@ -66,10 +66,10 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
             "resample the rows to a regular frequency."
         )
     inferred = _inferred(dates)
-    # Inference alone is not enough: it also names steps (business hours) that do not generate the same stamps.
+    # pandas also infers steps (business hours) that do not generate the same time stamps.
     if inferred is not None:
         grid = pd.date_range(dates[0], periods=len(dates), freq=inferred)
-        if grid.as_unit("ns").equals(dates.as_unit("ns")):  # pandas 3 keeps several units
+        if grid.as_unit("ns").equals(dates.as_unit("ns")):  # pandas 3 keeps the unit of its input
             return inferred
     steps = dates[1:] - dates[:-1]
     counts = pd.Series(steps).value_counts()
@@ -90,21 +90,21 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = "put the rows on an even grid, or"
+    remedy = "resample the rows to an even grid, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
-        remedy = f"only {len(dates)} of {whole} stamps are there; leave out those beyond a long hole, or"
+        remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
     raise UsageError(
         f"{where} has an irregular frequency: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and "
         f"{odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, with --season for the rows "
-        "of a season."
+        f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, and --season for the rows "
+        "in a season."
     )
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
-    """The step of the months, quarters or years that ordered `dates` fall into, one each; None where two share one, or
-    one that lacks a stamp is shorter than the time without (of 28 March and 2 May, no April is missing)."""
+    """Month, quarter or year if sorted `dates` fall into a different one each. None if two share a period, or if a
+    skipped period is shorter than the gap suggests (between 28 March and 2 May, April is not missing)."""
     for freq, months in (("MS", 1), ("QS-JAN", 3), ("YS-JAN", 12)):
         first, notes = first_of_periods(dates, freq)
         if not notes:
@@ -119,13 +119,13 @@ def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
 
 
 def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool = False) -> None:
-    """Refuse `dates` that are not stamps of the step `freq`, of the training data or `given` by a user, with a
-    UsageError that says where; some may be missing."""
+    """Raise UsageError with the place if `dates` are not time stamps at the step `freq`, of the training data or
+    `given` by the user; some may be missing."""
     if not len(dates):
-        raise UsageError(f"{where} has no data rows; give at least one.")
-    whose, remedy = "of the training data", "put the rows on that grid"
+        raise UsageError(f"{where} has no data rows; provide at least one.")
+    whose, remedy = "of the training data", "resample the rows to that grid"
     if given:
-        whose, remedy = "of --freq", "give the step of the rows, or put them on that grid"
+        whose, remedy = "of --freq", "give the step of the rows, or resample them to that grid"
     if few_missing(dates, freq, given):
         wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
         if not wrong.any():
@@ -141,11 +141,12 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
 
 
 def few_missing(dates: pd.Index, freq: str, sure: bool = False) -> bool:
-    """Tell if ordered `dates` are enough of the stamps of the step `freq` from the first of them to the last.
+    """Return whether sorted `dates` contain enough of the time stamps at the step `freq` in their range.
 
-    That is half of them; or a tenth, where the step is `sure`, or where nine of ten dates follow each other and the
-    others lie in long holes, the longest of which has several dates on either side: a stray one is a mistake.
-    Where the step has one length the stamps are counted, not made: a stray one would make billions.
+    Half of them are enough. So is a tenth if the step is `sure`, or if nine of ten dates are consecutive and the others
+    are in long gaps, with several dates on either side of the longest one; a single stray date is more likely a
+    mistake. Time stamps at a step of constant length are counted, not generated, because a stray one could imply
+    billions.
     """
     stamps = _stamps_between(dates, freq)
     if stamps <= 2 * len(dates):
@@ -168,21 +169,23 @@ def _stamps_between(dates: pd.Index, freq: str) -> int:
     if isinstance(offset, pd.offsets.Tick):
         span = (int(dates.asi8[-1]) - int(dates.asi8[0])) * NANOSECONDS[dates.unit]
         return span // int(offset.nanos) + 1
-    if isinstance(offset, pd.offsets.BusinessHour):  # made one by one, an hour of four at most
+    if isinstance(
+        offset, pd.offsets.BusinessHour
+    ):  # generated one by one, so first bounded by at least an hour in four
         hours = (dates[-1] - dates[0]) // pd.Timedelta(hours=4 * offset.n)
         if hours > 4 * len(dates):
             return int(hours)
-    return len(grid_of(dates, freq))  # steps of days and more, of which the calendar has few
+    return len(grid_of(dates, freq))  # steps of days and more are few
 
 
 def _same_kind(dates: pd.Index, freq: str) -> bool:
-    """Numbers for a step that is a number, or dates for one that is a frequency."""
+    """Return whether the step is a number for dates that are numbers, or a frequency for dates."""
     return freq.isdecimal() != isinstance(dates, pd.DatetimeIndex)
 
 
 def grid_of(dates: pd.Index, freq: str) -> pd.Index:
-    """Every stamp of the step `freq` from the first of `dates` to the last; `few_missing` says before if they are
-    few."""
+    """All time stamps at the step `freq` in the range of `dates`; check with `few_missing` first that there are not too
+    many."""
     if not _same_kind(dates, freq):
         return dates[:0]
     if freq.isdecimal():
@@ -191,8 +194,8 @@ def grid_of(dates: pd.Index, freq: str) -> pd.Index:
 
 
 def steps_between(first: object, last: object, freq: str) -> int | None:
-    """Number of steps of `freq` from one stamp to another, below 0 where `last` comes before; None
-    where they do not compare, such as dates with a time zone and without."""
+    """Number of steps of `freq` from `first` to `last`, negative if `last` is earlier; None if they cannot be compared,
+    such as dates with and without a time zone."""
     try:
         if freq.isdecimal():
             return (int(str(last)) - int(str(first))) // int(freq)
@@ -205,7 +208,7 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
 
 
 def read_step(freq: object) -> str | None:
-    """A step that a user gave, as `step_of` writes it: a pandas frequency, or a number; UsageError where it is none."""
+    """Normalise a user's step as in `step_of`: a pandas frequency or a number; UsageError if it is invalid."""
     if freq is None:
         return None
     check_plain(freq, "Argument 'freq'")
@@ -213,7 +216,7 @@ def read_step(freq: object) -> str | None:
     try:
         if text.isdecimal() and 0 < int(text) <= MOST_NUMBER:
             return str(int(text))
-        with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
+        with warnings.catch_warnings(action="ignore"):  # pandas 2 warns about aliases that pandas 3 rejects
             step = None if text.isdecimal() else to_offset(text)
         if step is not None and step.n > 0:
             return _name_of(step)
@@ -226,29 +229,29 @@ def read_step(freq: object) -> str | None:
 
 
 def _inferred(dates: pd.DatetimeIndex) -> str | None:
-    # Pandas 3 announces that a later one returns an offset; both are taken.
+    # pandas 3 announces that a later version returns an offset; both types are handled.
     with warnings.catch_warnings(action="ignore"):
         inferred = pd.infer_freq(dates)
     return None if inferred is None else _name_of(to_offset(inferred))
 
 
 def _name_of(offset: Any) -> str:
-    """The name of a step, that of quarter starts by the first of its months: pandas 2 has the last one, QS-OCT."""
+    """Name of a step; quarter starts are named by their first month, where pandas 2 uses the last one (QS-OCT)."""
     return re.sub(r"^(\d*B?QS-)(OCT|NOV|DEC)$", lambda step: step[1] + _FIRST_MONTH[step[2]], str(offset.freqstr))
 
 
 def past_date(last: Any, freq: str, n: int) -> Any:
-    """The stamp `n` steps of `freq` before `last`; the first that pandas knows, where there is none so early."""
+    """Time stamp `n` steps of `freq` before `last`, or the earliest that pandas supports."""
     if freq.isdecimal():
         return last - n * int(freq)
     try:
         return pd.date_range(end=last, periods=n + 1, freq=freq)[0]
-    except (OverflowError, ValueError):  # pandas' own for dates out of bounds is a ValueError
+    except (OverflowError, ValueError):  # OutOfBoundsDatetime is a ValueError
         return pd.Timestamp.min.tz_localize(last.tz)
 
 
 def future_dates(last: Any, freq: str, n: int) -> pd.Index:
-    """The `n` stamps that follow `last` at the step `freq`."""
+    """The `n` time stamps after `last` at the step `freq`."""
     if freq.isdecimal():
         if int(last) + n * int(freq) > MOST_NUMBER:
             raise UsageError(f"A forecast of {n} steps after {last} exceeds {MOST_NUMBER}; number the steps from 0.")
@@ -266,7 +269,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
 
 
 def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
-    """The last `n` of `dates`, continued at the step `freq` before the first where these are fewer."""
+    """The last `n` of `dates`, extended before the first one at the step `freq` if there are fewer."""
     missing = n - len(dates)
     if missing <= 0:
         return dates[len(dates) - n :]
@@ -282,7 +285,7 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
 
 
 def further_seasons(freq: str | None) -> tuple[int, ...]:
-    """Steps in the seasons beside that of `season_of`: the week, of a step that divides a day."""
+    """Numbers of steps in seasons other than that of `season_of`: the week, for steps that divide a day."""
     day = season_of(freq)
     offset = to_offset(freq) if day > 1 and freq is not None else None
     within = isinstance(offset, pd.offsets.Tick) and pd.Timedelta(offset) * day == pd.Timedelta(days=1)
@@ -290,11 +293,11 @@ def further_seasons(freq: str | None) -> tuple[int, ...]:
 
 
 def season_of(freq: str | None) -> int:
-    """Steps in the season of a pandas frequency, 1 for none: a day for steps below it, a week for those below a week,
-    a year for longer ones.
+    """Number of steps in the season of a pandas frequency: a day for steps below a day, a week for steps below a week,
+    a year for longer ones; 1 for no season.
 
-    Of steps that do not divide a day or a week (5 h, 7 min, 3 days), the fewest that make whole ones, to a part in
-    200 of one, up to four weeks.
+    If the step divides neither a day nor a week (5 h, 7 min, 3 days), the season is the smallest whole number of them
+    that it divides up to one part in 200, of at most four weeks.
     """
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
@@ -317,10 +320,10 @@ def season_of(freq: str | None) -> int:
 
 
 def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np.int64] | None:
-    """Number of steps, 0 to `season` - 1, by which each of `stamps` (n,) lies behind the beginning of a season.
+    """Phase of each of `stamps` (n,) within its season, in steps from 0 to `season` - 1.
 
-    Seasons are counted from a fixed stamp, on the clock of the stamps' own time zone. None without stamps or a
-    season, and for a step that this does not count, such as business hours.
+    Seasons are counted from a fixed time stamp, in the local time of the stamps' time zone. None without time stamps or
+    a season, and for steps that cannot be counted, such as business hours.
     """
     if stamps is None or freq is None or season < 2:
         return None

@@ -1,4 +1,4 @@
-"""Columns known in advance, and the calendar, as inputs of a model that reads them."""
+"""Future covariates and calendar features as inputs of models that read them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 
 
 class Reads(NamedTuple):
-    """How what is known in advance reaches a model.
+    """How future covariates and calendar features reach a model.
 
     Attributes:
-        columns: it reads the columns of `Roles.future`.
-        calendar: it reads marks of the calendar.
-        effect: the linear effect of all is taken off before it, and put back.
+        columns: whether the model reads the columns of `Roles.future`.
+        calendar: whether the model reads calendar features.
+        effect: whether their linear effect is subtracted before the model and added back.
     """
 
     columns: bool = False
@@ -32,7 +32,7 @@ class Reads(NamedTuple):
 
     @classmethod
     def of(cls, roles: Roles, known: bool, calendar: bool, covariates: str) -> Reads:
-        """Those of a model that can read `known` columns, or the `calendar` alone, on columns with `roles`, by the
+        """How a model that can read `known` covariates, or only the `calendar`, handles columns with `roles` under the
         setting `training.covariates`."""
         if covariates == "regress":
             return cls()
@@ -40,7 +40,7 @@ class Reads(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """True where the model reads some of it."""
+        """Whether the model reads any of them."""
         return self.columns or self.calendar
 
 
@@ -49,13 +49,13 @@ EFFECT_ALONE = Reads()
 
 @dataclass(frozen=True, eq=False)
 class KnownInputs:
-    """Scale of K known columns, and the marks of the calendar that go with them, fitted to the training rows of all
-    series and kept with the model.
+    """Encoding of K future covariates and of calendar features, fitted to the training rows of all series and stored
+    with the model.
 
     Attributes:
-        mean, scale: of each column, (K,); what is missing counts as its mean.
-        marks: of the calendar, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`.
-        zone: time zone of the training's stamps, whose hours and days the marks are; None without one.
+        mean, scale: of each column, (K,); missing values are replaced by the mean.
+        marks: calendar features, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`.
+        zone: time zone of the training time stamps, in which calendar features are computed; None without one.
     """
 
     mean: Array
@@ -65,12 +65,12 @@ class KnownInputs:
 
     @property
     def width(self) -> int:
-        """Number of inputs."""
+        """Number of model inputs."""
         return len(self.mean) + 2 * len(self.marks)
 
     @classmethod
     def fit(cls, covariates: Array, stamps: pd.Index | None, marks: tuple[str, ...]) -> KnownInputs:
-        """Fit to the rows `covariates` (n, K), NaN where missing, and their `stamps`, which only marks need."""
+        """Fit to `covariates` (n, K), NaN where missing, and their `stamps`, needed only for calendar features."""
         observed = [column[~np.isnan(column)] for column in covariates.T]
         mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
         scale = np.array([column.std() if len(column) and column.std() > 0 else 1.0 for column in observed])
@@ -78,14 +78,14 @@ class KnownInputs:
 
     @classmethod
     def width_of(cls, reads: Reads, columns: int, freq: str | None) -> int:
-        """Number of inputs of a model that `reads` so much of so many columns, before they are fitted."""
+        """Number of inputs for `reads` and a number of `columns`, before fitting."""
         return columns * reads.columns + 2 * len(calendar_marks(freq)) * reads.calendar
 
     def encode(self, covariates: Array, stamps: pd.Index | None) -> NDArray[np.float32]:
-        """Inputs (n, width) of rows with these `covariates` (n, K or more) and `stamps` (n,).
+        """Inputs (n, width) for `covariates` (n, K or more) and `stamps` (n,).
 
         Raises:
-            UsageError: stamps with a time zone where the training had some without, or the other way round.
+            UsageError: Time stamps have a time zone and those of training did not, or the other way round.
         """
         scaled = np.nan_to_num((covariates[:, : len(self.mean)] - self.mean) / self.scale)
         parts = [scaled]
@@ -106,7 +106,7 @@ class KnownInputs:
 
 
 def calendar_marks(freq: str | None) -> tuple[str, ...]:
-    """Marks of the calendar that differ between steps of `freq`; none for steps that are no dates."""
+    """Calendar features that vary between steps of `freq`; none for steps that are not dates."""
     if freq is None or freq.isdecimal():
         return ()
     stamps = pd.date_range("2001-01-01", periods=3, freq=to_offset(freq))
@@ -120,7 +120,7 @@ def calendar_marks(freq: str | None) -> tuple[str, ...]:
 
 
 def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
-    """Sines and cosines (n, 2 marks) of the phases."""
+    """Sine and cosine of each phase, (n, 2 marks)."""
     phases = {
         "hour": lambda: (stamps - stamps.normalize()) / pd.Timedelta(days=1),
         "weekday": lambda: stamps.day_of_week / 7,

@@ -1,4 +1,4 @@
-"""List of the data sets that femts knows by name, as a table."""
+"""Table of the data sets in the catalogue."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
         data_root: folder with their files; None searches as `load_dataset` does.
 
     Returns:
-        One row for each data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`: `yes`, `no` or
-            `built-in`.
+        One row per data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`, whether its file is
+            present: `yes`, `no` or `built-in`.
 
     Raises:
         UsageError: The data root is not a folder.
@@ -35,7 +35,7 @@ def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
 
 
 def rows(data_root: str | Path | None = None) -> list[tuple[str, int, int, str, str]]:
-    """The rows of `datasets`, which takes longer for it needs pandas."""
+    """Rows of `datasets`, without the slow import of pandas."""
     load_plugins()
     root = None if data_root is None else check_path(data_root, "The data root")
     return [

@@ -114,11 +114,12 @@ def load_dataset(
 
 
 def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq: str | None = None) -> Dataset:
-    """The series of a table that is in memory, one each in a long table or for a column of a wide one, with the step
-    `freq`, which the longest series shows unless it is given.
+    """Read the series of an in-memory table: one per name in a long table, one per column in a wide one.
+
+    `freq` is the step between rows; None infers it from the longest series.
 
     Raises:
-        UsageError: a series, a stamp or a cell is not as it must be; the text names it.
+        UsageError: A series, time stamp or cell is invalid; the message names it.
     """
     read = read_long(frame, replace(schema, panel=True), where, freq)
     roles, form = read.schema.roles, read.schema.form
@@ -145,19 +146,19 @@ def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq
 
 
 def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
-    """A table with a row for each step of a series and stamps with an even step, as far as it can be made one."""
+    """Give the table one row per step of each series and evenly spaced time stamps, as far as possible."""
     frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
     frame, form, more = by_order(frame, form, schema.freq, opened.where)
     return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more))
 
 
 def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """The series of a user's table; UsageError for data that cannot be used."""
+    """Data set of the separate series in a user's table; UsageError if the data cannot be used."""
     notes = opened.notes
     if schema.panel is None:
         notes = (
             *notes,
-            "the table is long, so one model learns from each series by itself; --multivariate joins them",
+            "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly",
         )
     data = read_series(opened.frame, opened.name, replace(schema, form=opened.form), opened.where)
     tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
@@ -175,10 +176,10 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
 
 
 def with_roles(data: Dataset, roles: Roles) -> Dataset:
-    """`data` of one series, of which every column is to be forecast, with its columns in these roles.
+    """Assign `roles` to the columns of `data`, a single series whose columns have no roles yet.
 
     Raises:
-        UsageError: names that do not fit, or a known column that tells the future.
+        UsageError: Names do not match, or a future covariate leaks the target.
     """
     roles = roles.sorted_out(data.columns, data.name)
     at = {name: number for number, name in enumerate(data.columns)}
@@ -193,24 +194,23 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
 def check_known(
     values: NDArray[np.float64], covariates: NDArray[np.float64], roles: Roles, stamps: pd.Index | None
 ) -> None:
-    """Refuse what would tell the future: a known column that is a target, under another name; and a
-    calendar without dates."""
+    """Refuse future covariates that equal a target under another name, and calendar features without dates."""
     if roles.calendar and not isinstance(stamps, pd.DatetimeIndex):
-        raise UsageError("Calendar features need dates, which these data do not have; leave --calendar out.")
+        raise UsageError("Calendar features need dates, which these data do not have; remove --calendar.")
     for k, name in enumerate(roles.future):
         for c, target in enumerate(roles.target):
             if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
                     f"Column '{quote(name)}' of --future-covariates equals the target '{quote(target)}' in every row, "
-                    "which would leak the answer; leave it out."
+                    "which would leak the answer; remove it."
                 )
 
 
 def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """The data set of a user's table, its columns forecast together in the roles of `schema`, split as it says.
+    """Data set of a table whose columns are forecast jointly, with the roles and the split of `schema`.
 
     Raises:
-        UsageError: data that cannot be used; the text says what and where.
+        UsageError: The data cannot be used; the message says what is wrong and where.
     """
     if opened.form.dates is not None and opened.form.is_long(opened.frame):
         raise UsageError(
@@ -239,7 +239,7 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
 
 
 def is_path(source: str) -> bool:
-    """Tell whether `load_dataset` takes `source` for a file rather than for a name of the catalogue."""
+    """Return whether `load_dataset` reads `source` as a file rather than as a catalogue name."""
     if source.lower() in (name.lower() for name in CATALOG):
         return False
     return source == str(STDIN) or bool(Path(source).suffix) or len(Path(source).parts) != 1 or os.path.exists(source)
@@ -248,18 +248,25 @@ def is_path(source: str) -> bool:
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
     if schema.freq not in (None, entry.freq):
-        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; leave --freq out.")
+        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove --freq.")
     if entry.make is not None:
-        table, sha256, place, remedy = entry.make(), "", "What is made", "mend its card"
+        table, sha256, place, remedy = entry.make(), "", "The generated table", "correct its card"
     else:
         path = fetch(entry, root, download)
-        # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
-        table, sha256, place, remedy = entry.read(path), file_sha256(path), str(path), f"get {entry.filename} anew"
+        # Not checked further, as its hash is verified: Weather repeats a time stamp and contains sentinels of -9999.
+        table, sha256, place, remedy = (
+            entry.read(path),
+            file_sha256(path),
+            str(path),
+            f"download {entry.filename} again",
+        )
         if path.name != entry.filename:
-            notes = (f"{path.name} is unpacked, so it cannot be verified: no hash is published for it",)
+            notes = (
+                f"{path.name} is unpacked and cannot be verified, because only the compressed file has a published hash",
+            )
     when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None
     if when is None:
-        notes = ("it has no dates, so forecasts have none either", *notes)
+        notes = ("it has no dates, so neither do its forecasts", *notes)
     if table.shape != (entry.rows, entry.channels):
         raise UsageError(
             f"{place} has {table.shape[0]} rows of {table.shape[1]} values, but {entry.name} has "
@@ -286,37 +293,37 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
 
 
 def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
-    """Refuse a step of a card that is none, or is not the usual one between its stamps; Weather repeats one of them."""
+    """Refuse a step of a card that is invalid or not the most common one between its time stamps."""
     card = f"The card of {entry.name} has the step '{quote(entry.freq)}'"
     try:
-        with warnings.catch_warnings(action="ignore"):  # of pandas 2, which still reads some that pandas 3 does not
+        with warnings.catch_warnings(action="ignore"):  # pandas 2 warns about aliases that pandas 3 rejects
             step = to_offset(entry.freq)
     except ValueError as error:
         raise UsageError(
-            f"{card}, which is no frequency of pandas; write freq='h', '15min', 'D' or the like."
+            f"{card}, which is not a pandas frequency; write freq='h', '15min', 'D' or the like."
         ) from error
     row = int(np.argmax(np.diff(when) == pd.Series(np.diff(when)).mode()[0])) if len(when) > 1 else -1
     if step is not None and row >= 0 and when[row] + step != when[row + 1]:
-        raise UsageError(f"{card}, but its stamps go from {when[row]} to {when[row + 1]}; give the card their step.")
+        raise UsageError(f"{card}, but its time stamps go from {when[row]} to {when[row + 1]}; correct the card.")
 
 
 def _matrix(table: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
-    """Values (rows, C), NaN where missing."""
+    """Values (rows, C), with NaN for missing ones."""
     if schema.na:
         table = table.mask(table.apply(lambda column: column.isin(sentinels(schema.na, column.dtype))))
     return np.ascontiguousarray(table.to_numpy(dtype=np.float64))
 
 
 def _checked(data: Dataset) -> Dataset:
-    """`data` with a hash, where there is no file to have one, and with notes on constant columns and on gaps."""
+    """`data` with a hash, if it has no file to take it from, and with notes on constant columns and gaps."""
     if not data.sha256:
         data = replace(data, sha256=data.fingerprint())
     train = pd.DataFrame(data.train_values, columns=list(data.columns))
     empty = train.columns[train.isna().all()]
     if len(empty):
         raise UsageError(
-            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; leave "
-            "it out."
+            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
+            "remove it."
         )
     constant = train.columns[train.min() == train.max()]
     notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)
@@ -325,7 +332,7 @@ def _checked(data: Dataset) -> Dataset:
 
 
 def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:
-    """Describe how much is missing, and where it begins."""
+    """Describe how many values are missing and where the first gap is."""
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())

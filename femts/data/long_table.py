@@ -1,4 +1,4 @@
-"""Series of a long table, checked all at once; the few that need it, one by one."""
+"""Reading long tables: all series are checked at once, and only unusual ones individually."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ DAY = 24 * 3600 * 10**9
 
 
 class LongTable(NamedTuple):
-    """Rows of a long table, series by series and in order of time, with the rows that the step skips.
+    """Rows of a long table by series and time, including skipped steps.
 
     Attributes:
-        values: (N, K) float64: targets, columns known up to now, and those known in advance.
+        values: (N, K) float64: targets, past covariates, then future covariates.
         spans: (S, 2), first row of each series and one past its last.
-        series: their names.
-        stamps: of each row.
-        freq: the step.
-        schema: with the names of its columns.
-        static: as `read_static` gives it; None without static columns.
-        notes: what a user should be told once.
+        series: names of the series.
+        stamps: time stamp of each row.
+        freq: step between time stamps.
+        schema: schema with the names of the table's columns.
+        static: result of `read_static`; None without static covariates.
+        notes: messages to show the user once.
     """
 
     values: Array
@@ -50,16 +50,17 @@ class LongTable(NamedTuple):
 
 
 def read_long(frame: pd.DataFrame, schema: Schema, where: str, freq: str | None = None) -> LongTable:
-    """The rows of a long table, or of a wide one, a series a column, with the step `freq`, which the longest series
-    shows unless it is given.
+    """Read a long table, or a wide one with one series per column.
+
+    `freq` is the step between rows; None infers it from the longest series.
 
     Raises:
-        UsageError: a series, a stamp or a cell is not as it must be; the text names it.
+        UsageError: A series, time stamp or cell is invalid; the message names it.
     """
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     check_unique(frame.columns, where)
     frame, schema, notes = _settled(frame, schema, where)
-    check_unique(frame.columns, where)  # a role may name the stamps or the series
+    check_unique(frame.columns, where)  # a role may also name the column of time stamps or series
     roles, form = schema.roles, schema.form
     freq = freq or schema.freq
     dates, more = read_stamps(frame[form.time or "ds"], where, freq)
@@ -76,7 +77,7 @@ def read_long(frame: pd.DataFrame, schema: Schema, where: str, freq: str | None 
 
 
 def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
-    """A long table of what is to be read, its schema with the names of its columns, and notes on them."""
+    """The data as a long table, its schema with the names of its columns, and notes on them."""
     notes: tuple[str, ...] = ()
     form, roles = schema.form, schema.roles
     if not {form.series, form.time or "ds"} <= set(frame.columns):
@@ -91,25 +92,25 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
         further = [column for column in columns if column not in named and column not in form.keys]
         if further and not roles.target:
             raise UsageError(
-                f"{where} has the further column '{quote(further[0])}'; name it in --past-covariates, "
+                f"{where} has the additional column '{quote(further[0])}'; name it in --past-covariates, "
                 "--future-covariates or --static-covariates, or "
-                "leave it out."
+                "or remove it."
             )
         return frame[[form.series, time, *named]], schema, notes
     if roles.any:
         lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
         raise UsageError(
-            f"{where} has no column '{quote(lacking)}', so it is no long table, and columns of a wide table cannot "
+            f"{where} has no column '{quote(lacking)}', so it is not a long table, and columns of a wide table cannot "
             "have roles in a panel; provide a long table, or remove --panel."
         )
     return _as_long(frame, schema, form.time_of(frame), where), schema, notes
 
 
 def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.DataFrame:
-    """A wide table as a long one."""
+    """Convert a wide table to a long one."""
     form = schema.form
     if time not in frame.columns:
-        check_frame(frame, schema, where=where)  # says what is missing
+        check_frame(frame, schema, where=where)  # raises the error that names what is missing
     values = check_values(frame.drop(columns=time), None, where, schema.na)
     rows, columns = values.shape
     stamps = frame[time].iloc[np.tile(np.arange(rows), columns)].reset_index(drop=True)
@@ -119,15 +120,15 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
 
 @dataclass(frozen=True, eq=False)
 class _SortedRows:
-    """Rows of a long table, sorted by series and then by stamp.
+    """Rows of a long table, sorted by series and then by time.
 
     Attributes:
-        frame: the table as it came, for what is checked one by one.
-        order: row in the table of each row here; None where it is the same one.
-        codes: number of its series.
-        names: of the series, in the order of the table.
-        stamps: of each row.
-        dates: stamps of the table as it came.
+        frame: the original table, for checks of individual series.
+        order: row of the original table for each sorted row; None if it was sorted.
+        codes: number of the series of each row.
+        names: names of the series, in the order of the table.
+        stamps: time stamp of each row.
+        dates: time stamps in the order of the original table.
         starts: first row of each series.
     """
 
@@ -141,7 +142,8 @@ class _SortedRows:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, series: str, dates: pd.Index, where: str) -> _SortedRows:
-        """Rows of `frame`, whose column `series` has names; UsageError where there are no rows, or one has no name."""
+        """Sort the rows of `frame` by the series names in its column `series`; UsageError if it is empty or a name is
+        missing."""
         codes, names = number_series(frame[series], where)
         if not names:
             raise UsageError(f"{where} has no rows; provide a table with rows.")
@@ -152,17 +154,17 @@ class _SortedRows:
         return cls(frame, order, codes, names, stamps, dates, np.searchsorted(codes, np.arange(len(names))))
 
     def sorted(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """`cells` of each row of the table as it came, in the order of the rows here."""
+        """Sort `cells`, one per row of the original table."""
         return cells if self.order is None else cells[self.order]
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """Rows of each series."""
+        """Number of rows of each series."""
         return np.diff(self.starts, append=len(self.codes))
 
     @property
     def row_codes(self) -> NDArray[np.integer[Any]]:
-        """Number of the series of each row of the table as it came."""
+        """Number of the series of each row of the original table."""
         if self.order is None:
             return self.codes
         codes = np.empty_like(self.codes)
@@ -170,32 +172,32 @@ class _SortedRows:
         return codes
 
     def step(self, where: str) -> str:
-        """The step that the longest series shows; UsageError where it shows none."""
+        """Step of the longest series; UsageError if it has none."""
         longest = int(np.argmax(self.counts))
         first = self.starts[longest]
         stamps = self.stamps[first : first + self.counts[longest]]
-        return step_of(stamps.unique(), where)  # what repeats is told of its series
+        return step_of(stamps.unique(), where)  # repeats are reported later, with their series
 
     def any_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Mark the series that have one of `rows`."""
+        """Mask of the series that contain any of `rows`."""
         marked = np.zeros(len(self.names), dtype=np.bool_)
         marked[self.codes[rows]] = True
         return marked
 
 
 def number_series(column: pd.Series, where: str) -> tuple[NDArray[np.intp], list[str]]:
-    """Number of the series in each row, and the names of the series, in the order in which they come.
+    """Number of the series in each row, and the names of the series in order of appearance.
 
     Raises:
-        UsageError: a row has no name.
+        UsageError: A row has no name.
     """
     try:
         codes, cells = pd.factorize(column)
-    except TypeError:  # cells without a hash, such as lists
+    except TypeError:  # unhashable cells, such as lists
         codes, cells = pd.factorize(column.map(quote))
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        raise UsageError(f"{where} has no name in '{quote(column.name)}' at data row {row + 1}; name the series of it.")
+        raise UsageError(f"{where} has no name in '{quote(column.name)}' at data row {row + 1}; name its series.")
     names = [str(cell) for cell in cells]
     if len(set(names)) < len(names):  # 1 and "1" are written alike
         again, unique = pd.factorize(pd.Series(names))
@@ -206,13 +208,13 @@ def number_series(column: pd.Series, where: str) -> tuple[NDArray[np.intp], list
 def _series(
     rows: _SortedRows, schema: Schema, columns: Sequence[str], freq: str, where: str
 ) -> tuple[Array, NDArray[np.int64], pd.Index]:
-    """Values, spans and stamps of all series: in order of time, with the rows that the step `freq` skips, which have no
-    values.
+    """Values, spans and time stamps of all series in order of time, with empty rows for steps of `freq` that are
+    skipped.
 
-    All rows are looked at at once; a series that is odd in any way is then checked by itself.
+    All rows are checked at once; only series with anything unusual are checked individually.
 
     Raises:
-        UsageError: a stamp or a cell of a series is not as it must be; the text names the first such series.
+        UsageError: A time stamp or cell is invalid; the message names the first such series.
     """
     values, odd = _cells(rows.frame, columns, schema.na, where)
     at = _positions(rows, freq)
@@ -243,7 +245,7 @@ def _with_odd(
     slow: NDArray[np.bool_],
     read: tuple[Array, pd.Index, NDArray[np.int64], NDArray[np.int64]],
 ) -> tuple[Array, pd.Index, NDArray[np.int64]]:
-    """What was `read` of the usual series, with those that are `slow` in their places, each checked by itself."""
+    """The arrays `read` with the `slow` series, which are checked individually, inserted."""
     freq, where = step
     filled, stamps, stops, steps = read
     plain = replace(schema.wide(), roles=NO_ROLES)
@@ -267,7 +269,7 @@ def _with_odd(
 def _cells(
     frame: pd.DataFrame, columns: Sequence[str], na: Sequence[float], where: str
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Numbers (rows, K) of `columns`, NaN where missing, and the rows in which one is none that can be read."""
+    """Numbers (rows, K) of `columns`, NaN where missing, and a mask of rows with unreadable cells."""
     values, odd = np.empty((len(frame), len(columns))), np.zeros(len(frame), dtype=np.bool_)
     for k, name in enumerate(columns):
         values[:, k], unread = parsed(frame[name], na)
@@ -283,7 +285,7 @@ def _numbers_of(stamps: pd.Index) -> NDArray[np.int64]:
 
 
 def _even(stamps: pd.Index, freq: str) -> int | None:
-    """The step of one length in the unit of `stamps`; None for one of the calendar, or for stamps of another kind."""
+    """Step in the unit of `stamps`; None if its length varies with the calendar, or for another kind of time stamp."""
     if freq.isdecimal() or not isinstance(stamps, pd.DatetimeIndex):
         return int(freq) if freq.isdecimal() and not isinstance(stamps, pd.DatetimeIndex) else None
     offset, unit = to_offset(freq), NANOSECONDS[stamps.unit]
@@ -295,7 +297,7 @@ def _even(stamps: pd.Index, freq: str) -> int | None:
 
 
 def _grid(stamps: pd.Index, freq: str) -> pd.Index:
-    """Stamps of a step of the calendar from the first of `stamps` to the last; none where they would be too many."""
+    """All time stamps at a calendar step in the range of `stamps`; none if there would be too many."""
     if not isinstance(stamps, pd.DatetimeIndex) or freq.isdecimal():
         return stamps[:0]
     if isinstance(to_offset(freq), pd.offsets.BusinessHour | pd.offsets.Tick):
@@ -304,7 +306,7 @@ def _grid(stamps: pd.Index, freq: str) -> pd.Index:
 
 
 def _positions(rows: _SortedRows, freq: str) -> NDArray[np.int64]:
-    """Steps of `freq` from a beginning that the rows of a series share; -1 for stamps between two steps."""
+    """Position of each row in steps of `freq` from a common origin of its series; -1 between two steps."""
     step = _even(rows.stamps, freq)
     if step is None:
         grid = _grid(rows.stamps, freq)
@@ -319,8 +321,8 @@ def _positions(rows: _SortedRows, freq: str) -> NDArray[np.int64]:
 
 
 def _stamps(rows: _SortedRows, steps: NDArray[np.int64], begin: NDArray[np.int64], freq: str) -> pd.Index:
-    """Stamps of `steps` steps of each series, one series after the other, from its position `begin` on."""
-    if (steps == rows.counts).all():  # there is no gap
+    """Time stamps of all series, one after the other: `steps` steps each, from the position `begin` on."""
+    if (steps == rows.counts).all():  # no gaps
         return rows.stamps
     within = np.arange(int(steps.sum())) - np.repeat(steps.cumsum() - steps, steps)
     step = _even(rows.stamps, freq)

@@ -1,4 +1,4 @@
-"""Numbers of rows in place of stamps: of tables without dates, and of those whose dates keep no even step."""
+"""Row numbers in place of time stamps, for tables without dates or with uneven ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from femts.text import quote
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the numbers of its rows as first column: those of its index, where they rise by 1."""
+    """The frame with row numbers as its first column, taken from the index if that increases by 1."""
     index = frame.index
     counts = pd.api.types.is_integer_dtype(index) and bool((np.diff(index.to_numpy()) == 1).all())
     numbered = frame.reset_index(drop=True)
@@ -24,14 +24,14 @@ def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
-    """The frame with the column `row` where `names` has numbers for stamps and it lacks them: in the order of its
-    dates, those of each series from 0, or as its rows come.
+    """Add the column `row` if `names` uses numbers as time stamps and the frame lacks it: from 0 in the order of the
+    dates of each series, or else in the order of the rows.
 
     Raises:
-        UsageError: a cell is no date, or a series has a date twice.
+        UsageError: A cell is not a date, or a series has the same date twice.
     """
     columns = list(map(str, frame.columns))
-    if names.time != ROW or ROW in columns or len(set(columns)) < len(columns):  # two of a name are refused later
+    if names.time != ROW or ROW in columns or len(set(columns)) < len(columns):  # duplicate names are refused later
         return frame
     if names.dates is not None and names.dates in columns:
         return _by_dates(frame.set_axis(columns, axis=1), names.dates, names.series, where)
@@ -41,11 +41,11 @@ def numbered(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFram
 def by_order(
     frame: pd.DataFrame, names: ColumnNames, freq: str | None, where: str
 ) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """A table whose rows are numbered in the order of their dates, where the step `freq` that a user gave is 1; as it
-    is where its stamps are numbers.
+    """Number the rows of a table by date if the step `freq` given by the user is 1; unchanged if its time stamps are
+    numbers.
 
     Raises:
-        UsageError: as `numbered`.
+        UsageError: As in `numbered`.
     """
     columns = list(map(str, frame.columns))
     time = names.time or ("ds" if {names.series, "ds"} <= set(columns) else "date")
@@ -55,7 +55,7 @@ def by_order(
         return frame, names, ()
     names = replace(names, time=ROW, dates=time)
     note = f"its rows are numbered in the order of the dates in '{quote(time)}'"
-    return numbered(frame, names, where), names, (f"{note}; --season N says how many make a season",)
+    return numbered(frame, names, where), names, (f"{note}; set the season length with --season N",)
 
 
 def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.DataFrame:

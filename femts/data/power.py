@@ -1,4 +1,4 @@
-"""Power transform of skewed values, fitted to the training rows and undone with the forecast."""
+"""Power transforms of skewed targets, fitted to the training rows and inverted for forecasts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from femts.errors import UsageError
 from femts.text import quote
 
 Array = NDArray[np.float64]
-SMALL = 1e-12  # of what a power is undone from, where a forecast leaves what the transform can give
+SMALL = 1e-12  # smallest argument of the inverse power, for forecasts outside the range of the transform
 
 
 @dataclass(frozen=True, eq=False)
 class PowerTransform:
-    """Box-Cox transform of T channels of S series: ((x + shift) ** power - 1) / power, or its logarithm where the power
-    is 0.
+    """Box-Cox transform of T channels of S series: ((x + shift) ** power - 1) / power, or the logarithm if the power is
+    0.
 
-    Box & Cox, "An Analysis of Transformations" (Journal of the Royal Statistical Society B, 1964). Values have the
-    series, or what belongs to one, on their first axis, or there is one series for all.
+    Box & Cox, "An Analysis of Transformations" (Journal of the Royal Statistical Society B, 1964). The first axis of
+    values is the series, or items that belong to one series each; or there is one series for all.
 
     Attributes:
-        shift: what is added to the raw values.
+        shift: constant added to raw values.
         powers: (S, T).
     """
 
@@ -34,11 +34,12 @@ class PowerTransform:
 
     @classmethod
     def fit(cls, transform: str, series: Iterable[tuple[str, Array]], columns: Sequence[str]) -> PowerTransform | None:
-        """The transform of that name for raw values (rows, T) of each series, NaN where missing, after words on it;
-        None for `none`.
+        """Fit the named transform to raw values (rows, T) of each series, NaN where missing; `None` for `none`.
+
+        Each item of `series` is a description for messages, and the values.
 
         Raises:
-            UsageError: values that it does not take.
+            UsageError: Values are outside the domain of the transform.
         """
         if transform == "none":
             return None
@@ -50,43 +51,43 @@ class PowerTransform:
             made.check(values, columns, lambda row, words=words: (words, row))  # type: ignore[misc]
             if transform == "boxcox":
                 observed = [column[~np.isnan(column)] for column in values.T]
-                # A constant, or a few values, have no power; one beyond 2 either way only follows chance.
+                # Constants and a few values determine no power, and powers beyond 2 in size are fitted to noise.
                 fitted = [boxcox_normmax(x, method="mle") if len(np.unique(x)) > 2 else 1.0 for x in observed]
                 made = cls(shift, np.clip(np.array([fitted], dtype=np.float64), -2.0, 2.0))
             powers.append(made.powers)
         return cls(shift, np.concatenate(powers))
 
     def take(self, series: NDArray[np.integer[Any]]) -> PowerTransform:
-        """Those of some series by number, (B, T)."""
+        """Transform of some series by number, (B, T)."""
         return PowerTransform(self.shift, self.powers[series])
 
     def check(self, values: Array, columns: Sequence[str], where: Callable[..., tuple[str, int]]) -> None:
-        """UsageError for raw `values` (..., rows, T) that are not above the lowest that the transform takes; `where`
-        gives words on a row by its place, and its number there."""
+        """Raise UsageError if raw `values` (..., rows, T) are not above the lower end of the transform's domain;
+        `where` returns a description and the row number for an index."""
         low = values + self.shift <= 0
         if low.any():
             *place, column = np.argwhere(low)[0].tolist()
             value, least = values[(*place, column)], 0.0 - self.shift
-            remedy = "take --transform log1p, or none" if not self.shift else "take --transform none"
+            remedy = "use --transform log1p, or none" if not self.shift else "use --transform none"
             words, number = where(*place)
             raise UsageError(
                 f"{words} has {value:g} in column '{quote(columns[column])}' at data row {number + 1}, and this "
-                f"transform takes values above {least:g} alone; {remedy}."
+                f"transform requires values above {least:g}; {remedy}."
             )
 
     def _like(self, values: Array) -> Array:
-        """Powers beside `values` (S or n, ..., T), of as many channels as they have."""
+        """Powers that broadcast against `values` (S or n, ..., T), for as many channels as they have."""
         powers = self.powers[:, : values.shape[-1]]
         return powers[0] if len(powers) == 1 else powers.reshape(len(powers), *(1,) * (values.ndim - 2), -1)
 
     def apply(self, values: Array) -> Array:
-        """Transformed `values` (S or n, ..., T)."""
+        """Transform `values` (S or n, ..., T)."""
         from scipy.special import boxcox
 
         return np.asarray(boxcox(values + self.shift, self._like(values)))
 
     def undo(self, values: Array) -> Array:
-        """Raw values of transformed ones; what no raw value gives becomes the nearest that one does."""
+        """Invert the transform; values outside its range become the nearest one inside."""
         powers = np.broadcast_to(self._like(values), values.shape)
         base = np.where(np.isnan(values), np.nan, np.maximum(powers * values + 1, SMALL))
         straight = np.where(powers == 0, 1.0, powers)

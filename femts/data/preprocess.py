@@ -1,4 +1,4 @@
-"""Raw values to what a model reads, and back: scaling, effects of known columns, gaps, in one object."""
+"""Preprocessing in one object: raw values to model inputs and back, by scaling, effects and gap filling."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ from femts.text import quote
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-MOST_DEVIATIONS = 1e15  # sums of squares of such values are still within float32
+MOST_DEVIATIONS = 1e15  # sums of squares of such values still fit in float32
 
 
 @dataclass(frozen=True, eq=False)
 class Preprocess:
-    """Preprocessing of C channels of S series, fitted once on the training rows and kept with the model.
+    """Preprocessing of C channels of S series, fitted once on the training rows and stored with the model.
 
-    Targets are transformed, where the user wishes it, values are scaled, what known columns explain
-    of them is taken off, and gaps are filled, in this order. What is taken off is called offsets:
-    in scaled units, a number for each step and channel. On the way back, raw values end at the
-    bounds of their domain.
+    In this order: targets are transformed if requested, values are scaled, effects of future covariates are subtracted,
+    and gaps are filled. The subtracted values are called offsets, one per step and channel in scaled units. The inverse
+    also clips raw forecasts to their domain.
 
-    Values have the series, or what belongs to one, on their first axis, or there is one series for all: `take` gives
-    the preprocessing of windows or rows by the numbers of their series.
+    The first axis of values is the series, or items that belong to one series each; or there is one series for all.
+    `take` returns the preprocessing of windows or rows by their series numbers.
 
     Attributes:
         columns: names of the C channels.
         series: names of the S series.
         scaler: mean and scale of each channel of each series.
-        effects: of the known columns on the scaled channels, which series share; None where none are known.
-        own_effects: of series that have their own instead, by number.
-        power: transform of the targets, the first channels; None where there is none.
+        effects: effects of future covariates on the scaled channels, shared by all series; None without covariates.
+        own_effects: effects of series that do not use the shared ones, by number.
+        power: transform of the targets, which are the first channels; None without one.
         domain: bounds of the targets.
-        static: codes of the static columns; None where there are none.
-        known: known columns and marks of the calendar as the model reads them; None where it reads none.
-        reads_raw: made for a model that reads values before scaling, where a look-back may begin before its series.
+        static: encoding of the static covariates; None without them.
+        known: encoding of future covariates and calendar features as model inputs; None if the model reads none.
+        reads_raw: whether the model reads values before scaling; look-backs may then begin before their series.
     """
 
     columns: tuple[str, ...]
@@ -68,15 +67,15 @@ class Preprocess:
     def fit(
         cls, data: Dataset, units: Preprocess | None = None, reads: Reads = EFFECT_ALONE, scaler: str = "standard"
     ) -> Preprocess:
-        """Fit to the training rows of each series of `data`, and to no others but for a channel that does not vary
-        there.
+        """Fit to the training rows of each series of `data`; later rows are used only for channels constant in
+        training.
 
         Args:
-            data: the series and their split.
-            units: whose transform and scale stay, where a series has some of its own, and codes of static and known
-                columns for all; None fits them.
-            reads: what the model reads of that which is known in advance, and whether effects of it are fitted.
-            scaler: registered name of what gives the scale.
+            data: series and their splits.
+            units: preprocessing whose encodings of static and future covariates are kept, and whose transform and scale
+                are kept for its series; None fits everything.
+            reads: which future information the model reads, and whether effects are fitted.
+            scaler: registered name of the scaler.
         """
         made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
         static, known = (None, None) if units is None else (units.static, units.known)
@@ -106,7 +105,7 @@ class Preprocess:
     def _fit_units(
         cls, data: Dataset, units: Preprocess | None = None, like: Scaler | None = None, kind: str = "standard"
     ) -> Preprocess:
-        """Transform and scale alone; see `fit`, and for `like` `Scaler.fit`."""
+        """Fit transform and scale only; see `fit`, and `Scaler.fit` for `like`."""
         domain, targets, values = data.schema.domain, data.n_targets, data.values
         places = np.full(len(data), -1) if units is None else units.places(data.series)
         ends = np.stack([data.part("train")[:, 0], data.part("train")[:, 1], *data.part("test").T], axis=1).tolist()
@@ -143,14 +142,14 @@ class Preprocess:
         return cls(data.columns, data.series, scaler, power=power, domain=domain)
 
     def places(self, series: Sequence[str]) -> Numbers:
-        """Numbers of `series` here, (len(series),); -1 for one that is new."""
+        """Index of each of `series`, (len(series),); -1 if it is new."""
         if tuple(series) == self.series:
             return np.arange(len(series))
         numbers = {name: number for number, name in enumerate(self.series)}
         return np.array([numbers.get(name, -1) for name in series], dtype=np.int64)
 
     def take(self, series: NDArray[np.integer[Any]]) -> Preprocess:
-        """That of windows, rows or series by the numbers (B,) of their series; without names."""
+        """Preprocessing of windows, rows or series by their series numbers (B,); without names."""
         power = None if self.power is None else self.power.take(series)
         own = {}
         if self.own_effects:
@@ -158,11 +157,11 @@ class Preprocess:
         return replace(self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own)
 
     def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
-        """As `take`, but itself where it is of one series, which all values are of."""
+        """As `take`, but returns itself if there is a single series."""
         return self if len(self.scaler.mean) == 1 else self.take(numbers)
 
     def for_series(self, data: Dataset) -> Preprocess:
-        """That of the series of `data`, by their names; one that is new is scaled by its own rows there."""
+        """Preprocessing of the series of `data`, matched by name; new series are scaled by their own rows."""
         places = self.places(data.series)
         made = replace(self.take(places), series=data.series)
         new = np.flatnonzero(places < 0)
@@ -190,24 +189,24 @@ class Preprocess:
         return replace(self, scaler=scaler, power=power)
 
     def reading(self, raw: bool, known: bool = True) -> Preprocess:
-        """The same, for a model that reads values before scaling, or not, and what is `known` in advance, or not."""
+        """The same for a model that reads values before scaling if `raw`, and future covariates if `known`."""
         return replace(self, reads_raw=raw, known=self.known if known else None)
 
     def scale(self, values: Array) -> Array:
-        """Raw `values` (S or n, ..., C) transformed and scaled; what is missing and what is known stay in them."""
+        """Transform and scale raw `values` (S or n, ..., C), keeping gaps and effects."""
         return self.scaler.transform(self._transformed(values))
 
     def offsets(self, covariates: Array, stamps: pd.Index | None, numbers: Numbers, where: str) -> Array | None:
-        """Offsets (n, C) at the known columns `covariates` (n, K), raw units; None without effects.
+        """Offsets (n, C) for future covariates `covariates` (n, K) in raw units; None without effects.
 
         Args:
-            covariates: of rows, series by series.
-            stamps: (n,), for a calendar.
-            numbers: of the series of each row, rising.
-            where: what the rows are, to begin a message with.
+            covariates: rows, series by series.
+            stamps: (n,), for calendar features.
+            numbers: series number of each row, in increasing order.
+            where: description of the rows, to start messages with.
 
         Raises:
-            UsageError: known columns were there in the training and are missing here.
+            UsageError: Future covariates used in training are missing.
         """
         if self.effects is None:
             return None
@@ -228,16 +227,16 @@ class Preprocess:
         where: Callable[..., tuple[str, int]] = lambda *place: ("The history", place[-1]),
         first: Numbers | None = None,
     ) -> Array:
-        """Raw `values` (..., rows, C), NaN where missing, as models read them: without gaps and without `offsets`.
+        """Convert raw `values` (..., rows, C), NaN where missing, to model inputs, without gaps and `offsets`.
 
         Args:
             values: rows in order of time.
             offsets: (..., rows, C).
-            where: words on a row by its place in `values`, and its number there, for a message.
-            first: (rows,), the first row of the series of each; None for one series.
+            where: function from indices of `values` to the name of a series and a row number, for messages.
+            first: (rows,), first row of the series of each row; None for a single series.
 
         Raises:
-            UsageError: other channels, or a value so far off that its square would leave float32.
+            UsageError: The channels differ, or the square of a scaled value would overflow float32.
         """
         if self.power is not None:
             self.power.check(values[..., : self.power.powers.shape[1]], self.columns, where)
@@ -250,24 +249,24 @@ class Preprocess:
             raise UsageError(
                 f"{words} has, in column '{quote(self.columns[column])}' at data row {number + 1}, a value more than "
                 f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too large for single precision; "
-                "correct it, or leave it empty."
+                "correct it, or leave the cell empty."
             )
         return fill_gaps(scaled, first)
 
     def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
-        """Values that are scaled: raw `values` (S or n, ..., C) transformed, without `offsets`; NaN where missing."""
+        """Scaled values of raw `values` (S or n, ..., C), transformed and without `offsets`; NaN where missing."""
         values = self._transformed(values)
         return values if offsets is None else values - offsets * self.scaler.like(values)[1]
 
     def inverse(self, scaled: Values, offsets: Values | None = None) -> Values:
-        """Raw forecasts of `scaled` ones (S or n, ..., T), arrays or tensors of T channels, within the domain.
+        """Convert scaled forecasts (S or n, ..., T) of T channels, arrays or tensors, to raw units within the domain.
 
-        `offsets` (..., T or C) are put back.
+        `offsets` (..., T or C) are added back.
         """
         return _as_array(self.domain.clip, self.restore(scaled, offsets))
 
     def restore(self, scaled: Values, offsets: Values | None = None) -> Values:
-        """As `inverse`, of values that happened: they are what they were, within the domain or not."""
+        """As `inverse`, but for observed values, which are not clipped to the domain."""
         if offsets is not None:
             scaled = scaled + offsets[..., : scaled.shape[-1]]
         values = self.scaler.inverse(scaled)
@@ -275,11 +274,11 @@ class Preprocess:
 
     @property
     def linear(self) -> bool:
-        """True where raw values are scaled ones times a scale, plus a mean: there is no transform."""
+        """Whether raw values are an affine function of scaled ones, so without a transform."""
         return self.power is None
 
     def rescale(self, raw: Array) -> Array:
-        """Scaled units of raw forecasts (S or n, ..., T) of the first T channels, in which they are scored."""
+        """Convert raw forecasts (S or n, ..., T) of the first T channels to the scaled units used in scores."""
         values = raw if self.power is None else self.power.apply(raw)
         targets = raw.shape[-1]
         scaler = self.scaler
@@ -289,9 +288,9 @@ class Preprocess:
         return own.transform(values)
 
     def limits(self, targets: int) -> tuple[Array, Array]:
-        """Smallest and largest forecasts (S, T) of the first T channels in scaled units, by domain and transform.
+        """Smallest and largest forecasts (S, T) of the first T channels in scaled units, from domain and transform.
 
-        They are infinite where nothing limits a forecast, or where no value that the transform takes is below it.
+        They are infinite if forecasts are unbounded, or if a bound is below all values in the range of the transform.
         """
         least = -np.inf if self.power is None else -self.power.shift
         ends = self.domain.clip(np.repeat([[least], [np.inf]], targets, axis=1))
@@ -306,7 +305,7 @@ class Preprocess:
         return np.concatenate([self.power.apply(values[..., :targets]), values[..., targets:]], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, which keeps float64 without loss; `reads_raw` follows from the model."""
+        """Plain types for JSON, which preserves float64; `reads_raw` follows from the model."""
         record: dict[str, Any] = {
             "columns": list(self.columns),
             "series": list(self.series),
@@ -324,7 +323,7 @@ class Preprocess:
         """The inverse of `to_dict`.
 
         Raises:
-            UsageError: no scaler could hold these numbers.
+            UsageError: The numbers are not a valid scaler.
         """
         return cls(
             tuple(record["columns"]),
@@ -340,15 +339,15 @@ class Preprocess:
 
 
 def _as_array(function: Callable[[Array], Array], values: Values) -> Values:
-    """A function of arrays, of a tensor, too."""
+    """Apply a function of arrays to an array or a tensor."""
     if isinstance(values, np.ndarray):
         return function(values)
     return torch.from_numpy(function(values.cpu().double().numpy())).to(values)
 
 
 def fill_gaps(scaled: Array, first: Numbers | None = None) -> Array:
-    """Scaled values (..., rows, C), gaps filled: by the last value before them, or by the training mean, 0, where there
-    is none from the row `first` (rows,) of their series on."""
+    """Fill gaps in scaled values (..., rows, C) by the last value before them or, if there is none since the `first`
+    row (rows,) of their series, by 0, the training mean."""
     if not np.isnan(scaled).any():
         return scaled
     last = last_observed(scaled, first)
@@ -356,8 +355,8 @@ def fill_gaps(scaled: Array, first: Numbers | None = None) -> Array:
 
 
 def last_observed(values: Array, first: Numbers | None = None) -> Numbers:
-    """Row of the last value that is there, up to each row of `values` (..., rows, C), -1 where there is none from the
-    row `first` (rows,) of its series on."""
+    """Index of the last observed row up to each row of `values` (..., rows, C); -1 if there is none since the `first`
+    row (rows,) of its series."""
     rows = np.arange(values.shape[-2])[:, None]
     last = np.maximum.accumulate(np.where(np.isnan(values), -1, rows), axis=-2)
     return np.where(last < (0 if first is None else first[:, None]), -1, last)

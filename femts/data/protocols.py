@@ -1,5 +1,4 @@
-"""Look-backs and horizons that nobody gave: those of the literature for the catalogue, those of the
-step for other data."""
+"""Default look-backs and horizons: as in the literature for the catalogue, by frequency for other data."""
 
 from __future__ import annotations
 
@@ -10,16 +9,16 @@ from femts.errors import UsageError, suggest
 from femts.text import quote
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
-"""Steps to forecast in the literature's tables."""
+"""Horizons in the tables of the literature, in steps."""
 LOOK_BACKS: tuple[int, ...] = (512, 1024, 2048, 4096)
-"""Steps of look-back that our own tables of these choose from."""
+"""Look-backs, in steps, among which our own tables of these horizons choose."""
 PROTOCOLS: tuple[str, ...] = ("paper", "lookback96", "seasons")
 PUBLISHED_HORIZON = 96
-SHORT = 4  # horizons in training rows whose windows may forecast beyond them
-FEWEST_WINDOWS = 4  # that a single season of look-back has to leave
-LEAST_LOOK_BACK = 24  # steps, of data without a season
-_DAYS = 2  # of steps below a day, as far as 96 steps reach
-_HORIZONS = {  # by the base of a pandas frequency: steps, and words for them
+SHORT = 4  # horizons in the training rows below which training windows may extend past their end
+FEWEST_WINDOWS = 4  # number of windows that a look-back of one season has to leave
+LEAST_LOOK_BACK = 24  # steps, for data without a season
+_DAYS = 2  # horizon in days for steps below a day, up to 96 steps
+_HORIZONS = {  # by the base of a pandas frequency: steps, and their description
     "D": (28, "four weeks of days"),
     "B": (20, "four weeks of business days"),
     "W": (13, "a quarter of weeks"),
@@ -31,31 +30,32 @@ _HORIZONS = {  # by the base of a pandas frequency: steps, and words for them
 
 
 class Choice(NamedTuple):
-    """A number of steps that femts chose, and why; the reason is empty where a user gave it."""
+    """A number of steps chosen by femts, and the reason, which is empty if the user chose it."""
 
     steps: int
     reason: str = ""
 
 
 def check_protocol(name: object) -> str:
-    """`name` where it is one of `PROTOCOLS`; else UsageError."""
+    """Return `name` if it is one of `PROTOCOLS`; raise UsageError otherwise."""
     if check_text(name, "protocol") not in PROTOCOLS:
         raise UsageError(f"Unknown protocol '{quote(name)}'{suggest(str(name), PROTOCOLS)}")
     return str(name)
 
 
 def default_protocol(published: bool) -> str:
-    """Name of the protocol for data of the catalogue, or for others."""
+    """Default protocol for catalogue data if `published`, or for other data."""
     return "paper" if published else "seasons"
 
 
 def default_horizon(freq: str | None, rows: int, published: bool) -> Choice:
-    """Horizon by the step of the data.
+    """Default horizon for the frequency of the data.
 
     Args:
-        freq: the step, a pandas frequency or a number; None without stamps.
-        rows: of the whole table, of which the horizon takes a third at most: to learn from, to validate and to test by.
-        published: data of the catalogue, whose tables begin at 96.
+        freq: pandas frequency or a number; None without time stamps.
+        rows: number of rows in the whole table; the horizon is at most a third, so that training, validation and test
+            fit.
+        published: whether the data are from the catalogue, for which published tables begin at 96 steps.
     """
     if published:
         return Choice(PUBLISHED_HORIZON, "the first of the published ones")
@@ -67,7 +67,7 @@ def default_horizon(freq: str | None, rows: int, published: bool) -> Choice:
 
 
 def _by_step(freq: str | None) -> tuple[int, str]:
-    """Horizon of a table that is long enough; without a reason where the step is none of the calendar."""
+    """Horizon for a table that is long enough; the reason is empty for steps that are not calendar steps."""
     from pandas.tseries.frequencies import to_offset
 
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
@@ -86,7 +86,7 @@ def _by_step(freq: str | None) -> tuple[int, str]:
 
 
 def _steps_a_day(offset: object) -> int | None:
-    """Steps of a frequency in a day; None for one of a day and more."""
+    """Number of steps in a day; None for steps of a day or more."""
     from pandas.tseries.offsets import Day, Tick
 
     if not isinstance(offset, Tick) or isinstance(offset, Day):
@@ -95,23 +95,23 @@ def _steps_a_day(offset: object) -> int | None:
 
 
 def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> Choice:
-    """Look-back in steps for forecasts of `pred_len` steps.
+    """Default look-back for forecasts of `pred_len` steps.
 
-    `paper` takes 1024 steps up to 96, 2048 up to 336 and 4096 beyond; `lookback96` always takes 96.
-    Where look-back and forecast would fill more than 60% of the training rows the look-back is
-    halved until they do not, because too few windows would be left to learn from. `seasons` takes
-    as many whole seasons as leave half of the training rows to learn from, and no more steps than
-    `paper`; data without a season get four horizons. In fewer than `SHORT` horizons of training
-    rows, forecasts end beyond them, so the look-back takes half of the rows.
+    `paper` uses 1024 steps for horizons up to 96, 2048 up to 336 and 4096 beyond; `lookback96` always uses 96. If
+    look-back and horizon fill more than 60% of the training rows, the look-back is halved until they do not, because
+    too few windows would be left for training. `seasons` uses as many whole seasons as leave half of the training rows
+    as starting points of windows, and at most as many steps as `paper`; data without a season get four horizons. With
+    fewer than `SHORT` horizons of training rows, forecasts may extend past their end, and the look-back uses half of
+    the rows.
 
     Args:
         protocol: one of `PROTOCOLS`.
         pred_len: P, steps.
-        train_rows: rows that are trained on.
-        season: steps of the natural season of the data, 1 for none.
+        train_rows: number of training rows.
+        season: number of steps in a season, 1 for none.
 
     Raises:
-        UsageError: no such protocol.
+        UsageError: The protocol is unknown.
     """
     if check_protocol(protocol) == "seasons":
         return _whole_seasons(pred_len, train_rows, season)
@@ -119,20 +119,20 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2
     return Choice(
-        seq_len, f"of the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual)
+        seq_len, f"from the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual)
     )
 
 
 def every_row(rows: int, most: int) -> Choice:
-    """Look-back of a model that is fitted to the look-back alone: all of `rows`, and no more than `most`."""
+    """Look-back of a model that is fitted to the look-back itself: all `rows`, at most `most`."""
     if rows <= most:
-        return Choice(rows, "all rows that there are")
-    return Choice(most, "as far back as this model is fitted to unasked")
+        return Choice(rows, "all available rows")
+    return Choice(most, "the maximum for this model unless set")
 
 
 def look_back_choices(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> tuple[int, ...]:
-    """Look-backs to choose from, rising: that of `default_look_back`, and an eighth, a quarter, a half of it and twice
-    it in whole seasons, as far as they leave a quarter of the training rows to begin a window at."""
+    """Candidate look-backs in increasing order: that of `default_look_back`, an eighth, a quarter and half of it, and
+    twice it, in whole seasons, as long as they leave a quarter of the training rows as starting points of windows."""
     usual = default_look_back(protocol, pred_len, train_rows, season).steps
     wholes = {max(1, round(share * usual / season)) * season for share in (0.125, 0.25, 0.5, 2)}
     return tuple(sorted({usual, *(steps for steps in wholes if steps + pred_len <= 0.75 * train_rows)}))
@@ -143,10 +143,10 @@ def _published(pred_len: int) -> int:
 
 
 def _whole_seasons(pred_len: int, train_rows: int, season: int) -> Choice:
-    short = train_rows < SHORT * pred_len  # where a window is let forecast beyond the training rows
-    within = 1 if short else pred_len  # steps of a forecast that have to lie within them
+    short = train_rows < SHORT * pred_len  # windows may then extend past the training rows
+    within = 1 if short else pred_len  # steps of a forecast that must be inside the training rows
     room = min(_published(pred_len), train_rows // 2 - (0 if short else pred_len))
-    left = f"which leaves {{}} of {train_rows} training rows to begin a window at"
+    left = f"which leaves {{}} of {train_rows} training rows as starting points of windows"
     if season == 1:
         steps = max(1, min(room, max(4 * pred_len, LEAST_LOOK_BACK)))
         reason = f"data without a season, {left}"

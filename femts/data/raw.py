@@ -1,4 +1,4 @@
-"""Rows as they are before scaling, for models that are fitted to each look-back."""
+"""Unscaled look-backs, for models that are fitted to each look-back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from femts.data.preprocess import Preprocess
 
 
 class Raw(NamedTuple):
-    """Look-backs before scaling, for models that read them so; on the CPU.
+    """Unscaled look-backs, on the CPU.
 
     Attributes:
-        values: (B, L, C) float64, transformed where the user wishes it, known effects taken off; NaN where a value is
-            missing, or before the series began.
-        mean, scale: (B or 1, 1, C) float64, of their scaling.
+        values: (B, L, C) float64, transformed if requested and without effects; NaN where missing or before the series
+            begins.
+        mean, scale: (B or 1, 1, C) float64, of the scaler.
     """
 
     values: Tensor
@@ -29,7 +29,6 @@ class Raw(NamedTuple):
 def raw_look_backs(
     preprocess: Preprocess, values: NDArray[np.float64], offsets: NDArray[np.float64] | None = None
 ) -> Raw:
-    """Raw `values` (B, L, C), NaN where missing, of the series of `preprocess`, as models read them that read no scaled
-    ones."""
+    """Raw `values` (B, L, C), NaN where missing, of the series of `preprocess`, as read by models without scaling."""
     mean, scale = (torch.from_numpy(each)[:, None] for each in (preprocess.scaler.mean, preprocess.scaler.scale))
     return Raw(torch.from_numpy(np.array(preprocess.unscaled(values, offsets), dtype=np.float64)), mean, scale)

@@ -1,4 +1,4 @@
-"""Tables from files of any kind (text, Parquet, Excel), with a header or without, whole or in pieces."""
+"""Reading tables from text, Parquet and Excel files, with or without a header, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ from femts.text import quote
 
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
 SEPARATORS = ",;\t|"
-SAMPLE, SAMPLE_ROWS = 2**20, 1000  # characters and rows at the beginning, by which marks are told
-MOST_COMMENTS = 100  # lines
-ALL = 2**40  # rows, more than any file has
-PIECE = 2**22  # cells that are read at a time of a file that is read as a whole
-AGAIN = 2**12  # rows that are read at a time to look at their text
-PLACE = 16  # bytes that a cell takes while it is read, in two forms at once
-BATCH, COLUMN = 2**16, 2**13  # rows of a Parquet file that are read at a time, and bytes that each column takes
-UNPACKED = 3  # bytes of cells for each of the XML of a workbook
-ROOM, MOST_EMPTY = 2**24, 100  # places that the rows of a sheet may span, in all and for each cell with something in it
+SAMPLE, SAMPLE_ROWS = 2**20, 1000  # leading characters and rows from which separators are inferred
+MOST_COMMENTS = 100  # leading comment lines
+ALL = 2**40  # more rows than any file has
+PIECE = 2**22  # cells parsed at a time if the whole file is read
+AGAIN = 2**12  # rows parsed at a time to inspect their text
+PLACE = 16  # bytes per cell during parsing, with two copies at once
+BATCH, COLUMN = 2**16, 2**13  # rows of a Parquet file per batch, and bytes of overhead per column
+UNPACKED = 3  # bytes of cells per byte of a workbook's XML
+ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
 _DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
-_ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # decimals, or thousands
+_ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # could be a decimal or a thousands separator
 _ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
 _POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)")
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
-    """A table as it was opened, its cells not yet checked.
+    """A table with unchecked cells.
 
     Attributes:
         frame: the table.
-        form: names of its columns, as far as they can be told.
-        name: the file's name without its ending, or `frame`.
-        where: what it is, to begin a message with.
-        notes: what a user should be told once.
-        sha256: of the file; empty where there is none.
-        source: the path of its file; None for a table in memory.
+        form: names of its columns, as far as they are known.
+        name: file name without extension, or `frame`.
+        where: description of the table, to start messages with.
+        notes: messages to show the user once.
+        sha256: hash of the file; empty without a file.
+        source: path of the file; None for a table in memory.
     """
 
     frame: pd.DataFrame
@@ -82,22 +82,22 @@ class LoadedTable:
     source: str | None = None
 
     def is_long(self, target: Sequence[str]) -> bool:
-        """Tell whether it has one row for each series and stamp, and perhaps further columns; `target` are those to
-        forecast, where a user named them."""
+        """Return whether the table has one row per series and time stamp, possibly with further columns; `target` are
+        the targets named by the user."""
         time = self.form.time or ("ds" if "ds" in self.frame.columns else "date")
         return {self.form.series, time, *(target or [self.form.value])} <= set(self.frame.columns)
 
 
 def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:
-    """The table that `source` is, or is the path of.
+    """Open a table or the file at a path.
 
     Args:
-        source: a table of pandas, polars or pyarrow, a file, or `-` for standard input.
-        names: what the user says on the names of its columns.
-        guess: whether columns that hold series and values may be told by what is in them.
+        source: a table of pandas, polars or pyarrow, a path, or `-` for standard input.
+        names: column names given by the user.
+        guess: whether columns with series names and values may be inferred from their content.
 
     Raises:
-        UsageError: it cannot be read; the text says why.
+        UsageError: The table cannot be read; the message says why.
     """
     name, where, sha256, path = "frame", "The frame", "", None
     if isinstance(source, str | Path):
@@ -118,8 +118,8 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
 
 
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """A table without stamps whose rows are numbered, by its first column where that counts them; as it is where some
-    columns are text, for one of them may have stamps that nobody can read."""
+    """Number the rows of a table without time stamps, by its first column if that is a counter. Tables with text
+    columns are unchanged, because one of these may hold unreadable time stamps."""
     if not frame.size or not frame.columns.is_unique or words_of(frame):
         return frame, names, ()
     first = str(frame.columns[0])
@@ -133,7 +133,7 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
 
 
 def _counts(column: pd.Series) -> bool:
-    """Tell whether a column holds whole numbers that rise by the same from row to row."""
+    """Return whether a column holds whole numbers that increase by a constant."""
     try:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
@@ -143,24 +143,23 @@ def _counts(column: pd.Series) -> bool:
 
 
 def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
-    """A table with a header from a text file, packed or not, from a Parquet or Excel file, or from
-    standard input (`-`).
+    """Read a table with a header from a text file (compressed or not), a Parquet or Excel file, or standard input
+    (`-`).
 
-    Its cells are not yet checked; stamps and series names of a text file stay text, as categories. Notes are in
-    `attrs`.
+    Cells are not checked; time stamps and series names of text files stay text, as categoricals. Notes are in `attrs`.
 
     Raises:
-        UsageError: missing, a folder, empty, damaged, not UTF-8 text, rows of different lengths, or
-            column names that are missing or used twice.
+        UsageError: The file is missing, a folder, empty, damaged or not UTF-8, its rows have different lengths, or
+            column names are missing or repeated.
     """
     (whole,) = table_pieces(path, names)
     return whole
 
 
 def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None = None) -> Iterator[pd.DataFrame]:
-    """The table of `read_table`, about `cells` cells at a time and at least one piece; by default all at once.
+    """Read the table of `read_table` in pieces of about `cells` cells; at least one piece, and by default only one.
 
-    What is wrong with a row is raised when its piece is read.
+    Errors in a row are raised when its piece is read.
     """
     path = Path(path)
     try:
@@ -175,17 +174,17 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:
-    """A comma-separated matrix without header and dates, gzipped or not (the form of Solar); columns are `0`, `1`, ...
+    """Read a comma-separated matrix without header and dates, gzipped or not (as Solar); columns are `0`, `1`, ...
 
     Raises:
-        UsageError: as `read_table`, or a cell that is text or infinite.
+        UsageError: As in `read_table`, or a cell is text or infinite.
     """
     (whole,) = headless_pieces(path)
     return check_values(whole, where=f"File {path}")
 
 
 def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.DataFrame]:
-    """The matrix of `read_headless`, not yet checked, about `cells` cells at a time; by default all at once."""
+    """Read the unchecked matrix of `read_headless` in pieces of about `cells` cells; by default all at once."""
     path = Path(path)
     try:
         rows = ALL
@@ -199,11 +198,11 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write `frame` without its index, as Parquet where `path` ends so, else as CSV: whole or not at all.
+    """Write `frame` without its index, atomically, as Parquet if `path` ends in `.parquet`, otherwise as CSV.
 
     Raises:
-        UsageError: the folder is missing, or `path` is a folder.
-        RunFailure: the disk did not take it.
+        UsageError: The folder is missing, or `path` is a folder.
+        RunFailure: Writing failed.
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
@@ -259,7 +258,7 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
             doubtful = [name for name in piece.columns if name not in settled and _may_be_thousands(piece[name])]
             if doubtful:
                 again = _csv_pieces(path, AGAIN, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
-                with warnings.catch_warnings(action="ignore"):  # rows to come have their turn
+                with warnings.catch_warnings(action="ignore"):  # later rows are checked in turn
                     check_thousands(again, place(path), decimal)
                 settled.update(doubtful)
             yield piece
@@ -270,14 +269,14 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         if "out of memory" in detail:
             raise MemoryError(detail) from error
         raise UsageError(
-            f"{place(path)} is not a table ({quote(detail)}); give every row the header's cells."
+            f"{place(path)} is not a table ({quote(detail)}); give every row as many cells as the header."
         ) from error
 
 
 def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> pd.DataFrame:
-    """All rows of a text file, so many at a time, for the text of a cell takes many times the room of its number; the
-    columns `words` are categories. All at once where a column is of numbers in some of these pieces alone, so that no
-    cell loses its text."""
+    """Read all rows of a text file piece by piece, because cells take much more memory as text than as numbers; the
+    columns `words` are categoricals. If a column is numeric in some pieces only, the file is read again at once, so
+    that cells keep their text."""
     pieces = list[dict[str, pd.Series]]()
     for piece in _csv_pieces(path, None, chunksize=rows, dtype=dict.fromkeys(words, "category"), **how):
         pieces.append({name: piece[name] for name in piece})
@@ -293,7 +292,7 @@ def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> p
 
 
 def _one_kind(one: pd.Series, other: pd.Series) -> bool:
-    """Tell whether two pieces of a column join to what they are when read at once."""
+    """Return whether joining two pieces of a column gives the same as reading them at once."""
     if one.dtype == other.dtype or isinstance(one.dtype, pd.CategoricalDtype):
         return True
     if not {one.dtype.kind, other.dtype.kind} <= {"i", "f"}:
@@ -303,12 +302,12 @@ def _one_kind(one: pd.Series, other: pd.Series) -> bool:
 
 
 def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
-    """The rows of a text file in pieces, each of which may take as much memory as the first."""
-    # By its name a plain file would count as packed.
+    """Read a text file in pieces, each of which may take as much memory as the first."""
+    # A plain file with a misleading name would otherwise be decompressed.
     how |= {"encoding": "utf-8-sig", "compression": None, "index_col": False, "low_memory": False}
     with open_bytes(path, cells) as source, pd.read_csv(source, **how) as reader:
         while True:
-            # A row longer than the header is cut short, with this warning.
+            # pandas truncates rows longer than the header, with this warning.
             with warnings.catch_warnings():
                 if "usecols" not in how:
                     warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -321,7 +320,8 @@ def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFr
 
 
 def _comments(path: Path) -> int:
-    """Lines before the header that begin with `#`; none where the last of them has as many cells as the next line."""
+    """Number of lines before the header that begin with `#`; 0 if the last one has as many cells as the next line, and
+    so is the header."""
     with open_text(path) as file:
         lines = [file.readline(SAMPLE)]
         while lines[-1].startswith("#") and len(lines) <= MOST_COMMENTS:
@@ -331,16 +331,15 @@ def _comments(path: Path) -> int:
 
 
 def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
-    """Separator, decimal mark and header of the table that begins with `sample`.
+    """Infer the separator, the decimal mark and the header from the beginning of a table.
 
-    The separator is the one that comes first in the header and gives each row as many cells as the
-    header. Where none does, it is the comma, if there is one in the header. A comma stands before decimals only where
-    it separates no cells.
+    The separator is the first mark in the header that gives all rows as many cells as the header; if none does, it is
+    the comma, provided that the header contains one. A comma is a decimal mark only if it is not the separator.
 
     Raises:
-        UsageError: a comma in its numbers could stand before decimals or between thousands.
+        UsageError: A comma in a number could be a decimal or a thousands separator.
     """
-    whole = sample if len(sample) < SAMPLE else sample[: sample.rfind("\n") + 1]  # the last row may be cut
+    whole = sample if len(sample) < SAMPLE else sample[: sample.rfind("\n") + 1]  # the last row may be incomplete
     tables = {}
     for mark in SEPARATORS:
         rows = filter(None, csv.reader(io.StringIO(whole, newline=""), delimiter=mark))
@@ -362,7 +361,7 @@ def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
 
 
 def _check_points(piece: pd.DataFrame, path: Path) -> None:
-    """Refuse a number with a point in it, where others have a comma before their decimals."""
+    """Refuse numbers with a point if others have a decimal comma."""
     for name in piece.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in piece.dtypes]]:
         for cell in piece[name].dropna().unique():
             if _POINT.fullmatch(cell.strip()):
@@ -375,8 +374,8 @@ def _check_points(piece: pd.DataFrame, path: Path) -> None:
 
 
 def _may_be_thousands(column: pd.Series) -> bool:
-    """Tell if a column of numbers may have been 1.027 beside 960 as text, that is: all are below 1000 and have at most
-    three decimals; whole ones have some, where no cell is empty, by their type."""
+    """Return whether a column of numbers may come from text such as 1.027 next to 960: all are below 1000 with at most
+    three decimals. Whole numbers of integer type cannot."""
     if not pd.api.types.is_float_dtype(column):
         return False
     values, filled, gaps, fractions = column.to_numpy(), False, False, False
@@ -392,7 +391,7 @@ def _may_be_thousands(column: pd.Series) -> bool:
 
 @contextmanager
 def _library(name: str, path: Path) -> Iterator[None]:
-    """Turn a missing library into a UsageError that says so."""
+    """Raise a UsageError that names a missing library."""
     try:
         yield
     except ImportError as error:
@@ -400,7 +399,7 @@ def _library(name: str, path: Path) -> Iterator[None]:
 
 
 def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
-    """The table of a Parquet file, about `cells` cells at a time; None takes all at once."""
+    """Read a Parquet file in pieces of about `cells` cells; None reads all at once."""
     check_file(path)
     try:
         with _library("pyarrow", path):
@@ -416,7 +415,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
         kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
         words = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
         rows, taken, batches = BATCH if cells is None else max(1, cells // max(1, len(schema.names))), 0, []
-        # Words come in dictionaries, where a long one may stand for millions of rows.
+        # Text columns are read as dictionaries, because a long string may be repeated in millions of rows.
         with ParquetFile(path, read_dictionary=words) as file:
             if cells is not None:
                 yield _pandas(schema.empty_table())
@@ -431,7 +430,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
                     yield _pandas(batch.cast(schema))
         if cells is None:
             table = _pandas(Table.from_batches(batches, schema))
-            table.attrs = {}  # a file keeps those of the frame that it was made of
+            table.attrs = {}  # Parquet stores the attrs of the original frame
             yield table
     except UsageError:
         raise
@@ -441,7 +440,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
 
 
 def _pandas(table: Any) -> pd.DataFrame:
-    """An Arrow table or batch as a frame, without the pandas metadata that its writer left where that does not fit."""
+    """Convert an Arrow table or batch to a frame, ignoring invalid pandas metadata."""
     try:
         return table.to_pandas()
     except MemoryError:
@@ -451,11 +450,11 @@ def _pandas(table: Any) -> pd.DataFrame:
 
 
 def _excel_table(path: Path) -> pd.DataFrame:
-    """The first sheet with cells in it, whose first row with cells is the header; `attrs` has a note that names it
-    among others.
+    """Read the first sheet with cells, whose first row with cells is the header; if there are several sheets, a note in
+    `attrs` names it.
 
     Raises:
-        UsageError: no workbook, without a cell or with a nameless column, or openpyxl is missing.
+        UsageError: The file is not a workbook, is empty or has an unnamed column, or openpyxl is missing.
     """
     check_file(path)
     try:
@@ -466,11 +465,11 @@ def _excel_table(path: Path) -> pd.DataFrame:
         with _library("openpyxl", path), pd.ExcelFile(path, engine="openpyxl") as book:
             full = [sheet for sheet in book.book.worksheets if _has_cells(sheet)]
             if not full:
-                raise UsageError(f"File {path} is empty; give a table with a header and rows.")
+                raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
             table = _sheet_table(full[0], path)
     except UsageError:
         raise
-    except Exception as error:  # openpyxl reads whatever XML there is
+    except Exception as error:  # openpyxl parses arbitrary XML
         if isinstance(error, MemoryError):
             raise
         reason = quote(str(error).strip().partition("\n")[0])
@@ -478,17 +477,18 @@ def _excel_table(path: Path) -> pd.DataFrame:
             f"File {path} cannot be read as an Excel workbook ({reason}); save it again, or as CSV."
         ) from error
     if len(full) > 1:
-        table.attrs[NOTES] = (f"of its {len(full)} sheets the first, '{quote(full[0].title)}', is read",)
+        table.attrs[NOTES] = (f"the first of its {len(full)} sheets, '{quote(full[0].title)}', was read",)
     return table
 
 
 def _has_cells(sheet: Any) -> bool:
-    sheet.reset_dimensions()  # what a file says of them may be wrong
+    sheet.reset_dimensions()  # stored dimensions may be wrong
     return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
 
 
 def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
-    """The table in a sheet, without empty rows and columns; memory goes by its cells, wherever they are."""
+    """The table in a sheet, without empty rows and columns; memory depends on the number of its cells, not their
+    position."""
     rows, first, spanned, filled = list[dict[int, Any]](), dict[int, str](), 0, 0
     for row in sheet.iter_rows():
         cells = {column: cell for column, cell in enumerate(row) if cell.value is not None}
@@ -509,13 +509,13 @@ def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
             f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
             "name the column or clear the cell."
         )
-    # A whole number, such as a year, comes with a fraction where cells below it are empty.
+    # A whole number, such as a year, is read as a float if cells below it are empty.
     named = [str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in header]
     return table.iloc[1:].reset_index(drop=True).set_axis(named, axis=1).infer_objects()
 
 
 def _value(cell: Any) -> object:
-    """What a cell holds: a whole number as such, and nothing for a failed formula."""
+    """Value of a cell: whole numbers as int, and None for a formula error."""
     if cell.data_type == "e":
         return np.nan
     if cell.data_type != "n":

@@ -1,4 +1,4 @@
-"""The end of a table that may be larger than memory: what a forecast is made from, kept while the rest passes by."""
+"""The end of a table that may be larger than memory, from which forecasts are made."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from femts.data.stamps import as_text, read_dates
 from femts.data.unpack import place
 from femts.errors import UsageError
 
-CELLS = 2**20  # read at a time
-MOST_REPEATED = 2**24  # cells of rows that repeat a stamp
+CELLS = 2**20  # cells read at a time
+MOST_REPEATED = 2**24  # cells of rows that repeat a time stamp
 Pieces = Callable[[], Iterable[pd.DataFrame]]
 
 
 class _Stamps(UsageError):
-    """Stamps that cannot be read piece by piece."""
+    """Time stamps that cannot be read piece by piece."""
 
 
 def read_recent(
@@ -41,26 +41,27 @@ def read_recent(
     cells: int = CELLS,
     names: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Of the file that `read_table` reads, or `read_headless`, the rows that the last `steps` steps
-    are in, not yet checked.
+    """Read the rows of the last `steps` steps of a file, as `read_table` or `read_headless` does, without checking
+    them.
 
-    Memory does not grow with the file: it is that of `cells` cells and of `steps` stamps of every series. Only stamps
-    that mean something else as a whole (12/11/2024, where a 13th follows) have it read whole.
+    Memory does not grow with the file: it depends on `cells` and on `steps` time stamps of each series. A file is read
+    at once only if its time stamps are ambiguous piece by piece (12/11/2024, until a 13th follows).
 
     Args:
-        path: any that `read_table` reads, wide or long.
-        steps: steps that are wanted.
-        freq: the step of its stamps; None for a matrix without header and stamps.
-        schema: what the columns are called, and what stands for a missing value.
-        cells: cells that are read at a time.
-        names: channels whose gaps at the start of these steps are filled from before; it takes a second reading.
+        path: wide or long table in any format that `read_table` supports.
+        steps: number of steps to read.
+        freq: step between time stamps; None for a matrix without header and time stamps.
+        schema: column names and numbers that mean "missing".
+        cells: number of cells to read at a time.
+        names: channels whose gaps at the start of these steps are filled from earlier rows, which requires a second
+            pass.
 
     Returns:
-        Of a wide table the last `steps` rows in order of time, of a long one what `last_stamps` keeps; before them
-        those of `rows_before`, where there are gaps to fill.
+        For a wide table, its last `steps` rows in order of time; for a long one, the result of `last_stamps`. If there
+        are gaps to fill, they follow the rows of `rows_before`.
 
     Raises:
-        UsageError: as `read_table`.
+        UsageError: As in `read_table`.
     """
     if freq is None:
         recent = _last_rows(headless_pieces(path, cells), steps)
@@ -71,17 +72,17 @@ def read_recent(
         for piece in table_pieces(path, given, cells):
             yield to_frame(piece, where, given)
             del piece
-            if pd.__version__ < "3":  # a column and its `str` hold each other
+            if pd.__version__ < "3":  # a column and its `str` accessor form a reference cycle
                 gc.collect(1)
 
-    if given.dates is not None:  # by which all rows are put in order
+    if given.dates is not None:  # sorting by date needs all rows
         whole = to_frame(read_table(path, given), where, given)
         return _with_earlier(last_steps(whole, steps, freq, given), partial(iter, [whole]), names, freq, schema)
     pieces = all_pieces()
     first = next(pieces)
     columns, again = match_columns(first, given), all_pieces
     if columns.time_of(first) not in map(str, first.columns):
-        if columns.series in map(str, first.columns):  # a series in each row
+        if columns.series in map(str, first.columns):  # each row is a series
             return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
     try:
@@ -95,12 +96,12 @@ def read_recent(
 def _with_earlier(
     recent: pd.DataFrame, pieces: Pieces, names: Sequence[str], freq: str | None, schema: Schema
 ) -> pd.DataFrame:
-    """The `recent` rows of a table in `pieces`, after those that fill the gaps of `names` in the first of them."""
+    """The `recent` rows of a table in `pieces`, preceded by rows that fill the gaps of `names` at their start."""
     time = schema.form.time_of(recent)
     try:
         stamps = recent.index if freq is None else read_dates(recent[time], freq=freq)
     except UsageError:
-        return recent  # who checks these rows says so
+        return recent  # the error is raised when these rows are checked
     if not len(stamps) or not names:
         return recent
     first = numbers(recent.set_axis(stamps), names, schema).sort_index().iloc[0]
@@ -115,13 +116,14 @@ def _with_earlier(
 def last_stamps(
     pieces: Iterable[pd.DataFrame], count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
 ) -> pd.DataFrame:
-    """Of a table that comes in pieces, in any order, the rows of the last `count` different stamps, these read.
+    """Keep the rows of the last `count` different time stamps of a table in pieces, which may be in any order, and
+    parse the time stamps.
 
-    Those of a wide table come in order of time; stamps of a time zone stay as they are. A series of a long table
-    without a row among them gets one for the last stamp, without a value.
+    Rows of a wide table are sorted by time; time zones are kept. A series of a long table without a row among them gets
+    an empty one at the last time stamp.
 
     Raises:
-        UsageError: a stamp cannot be read, or stamps of several kinds or time zones; the text says which.
+        UsageError: A time stamp cannot be read, or their types or time zones differ; the message says which.
     """
     recent, stamps, series, long = pd.DataFrame(), pd.Index([]), dict[str, None](), False
     for piece in pieces:
@@ -131,9 +133,11 @@ def last_stamps(
         except UsageError as error:
             raise _Stamps(str(error)) from error
         series |= dict.fromkeys(as_text(piece[names.series]).unique()) if long else {}
-        if long or getattr(new, "tz", None) is None:  # a summer's rows alone, as they are written, have one offset
+        if (
+            long or getattr(new, "tz", None) is None
+        ):  # otherwise unparsed: summer rows alone would show a single UTC offset
             piece = piece.assign(**{time: new})
-        if not len(stamps):  # an empty piece has the names of columns, but no stamps of any kind
+        if not len(stamps):  # an empty piece has column names, but no type of time stamps
             recent, stamps = piece, new
         elif len(piece):
             kinds = [getattr(each, "tz", None) if isinstance(each, pd.DatetimeIndex) else int for each in (stamps, new)]
@@ -142,10 +146,10 @@ def last_stamps(
             recent, stamps = pd.concat([recent, piece]), stamps.append(new)
         distinct = stamps.unique()
         if not long and (len(stamps) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
-            break  # who checks these rows says so, and more of them would take all memory
+            break  # the error is raised when these rows are checked; reading on could exhaust memory
         if len(distinct) > count:
             kept = np.asarray(stamps >= distinct.sort_values()[-count])
-            recent, stamps = recent[kept].infer_objects(), stamps[kept]  # one cell of text may be gone
+            recent, stamps = recent[kept].infer_objects(), stamps[kept]  # the only text cell of a column may be gone
     if not long:
         return recent if stamps.is_monotonic_increasing else recent.iloc[np.argsort(stamps, kind="stable")]
     here = set(as_text(recent[names.series]))
@@ -159,13 +163,13 @@ def last_stamps(
 def last_steps(
     history: pd.DataFrame, count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
 ) -> pd.DataFrame:
-    """What `last_stamps` gives of a table in memory; of a wide one with earlier stamps that cannot be read its last
-    rows: what lies before them is nobody's concern."""
+    """`last_stamps` for a table in memory. If earlier time stamps of a wide table cannot be read, its last rows are
+    returned, because the others do not matter."""
     try:
         return last_stamps([history], count, freq, names, where)
     except UsageError:
         recent, in_order = history.tail(count), not names.is_long(history)
-        with suppress(UsageError):  # who checks these rows says what is wrong with them
+        with suppress(UsageError):  # the error is raised when these rows are checked
             in_order &= read_dates(recent[names.time_of(recent)], freq=freq).is_monotonic_increasing
         if not in_order:
             raise
@@ -173,30 +177,30 @@ def last_steps(
 
 
 def _last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
-    """The last `count` rows of a table that comes in pieces."""
+    """The last `count` rows of a table in pieces."""
     recent = pd.DataFrame()
     for piece in pieces:
         recent = pd.concat([recent, piece]) if len(recent) else piece
-        recent = recent.tail(count).copy().infer_objects()  # a copy lets go of the rest
+        recent = recent.tail(count).copy().infer_objects()  # the copy frees the other rows
     return recent
 
 
 def rows_before(pieces: Pieces, start: Any, names: Sequence[str], freq: str | None, schema: Schema) -> pd.DataFrame:
-    """Of a user's table in `pieces`, in any order, the rows with the last values before the stamp `start`.
+    """Rows of a user's table in `pieces`, in any order, with the last values before the time stamp `start`.
 
-    No more stay in memory than there are `names`. Nobody checks these rows: a cell that is no number is missing, and
-    a table whose stamps cannot be read has none of them.
+    At most as many rows as there are `names` stay in memory. The rows are not checked: cells that are not numbers are
+    treated as missing, and a table with unreadable time stamps gives no rows.
 
     Args:
-        pieces: goes through the table anew each time it is called.
-        start: the first stamp of the look-back, or its number for data without stamps.
-        names: the columns, or series of a long table, whose last values are wanted.
-        freq: the step; None for a table without stamps, whose index has the numbers of its rows.
-        schema: what the columns are called, what stands for a missing value, and what is known in
-            advance: a long table gets these series' rows at the same stamps, too.
+        pieces: function that iterates over the table from its beginning on each call.
+        start: first time stamp of the look-back, or its row number for data without time stamps.
+        names: columns, or series of a long table, whose last values are needed.
+        freq: step between time stamps; None for a table without them, whose index is the row numbers.
+        schema: column names, numbers that mean "missing", and future covariates: a long table also gets the rows of
+            these series at the same time stamps.
 
     Returns:
-        Rows of the table as they are, by their stamps; without columns where there are none.
+        Unmodified rows of the table, indexed by time stamp; without columns if there are none.
     """
     columns, ahead, rows = schema.form, schema.roles.future, pd.DataFrame()
     if not names:
@@ -208,13 +212,13 @@ def rows_before(pieces: Pieces, start: Any, names: Sequence[str], freq: str | No
         if columns.is_long(rows) and ahead:
             own = (gone[as_text(gone[columns.series]).isin(ahead)] for gone in _gone(pieces, start, freq, columns))
             rows = pd.concat([rows, *(each[each.index.isin(rows.index)] for each in own)])
-    except (UsageError, TypeError):  # stamps that are none, or of another kind
+    except (UsageError, TypeError):  # invalid time stamps, or of another type
         return pd.DataFrame()
     return rows
 
 
 def _gone(pieces: Pieces, start: Any, freq: str | None, names: ColumnNames) -> Iterator[pd.DataFrame]:
-    """The rows before `start`, piece by piece, by their stamps in its time zone."""
+    """The rows before `start`, piece by piece, indexed by time stamp in its time zone."""
     for piece in filter(len, pieces()):
         stamps = piece.index if freq is None else read_dates(piece[names.time_of(piece)], freq=freq)
         if getattr(start, "tz", None) is not None:
@@ -223,7 +227,7 @@ def _gone(pieces: Pieces, start: Any, freq: str | None, names: ColumnNames) -> I
 
 
 def _last(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
-    """Of `rows` in order of time, those that hold the last value of one of `names`."""
+    """The rows among `rows`, sorted by time, that hold the last value of one of `names`."""
     columns = schema.form
     if columns.is_long(rows):
         series = as_text(rows[columns.series]).where(~np.isnan(_readable(rows[columns.value], schema.na)))
@@ -233,7 +237,8 @@ def _last(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFr
 
 
 def numbers(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
-    """The values of `rows` of a user's table by their stamps, a column for each of `names`, NaN for what is none."""
+    """Values of `rows` of a user's table indexed by time stamp, a column for each of `names`, NaN for unreadable
+    cells."""
     columns, na = schema.form, schema.na
     if columns.is_long(rows):
         cells = pd.Series(_readable(rows[columns.value], na), [rows.index, as_text(rows[columns.series])])
@@ -243,6 +248,6 @@ def numbers(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.Data
 
 
 def _readable(cells: pd.Series, na: Sequence[float]) -> NDArray[np.float64]:
-    """The numbers of `cells`, NaN for all that is none."""
+    """Numbers in `cells`, NaN for unreadable ones."""
     read = parsed(cells, na)[0]
     return np.where(np.abs(read) <= LARGEST, read, np.nan)

@@ -1,4 +1,4 @@
-"""Resident values of one or several series, which windows are cut out of."""
+"""Scaled values of one or several series kept on a device, from which windows are taken."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from femts.data.raw import Raw
 
 
 class Context(NamedTuple):
-    """What is known of B forecasts of P steps besides their look-backs, for intervals that depend on it.
+    """Information on B forecasts of P steps other than their look-backs, for context-dependent intervals.
 
     Attributes:
-        series: (B,) int64, number of the series that each is of; -1 for one that is new.
-        location: (B, 1, T) float64, how far above 0 the training mean lies, in deviations.
-        recent: (B, 1, T) float64, mean of the last values before the forecast, scaled, effects put back.
-        phase: (B, P) int64, phase of the season of each step; None where there is no season.
+        series: (B,) int64, series number; -1 for a new series.
+        location: (B, 1, T) float64, training mean in units of the scale.
+        recent: (B, 1, T) float64, scaled mean of the last values before the forecast, with effects added back.
+        phase: (B, P) int64, phase of each step within the season; None without a season.
     """
 
     series: Tensor
@@ -29,13 +29,13 @@ class Context(NamedTuple):
 
 
 class SeriesFacts(NamedTuple):
-    """Facts about the S series of resident values, from which the `Context` of windows is made.
+    """Properties of the S series, from which the `Context` of windows is computed.
 
     Attributes:
-        names: of the series.
+        names: names of the series.
         location: (S, T) float64, mean over scale of each target.
-        season: steps of a season; 1 for none.
-        phase: (N,) int32, phase of the season of each row; None where there is no season.
+        season: number of steps in a season; 1 for none.
+        phase: (N,) int32, phase of each row within the season; None without a season.
     """
 
     names: tuple[str, ...]
@@ -46,19 +46,19 @@ class SeriesFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScaledSeries:
-    """Resident values that windows are cut out of, N rows of C channels.
+    """N rows of C channels from which windows are taken.
 
     Attributes:
         values: (N, C), scaled, float32, gaps filled.
-        observed: (N, C) bool, which values are real and no filling; None where all are.
-        offsets: (N, C), what was taken off the scaled values, for it is known; None where nothing was.
-        targets: how many of the channels, the first ones, are scored; None for all.
-        raw: the rows (N, C) before scaling, where a model reads them so, and the scaling (S, 1, C) of each series.
-        limits: of the forecasts of each series; None where nothing limits them.
-        counted: (S, T) bool of S series and T targets, whose errors mean scaled errors are made of; None for all.
-        facts: about the series; None for values alone. They stay on the CPU.
-        static: E inputs that do not change within a series, (S, E); None where there are none.
-        known: K inputs of each row that are known in advance, (N, K); None where the model reads none.
+        observed: (N, C) bool, mask of observed values; None if nothing is missing.
+        offsets: (N, C), effects subtracted from the scaled values; None without effects.
+        targets: number of scored channels, which come first; None for all.
+        raw: unscaled rows (N, C) with the scaling (S, 1, C) of each series, for models that read them.
+        limits: limits of the forecasts of each series; None if there are none.
+        counted: (S, T) bool, targets of each series included in mean scaled errors; None for all.
+        facts: properties of the series, on the CPU; None for values only.
+        static: (S, E), static inputs of each series; None without them.
+        known: (N, K), future covariates and calendar features of each row; None if the model reads none.
     """
 
     values: Tensor
@@ -73,7 +73,7 @@ class ScaledSeries:
     known: Tensor | None = None
 
     def to(self, device: torch.device | str) -> ScaledSeries:
-        """A copy on `device`."""
+        """Copy to `device`."""
         moved = {
             name: getattr(self, name).to(device)
             for name in ("values", "observed", "offsets", "counted", "static", "known")

@@ -1,4 +1,4 @@
-"""Role of each column of a table: to be forecast, read up to now, or known for the steps to come as well."""
+"""Column roles: targets, and past, future and static covariates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ NAMED = {
 
 @dataclass(frozen=True)
 class Roles:
-    """Names of columns by what they are for.
+    """Column names by role.
 
     Attributes:
-        target: to be forecast and scored; empty stands for all that are neither past nor future.
-        past: known up to now, such as a measurement beside the target: models read them.
-        future: known for the steps to come as well, such as holidays or prices: their effect on the targets is fitted.
-        calendar: whether the stamps themselves are such a known thing: hour of the week and season of the year.
-        static: the same in all rows of a series of a panel, such as its region: numbers or words.
+        target: columns to forecast and score; if empty, all that are not covariates.
+        past: past covariates, known only up to the forecast origin; models read them.
+        future: future covariates, also known over the horizon, such as holidays or prices; their effect on the targets
+            is fitted.
+        calendar: whether to add hour-of-week and time-of-year features.
+        static: static covariates, constant within each series of a panel, such as a region; numbers or text.
     """
 
     target: tuple[str, ...] = ()
@@ -44,16 +45,16 @@ class Roles:
 
     @property
     def any(self) -> bool:
-        """True where something differs from forecasting every column from itself and the others."""
+        """Whether anything differs from the default, in which every column is a target."""
         return bool(self.target or self.past or self.future or self.calendar or self.static)
 
     @property
     def in_advance(self) -> bool:
-        """True where something is known for the steps to come."""
+        """Whether there are future covariates or calendar features."""
         return bool(self.future or self.calendar)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for YAML; empty where nothing differs."""
+        """Plain types for YAML; empty for the default."""
         named = {key: list(names) for key, names in asdict(self).items() if key != "calendar" and names}
         return named | ({"calendar": True} if self.calendar else {})
 
@@ -64,10 +65,11 @@ class Roles:
         return cls(**names, calendar=bool(record.get("calendar", False)))
 
     def narrow(self, frame: pd.DataFrame, form: ColumnNames, where: str) -> pd.DataFrame:
-        """A user's table without the columns that have no role, where targets are named; a long one as it is.
+        """Drop the columns of a user's wide table that have no role, if targets are named; long tables are unchanged.
 
         Raises:
-            UsageError: a name that is no column, or one with two roles; or static columns, which a panel alone has.
+            UsageError: A column does not exist or has two roles, or static covariates are named, which only panels can
+                have.
         """
         self._refuse_static()
         if not self.target or form.is_long(frame):
@@ -76,23 +78,23 @@ class Roles:
         return frame[[column for column in frame.columns if str(column) in columns]]
 
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
-        """The same with every target named, for a table `name` with these `columns`.
+        """The same roles with every target named, for a table `name` with these `columns`.
 
         Raises:
-            UsageError: a name that is no column, or one with two roles, or nothing left to forecast.
+            UsageError: A column does not exist or has two roles, or no target is left.
         """
         self._refuse_static()
         seen = self.check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
             raise UsageError(
-                f"No column of '{quote(name)}' is left to forecast; name fewer of them in --past-covariates "
+                f"No column of '{quote(name)}' is left to forecast; list fewer in --past-covariates "
                 "and --future-covariates."
             )
         return replace(self, target=targets)
 
     def check(self, columns: Sequence[str], where: str) -> dict[str, str]:
-        """The role of each column that is named; UsageError for a name that is no column, or has two roles."""
+        """Role of each named column; UsageError if a column does not exist or has two roles."""
         seen: dict[str, str] = {}
         for role in NAMED:
             for column in getattr(self, role):
@@ -102,8 +104,8 @@ class Roles:
                     )
                 if column in seen:
                     raise UsageError(
-                        f"Column '{quote(column)}' is named by {option_of(seen[column])} and by {option_of(role)}; give "
-                        "it one role."
+                        f"Column '{quote(column)}' is listed in both {option_of(seen[column])} and {option_of(role)}; "
+                        "give it one role."
                     )
                 seen[column] = role
         return seen
@@ -111,7 +113,7 @@ class Roles:
     def _refuse_static(self) -> None:
         if self.static:
             raise UsageError(
-                f"A single table has no static columns, such as '{quote(self.static[0])}'; leave out "
+                f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "
                 "--static-covariates, or read a long table as a panel (--panel)."
             )
 
@@ -120,18 +122,18 @@ NO_ROLES = Roles()
 
 
 def to_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Roles.to_dict` gives, by the names of the arguments of `load_dataset`."""
+    """Convert the result of `Roles.to_dict` to arguments of `load_dataset`."""
     return {NAMED.get(key, key): value for key, value in record.items()}
 
 
 def option_of(role: str) -> str:
-    """The option of the command line that names the columns of a role."""
+    """Command-line option that lists the columns of a role."""
     return f"--{NAMED[role].replace('_', '-')}"
 
 
 def names_of(given: object, role: str) -> tuple[str, ...]:
-    """Names of columns, of which one may stand alone; UsageError for anything else."""
+    """Column names from a list or a single name; UsageError for anything else."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"Argument '{role}' is a {type(given).__name__}; give names of columns, as in {role}=['OT'].")
+        raise UsageError(f"Argument '{role}' is a {type(given).__name__}; give column names, as in {role}=['OT'].")
     return tuple(names)

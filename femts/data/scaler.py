@@ -1,8 +1,8 @@
-"""Standardisation per channel, fitted once on the training rows and kept with the model.
+"""Scaling per channel, fitted once on the training rows and stored with the model.
 
-A channel whose training rows are all the same, or all but a few, has no scale there: divided by what
-little they differ, its later rows would be thousands of deviations off and decide every mean. Its scale
-is then that of further rows, or in a panel one like the others', and `own` leaves it out of such means.
+A channel that is constant in its training rows, or almost, has no usable scale there: scaled by a tiny deviation, later
+rows would be thousands of deviations away and dominate every mean error. Such a channel is scaled by later rows or, in
+a panel, like the other series, and `own` excludes it from mean errors.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ Array = NDArray[np.float64]
 FitScale = Callable[[Array], tuple[Array, Array]]
 SCALERS: Registry[FitScale] = Registry("scaler")
 register_scaler = SCALERS.register
-"""Function decorator: make a scaler available by a name, as `training.scaler`.
+"""Decorator that registers a scaler under a name for `training.scaler`.
 
-It is called with training rows (rows, C) of channels that vary, NaN where a value is missing, and returns a location
-and a positive scale of each, (C,) float64: scaled values are (raw - location) / scale.
+The function is called with training rows (rows, C) of channels that vary, NaN where missing. It returns
+a location and a positive scale, (C,) float64 each: scaled values are (raw - location) / scale.
 """
 
-NORMAL_QUARTILES = 1.3489795003921634  # distance of the quartiles of a normal distribution of deviation 1
-FEWEST, SHARE = 3, 0.02  # rows, and part of all rows, that have to differ from the rest
-SAME = 1e-8  # of a value; rows that differ from it by less are equal to it
+NORMAL_QUARTILES = 1.3489795003921634  # interquartile range of a standard normal distribution
+FEWEST, SHARE = 3, 0.02  # number and fraction of rows that have to differ from the rest
+SAME = 1e-8  # relative difference below which values are equal
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """Scaled = (raw - mean) / scale, of each of S series and C channels.
+    """Scaled = (raw - mean) / scale, for each of S series and C channels.
 
-    Values have the series, or what belongs to one, on their first axis, or there is one series for all.
+    The first axis of values is the series, or items that belong to one series each; or there is one series for all.
 
     Attributes:
-        mean: (S, C) float64, in the data's units.
-        scale: (S, C) float64, the population standard deviation; 1 for a constant channel.
-        own: (S, C) bool, whether the training rows vary enough to tell the scale; mean errors leave the others out.
-        kind: registered name of what gave them.
+        mean: (S, C) float64, in raw units.
+        scale: (S, C) float64, population standard deviation; 1 for a constant channel.
+        own: (S, C) bool, whether the training rows vary enough to determine the scale; mean errors exclude the others.
+        kind: registered name of the scaler.
     """
 
     mean: Array
@@ -64,15 +64,15 @@ class Scaler:
     def fit(
         cls, series: Iterable[Sequence[Array]], channels: int, like: Scaler | None = None, kind: str = "standard"
     ) -> Scaler:
-        """Fit each channel of each series to the first of several sets of its rows in which it varies.
+        """Fit each channel of each series to the first of several sets of rows in which it varies.
 
         Args:
-            series: of each, the training rows and two further sets to fall back on, (n, C) each, NaN where missing. A
-                channel that varies in none has the mean of the second.
+            series: for each series, the training rows and two fallback sets, (n, C) each, NaN where missing. A channel
+                that varies in none of them gets the mean of the second.
             channels: C.
-            like: scales of other series; None takes these. A channel that is constant in all sets has the one that is
-                usual among them, for its level; without any, its level itself, and for a level of 0 a scale of 1.
-            kind: registered name of what gives location and scale of a channel that varies.
+            like: scaler of other series; None uses the series themselves. A channel that is constant in all sets gets
+                the usual ratio of scale to level of these; without any, its level, or 1 if that is 0.
+            kind: registered name of the scaler for channels that vary.
         """
         fit = SCALERS[kind]
         fits = [_fit_first(rows, fit) for rows in series]
@@ -88,28 +88,31 @@ class Scaler:
 
     @classmethod
     def even(cls, channels: int) -> Scaler:
-        """The scaler that changes nothing."""
+        """The identity scaler."""
         return cls(np.zeros((1, channels)), np.ones((1, channels)), np.ones((1, channels), dtype=np.bool_))
 
     def take(self, series: NDArray[np.integer[Any]]) -> Scaler:
-        """Those of some series by number, (B, C)."""
+        """Scaler of some series by number, (B, C)."""
         return replace(self, mean=self.mean[series], scale=self.scale[series], own=self.own[series])
 
     def transform(self, values: Values) -> Values:
-        """Scale `values` (S or n, ..., C), an array or a tensor; a tensor keeps its dtype and device."""
+        """Scale `values` (S or n, ..., C), an array or a tensor; tensors keep their dtype and device."""
         mean, scale = self.like(values)
         return (values - mean) / scale
 
     def inverse(self, values: Values) -> Values:
-        """Back to raw units: `values` (S or n, ..., T) of the first T channels; a tensor keeps its dtype and device."""
+        """Convert `values` (S or n, ..., T) of the first T channels to raw units; tensors keep their dtype and
+        device."""
         mean, scale = self.like(values, most=self.mean.shape[1])
         return values * scale + mean
 
     def like(self, values: Values, most: int = 0) -> tuple[Values, Values]:
-        """Mean and scale in the kind of `values`, of all channels or, up to `most`, of as many as it has."""
+        """Mean and scale in the type of `values`, for all channels or, up to `most`, as many as it has."""
         channels = values.shape[-1]
         if channels != self.mean.shape[1] and channels > most:
-            raise UsageError(f"The scaler was fitted on {self.mean.shape[1]} channels, not {channels}; give those.")
+            raise UsageError(
+                f"The scaler was fitted on {self.mean.shape[1]} channels, not {channels}; provide the same channels."
+            )
         shape = (len(self.mean), *(1,) * (values.ndim - 2), channels) if len(self.mean) > 1 else (channels,)
         mean, scale = (each[:, :channels].reshape(shape) for each in (self.mean, self.scale))
         if isinstance(values, np.ndarray):
@@ -117,8 +120,8 @@ class Scaler:
         return values.new_tensor(mean), values.new_tensor(scale)
 
     def usual_scale(self) -> Array:
-        """Median scale of a channel relative to its root mean square, (C,), of the series that have one of their own; 0
-        where none has."""
+        """Median ratio of scale to root mean square of each channel, (C,), over series with a scale of their own; 0 if
+        there are none."""
         usual, some = np.zeros(self.mean.shape[1]), self.own.any(axis=0)
         with np.errstate(invalid="ignore"):
             relative = np.where(self.own, self.scale / np.hypot(self.mean, self.scale), np.nan)
@@ -126,16 +129,16 @@ class Scaler:
         return usual
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists for JSON; Python writes and reads float64 there without loss."""
+        """Plain lists for JSON, which preserves float64 in Python."""
         own = {} if self.own.all() else {"own": self.own.tolist()}
         return {"kind": self.kind, "mean": self.mean.tolist(), "scale": self.scale.tolist(), **own}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scaler:
-        """The scaler that `to_dict` described.
+        """The inverse of `to_dict`.
 
         Raises:
-            UsageError: a field is missing, or no scaler could hold these numbers.
+            UsageError: A field is missing, or the numbers are not a valid scaler.
         """
         try:
             mean, scale = (np.asarray(data[key], dtype=np.float64) for key in ("mean", "scale"))
@@ -143,15 +146,15 @@ class Scaler:
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"The stored scaler cannot be read ({error!r}); train again.") from error
         if mean.ndim != 2 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
-            raise UsageError("The stored scaler needs one finite mean and one positive scale a channel; train again.")
+            raise UsageError("The stored scaler needs one finite mean and one positive scale per channel; train again.")
         if own.shape != mean.shape or own.dtype != np.bool_:
-            raise UsageError("The stored scaler needs one true or false a channel for `own`; train again.")
+            raise UsageError("The stored scaler needs one true or false per channel for `own`; train again.")
         return cls(mean, scale, own, str(data.get("kind", "standard")))
 
 
 def _fit_first(rows: Sequence[Array], fit: FitScale) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Mean, scale and whether it is their own, (C,) each, of the channels of one series; a scale of 0 where a channel
-    varies in none of the sets of rows."""
+    """Mean, scale and whether it is their own, (C,) each, of the channels of one series; scale 0 if a channel varies in
+    no set."""
     train, *wider = rows
     own = varies(train)
     mean, scale = np.zeros(len(own)), np.ones(len(own))
@@ -168,7 +171,9 @@ def standard(values: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (C,) of `values` (rows, C)."""
     fitted = _standard(values)
     mean, scale = np.asarray(fitted.mean_, dtype=np.float64), np.asarray(fitted.scale_, dtype=np.float64)
-    for c in np.flatnonzero((scale == 1) & (fitted.var_ != 1)):  # taken for constant, which is so up to rounding only
+    for c in np.flatnonzero(
+        (scale == 1) & (fitted.var_ != 1)
+    ):  # scikit-learn treats these as constant, which they are only up to rounding
         mean[c], deviation = _exactly(values[:, c])
         scale[c] = deviation or 1.0
     return mean, scale
@@ -176,15 +181,16 @@ def standard(values: Array) -> tuple[Array, Array]:
 
 @register_scaler("robust")
 def robust(values: Array) -> tuple[Array, Array]:
-    """Median and, over that of a normal distribution, the distance of the quartiles (C,) of `values` (rows, C); the
-    standard deviation where that is 0."""
+    """Median (C,) and interquartile range relative to that of a standard normal distribution (C,) of `values` (rows,
+    C); the standard deviation if the range is 0."""
     low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75), axis=0)
     scale = (high - low) / NORMAL_QUARTILES
     return median, np.where(scale > 0, scale, standard(values)[1])
 
 
 def varies(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether enough of the rows `values` (n, C) differ from the rest to tell a scale, by channel, (C,)."""
+    """Return for each channel, (C,), whether enough rows of `values` (n, C) differ from the rest to determine a
+    scale."""
     missing = np.isnan(values)
     if missing.any():
         return np.array([_varies(c[~gone]) for c, gone in zip(values.T, missing.T, strict=True)], dtype=np.bool_)
@@ -192,12 +198,12 @@ def varies(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _varies(values: NDArray[np.float64]) -> Any:
-    """As `varies`, of `values` (n,) or (n, C) without gaps."""
+    """As `varies`, for `values` (n,) or (n, C) without gaps."""
     if not len(values):
         return False
     fewest = max(FEWEST, math.ceil(SHARE * len(values)))
     some = np.sort(values[: 2 * fewest - 1], axis=0)
-    usual = some[len(some) // 2]  # where fewer than `fewest` rows differ, most of these are the value of the others
+    usual = some[len(some) // 2]  # the common value, if fewer than `fewest` rows differ
     return (np.abs(values - usual) > SAME * np.abs(usual)).sum(axis=0) >= fewest
 
 
@@ -208,7 +214,7 @@ class _Standard(NamedTuple):
 
 
 def _standard(values: NDArray[np.float64]) -> _Standard:
-    """As StandardScaler of scikit-learn fits, to the bit; its checks take milliseconds, and a panel has many series."""
+    """As scikit-learn's StandardScaler, bit for bit, without its checks, which take milliseconds for each series."""
     missing = np.isnan(values)
     total = np.nansum if missing.any() else np.sum
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -224,7 +230,8 @@ def _standard(values: NDArray[np.float64]) -> _Standard:
 
 
 def _exactly(column: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and deviation of a column that may differ little, for its size: what is constant is its own mean."""
+    """Mean and deviation of a column that may vary little relative to its size; a constant column is exactly its
+    mean."""
     observed = column[~np.isnan(column)]
     first = float(observed[0]) if len(observed) else 0.0
     differences = observed - first

@@ -1,4 +1,4 @@
-"""Schema of a table: everything that reading it takes, in one object that travels with the data and with the run."""
+"""Schema of a table: how to read it, in one object that is stored with the data and the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from femts.text import quote
 
 
 class Reading(TypedDict, total=False):
-    """Arguments by which a user says how a table is read; see `Schema.of`."""
+    """Keywords that control how a table is read; see `Schema.of`."""
 
     na: Sequence[float] | float
     columns: Mapping[str, str]
@@ -41,20 +41,20 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Schema:
-    """Schema of a table.
+    """How a table is read.
 
     Attributes:
-        na: numbers that stand for a missing value, beside empty cells.
-        form: names of the columns that hold stamps, series and values.
-        roles: what the columns are for.
-        split: wishes for the rows of training, validation and test.
-        domain: bounds of the targets, and how they are transformed.
-        season: steps of each season that the user knows of, 1 for none; empty leaves it to the step. Of several, the
-            first is the season of models, look-backs, the seasonal naive forecast and MASE, and `mstl` takes off all.
-        freq: the step between stamps, a pandas frequency or a number; None reads it from the stamps. 1 numbers the
-            rows, of each series by itself, in the order of stamps that are dates.
-        panel: True where one model learns from each series by itself, False where the series are
-            columns of one; None takes the first for a long table and the second for a wide one.
+        na: numbers that mean "missing", in addition to empty cells.
+        form: names of the columns with time stamps, series names and values.
+        roles: roles of the columns.
+        split: requested training, validation and test splits.
+        domain: bounds and transform of the targets.
+        season: number of steps in each season, 1 for no season; empty if implied by the step between rows. The first is
+            used by models, for look-backs, the seasonal naive forecast and MASE; `mstl` removes all of them.
+        freq: step between time stamps, a pandas frequency or a number; None infers it. 1 numbers the rows of each
+            series in order of their dates.
+        panel: True trains one model on the separate series; False forecasts the series jointly, as columns. None means
+            True for long tables and False for wide ones.
     """
 
     na: tuple[float, ...] = ()
@@ -68,17 +68,17 @@ class Schema:
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
-        """The schema that a user means by some of these arguments.
+        """Create a schema from keywords.
 
         Args:
-            reading: `na`, numbers that stand for a missing value; `columns`, names by `time`,
-                `series` and `value` where they are not `date`, or `unique_id, ds, y`; `target`,
-                `past_covariates`, `future_covariates` and `static_covariates`, names of columns by role, and
-                `calendar`, as in `Roles`; `split`, `val_rows`, `test_rows` and `test_from` as in `SplitRule`; `min`,
-                `max` and `transform` as in `Domain`; `season`, `freq` and `panel` as above.
+            reading: `na`, numbers that mean "missing"; `columns`, column names by `time`, `series` and `value` if they
+                differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
+                `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
+                `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
+                `freq` and `panel` as above.
 
         Raises:
-            UsageError: another argument, or a value that none of them takes.
+            UsageError: A keyword is unknown or its value is invalid.
         """
         names = list(Reading.__annotations__)
         unknown = next((name for name in reading if name not in names), None)
@@ -98,7 +98,7 @@ class Schema:
         )
 
     def reading(self) -> dict[str, Any]:
-        """The arguments of `of` that differ from the usual, in plain types."""
+        """Keywords of `of` that differ from the defaults, in plain types."""
         given = {
             "na": list(self.na),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
@@ -131,13 +131,13 @@ class Schema:
         )
 
     def season_of(self, freq: str | None) -> int:
-        """Steps in the season of data of the step `freq`: the first that the user knows of, or that of the step."""
-        from femts.data.frequency import season_of  # pandas takes long to import
+        """Number of steps in the season: the first one given by the user, or the one implied by the step `freq`."""
+        from femts.data.frequency import season_of  # importing pandas is slow
 
         return self.season[0] if self.season else season_of(freq)
 
     def wide(self) -> Schema:
-        """The schema of the same table once `check_frame` has made it wide."""
+        """Schema of the same table after `check_frame` has made it wide."""
         return replace(self, form=USUAL)
 
 
@@ -145,7 +145,7 @@ PLAIN = Schema()
 
 
 def _step(freq: object) -> str | None:
-    """As `femts.data.frequency.read_step`, without pandas, which takes long to import, where no step is given."""
+    """As `femts.data.frequency.read_step`, but without the slow import of pandas if no step is given."""
     if freq is None:
         return None
     from femts.data.frequency import read_step
@@ -154,7 +154,7 @@ def _step(freq: object) -> str | None:
 
 
 def _seasons(season: object) -> tuple[int, ...]:
-    """Steps of each season by the argument `season`: a number, or several in a list or a text."""
+    """Number of steps in each season: a number, or several in a list or text."""
     check_plain(season, "Argument 'season'")
     given = season if isinstance(season, list | tuple) else [] if season is None else str(season).split(",")
     steps = tuple(whole_number(each, "Argument 'season'") for each in given)
@@ -172,10 +172,8 @@ def _sentinels(na: object) -> tuple[float, ...]:
     try:
         numbers = tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"Sentinels '{quote(na)}' are not numbers; write na=[-9999].") from error
+        raise UsageError(f"The values '{quote(na)}' for missing data are not numbers; write na=[-9999].") from error
     endless = next((number for number in numbers if not isfinite(number)), None)
     if endless is not None:
-        raise UsageError(
-            f"Sentinel {endless:g} is not finite; leave such cells empty, since empty cells are missing values anyway."
-        )
+        raise UsageError(f"The value {endless:g} for missing data is not finite; leave such cells empty instead.")
     return numbers

@@ -1,4 +1,4 @@
-"""Tables with a series in each row, as competitions give them, made long: one row for each series and step."""
+"""Conversion of tables with one series per row, as published by competitions, to long tables."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from femts.text import quote
 def from_rows(
     frame: pd.DataFrame, names: ColumnNames, where: str, na: Sequence[float] = ()
 ) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """A table with a series in each row as a long one, with the names of its columns and a note; another as it is.
+    """Convert a table with one series per row to a long one, with its column names and a note; other tables are
+    unchanged.
 
-    The first column names the series. The names of the others are stamps, where they hold dates; else their places,
-    from 0, number the steps. A series begins and ends with a value: empty cells before and after are no steps of it.
+    The first column names the series. The names of the other columns are time stamps if they are dates; otherwise steps
+    are numbered from 0. Empty cells before the first and after the last value of a series are dropped.
 
     Raises:
-        UsageError: a cell is no number; the text says which.
+        UsageError: A cell is not a number; the message says which.
     """
     series = _series_of(frame, names)
     if series is None:
@@ -34,7 +35,7 @@ def from_rows(
     dated = names.time is None and holds_dates(headers)
     here = ~np.isnan(values)
     begins, ends = here.argmax(1), here.shape[1] - here[:, ::-1].argmax(1)
-    ends = np.where(here.any(1), ends, 1)  # a series without a value has one step, so that it is heard of
+    ends = np.where(here.any(1), ends, 1)  # a series without values keeps one step, so that it is reported
     steps = np.arange(here.shape[1])
     codes, places = np.nonzero((steps >= begins[:, None]) & (steps < ends[:, None]))
     names = replace(names, time=None if dated else ROW, series=series)
@@ -50,7 +51,7 @@ def from_rows(
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
-    """The first column, where it names a series in each row: all others are of numbers, and none holds stamps."""
+    """The first column, if it names a series in each row: all others are numeric, and none holds time stamps."""
     columns = list(map(str, frame.columns))
     if len(set(columns)) < max(3, len(columns)) or names.time not in (None, ROW):
         return None

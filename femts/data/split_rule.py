@@ -1,4 +1,4 @@
-"""Split of the data as a user wishes it: by shares, by numbers of rows, or from a date on."""
+"""User-defined splits: by fractions, by numbers of rows, or from a date on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitRule:
-    """Wishes of a user for the split of each series; without any it is .7, .1, .2, or whole horizons of a short one.
+    """The split requested by the user; by default 70/10/20, or whole horizons of short series.
 
     Attributes:
-        shares: of the rows for training, validation and test; empty where rows or a date are named.
-        val_rows: rows for validation, before those of the test.
-        test_rows: the last rows, for the test.
-        test_from: first stamp of the test, as text.
+        shares: fractions of the rows for training, validation and test; empty if given by rows or a date.
+        val_rows: number of validation rows, before the test rows.
+        test_rows: number of test rows, at the end.
+        test_from: first time stamp of the test split, as text.
     """
 
     shares: tuple[float, ...] = ()
@@ -34,15 +34,15 @@ class SplitRule:
 
     @property
     def given(self) -> bool:
-        """True where there is any wish."""
+        """Whether the user requested anything."""
         return self != SplitRule()
 
     @classmethod
     def of(cls, split: object, val_rows: object, test_rows: object, test_from: object) -> SplitRule:
-        """The rule by the arguments of `load_dataset`.
+        """Create the rule from arguments of `load_dataset`.
 
         Raises:
-            UsageError: no shares, no numbers of rows, or two ways to say one thing.
+            UsageError: Fractions or numbers of rows are invalid, or the same thing is given twice.
         """
         shares = _shares(split)
         counts = {"val_rows": val_rows, "test_rows": test_rows}
@@ -57,22 +57,22 @@ class SplitRule:
         if shares and (numbers or test_from is not None):
             raise UsageError("The split is given both as fractions and as rows or a date; use only one of them.")
         if "test_rows" in numbers and test_from is not None:
-            raise UsageError("The test part is given both by test_rows and by test_from; use only one of them.")
+            raise UsageError("The test split is given both by test_rows and by test_from; use only one of them.")
         return cls(
             shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from)
         )
 
     def split(self, stamps: pd.Index | None, spans: Rows, where: str) -> Split:
-        """Rows of the parts of series whose rows lie in `spans` (S, 2), with the `stamps` of all rows.
+        """Split the series with rows in `spans` (S, 2) of a table with these `stamps`.
 
-        Of several series, one that is too short has no validation, and then no test. One that ends before the date of
-        the test is for training alone; nothing is learned from one that begins after it, and no look-back would be
-        there to test it by.
+        If there are several series, those that are too short have no validation split, and if necessary no test split.
+        Series that end before the date of the test are used for training only. Series that begin after it are not used
+        at all, because they have no look-back to be tested with.
 
         Raises:
-            UsageError: the date is none, is not within the stamps of a single series, or leaves it a part without rows.
+            UsageError: The date is invalid, outside a single series, or leaves one of its splits empty.
         """
-        import numpy as np  # the command line reads a rule without it
+        import numpy as np  # slow to import, and the command line parses rules without it
 
         from femts.data.splits import Split, ratio_split
 
@@ -92,16 +92,14 @@ class SplitRule:
     def _check_single(self, stamps: pd.Index | None, rows: int, counts: Sequence[int], where: str) -> None:
         if stamps is not None and self.test_from is not None and not 0 < counts[2] < rows:
             raise UsageError(
-                f"The date {self.test_from} is not within {where}, {stamps[0]} to {stamps[-1]}; give one that is."
+                f"The date {self.test_from} is outside {where}, {stamps[0]} to {stamps[-1]}; give a date in this range."
             )
         for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
-                raise UsageError(
-                    f"{where} has {rows} rows, and the split leaves none for the {part} part; change the split."
-                )
+                raise UsageError(f"{where} has {rows} rows, and none are left for the {part} split; change the split.")
 
     def _counts(self, stamps: pd.Index | None, spans: Rows, rows: Rows, where: str) -> tuple[Rows, Rows, Rows]:
-        """Rows (S,) for training, validation and test, which may be too few."""
+        """Numbers of rows (S,) for training, validation and test, which may be too small."""
         import numpy as np
 
         if self.shares:
@@ -115,7 +113,7 @@ class SplitRule:
         return rows - val - test, val, test
 
     def _rows_from(self, stamps: pd.Index | None, spans: Rows, where: str) -> Rows:
-        """Rows (S,) from `test_from` on."""
+        """Number of rows (S,) from `test_from` on."""
         import numpy as np
         import pandas as pd
 
@@ -134,7 +132,7 @@ class SplitRule:
         return np.asarray(later[spans[:, 1]] - later[spans[:, 0]], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Arguments of `of` that say something, in plain types."""
+        """Arguments of `of` that differ from the defaults, in plain types."""
         said = {"split": list(self.shares), **{name: value for name, value in asdict(self).items() if name != "shares"}}
         return {name: value for name, value in said.items() if value}
 

@@ -1,4 +1,4 @@
-"""Rows for training, validation and test, of each series."""
+"""Training, validation and test splits of each series."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from femts.errors import UsageError, suggest
 Rows = NDArray[np.int64]
 Part = Literal["train", "val", "test"]
 PARTS: tuple[str, ...] = get_args(Part)
-ENOUGH = 20  # horizons in a table that the usual split serves
-FEW = 8  # horizons in one of which only a single one each is kept for validation and test; from there on, two
-SHORTEST = 4  # rows to learn from
+ENOUGH = 20  # horizons in a series from which on the 70/10/20 split is used
+FEW = 8  # horizons in a series from which on validation and test get two each instead of one
+SHORTEST = 4  # fewest training rows
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows that each part forecasts, of S series, counted from the first row of each.
+    """Ranges of rows forecast by each split, for S series, counted from the first row of each.
 
     Attributes:
-        rows: (S, 3, 2), first row and one past the last one of training, validation and test. Scaler and model are
-            fitted on the training rows, and their windows take their look-back from the same rows; look-backs of the
-            other parts reach into the rows before them.
+        rows: (S, 3, 2), first row and one past the last of training, validation and test. Scaler and model are fitted
+            on the training rows, which also contain the look-backs of training windows; look-backs of the other splits
+            reach into the rows before them.
     """
 
     rows: Rows
 
     @classmethod
     def of(cls, train: tuple[int, int], val: tuple[int, int], test: tuple[int, int]) -> Split:
-        """The split of one series."""
+        """Create the split of a single series."""
         return cls(np.array([[train, val, test]], dtype=np.int64))
 
     @classmethod
     def at(cls, train: Rows, test: Rows, stop: Rows) -> Split:
-        """Parts (S,) without rows between them: training up to `train`, the test from `test` to `stop`."""
+        """Create contiguous splits from ends and starts (S,): training up to `train`, test from `test` to `stop`."""
         ends = np.stack([np.zeros_like(stop), train, test, stop], axis=1)
         return cls(np.stack([ends[:, :-1], ends[:, 1:]], axis=2))
 
@@ -61,16 +61,16 @@ class Split:
         return isinstance(other, Split) and np.array_equal(self.rows, other.rows)
 
     def part(self, name: str) -> Rows:
-        """Ranges (S, 2) of the part of that name; UsageError where there is none."""
+        """Ranges (S, 2) of the split `name`; UsageError if there is no such split."""
         if name not in PARTS:
-            raise UsageError(f"Unknown part '{name}'{suggest(name, PARTS)}")
+            raise UsageError(f"Unknown split '{name}'{suggest(name, PARTS)}")
         return self.rows[:, PARTS.index(name)]
 
     def overhang(self, part: str, pred_len: int) -> Rows:
-        """Steps (S,) by which a forecast of `part` may end after its rows, which counts for nothing: in short training
-        rows alone.
+        """Steps (S,) by which a forecast may extend past the rows of `part`; nonzero only for short training splits.
 
-        Few windows, or none, would lie within these; each that forecasts one of their values teaches something.
+        Few windows, or none, would fit otherwise, and a window with a single training value is still useful. Values
+        past the rows are ignored.
         """
         short = (self.train[:, 1] - self.train[:, 0] < SHORT * pred_len) & (part == "train")
         return np.where(short, pred_len - 1, 0)
@@ -79,12 +79,12 @@ class Split:
         """Windows of stride 1 that forecast rows of `part`, by series.
 
         Returns:
-            (S, 4): the first row and one past the last row that the windows of a series may see, the row at which the
-            first window begins, which is before row 0 where the look-back is longer than what precedes the forecast,
-            and how many windows there are.
+            (S, 4): first row and one past the last row that the windows of a series may see, the row at which the first
+            window begins (negative if the look-back is longer than the rows before the forecast), and the number of
+            windows.
 
         Raises:
-            UsageError: unknown part.
+            UsageError: The split is unknown.
         """
         start, stop = self.part(part).T
         if part == "train":
@@ -96,22 +96,23 @@ class Split:
         return np.stack([np.zeros_like(stop), stop, start - seq_len, count], axis=1)
 
     def longest_look_back(self, part: str, pred_len: int) -> int:
-        """Steps of the longest look-back of `part` that begins within the first series; 0 or less for none."""
+        """Longest look-back in steps for `part` that fits into the first series; 0 or less if none does."""
         start, stop = self.part(part)[0].tolist()
         return int(stop - start + self.overhang(part, pred_len)[0] - pred_len) if part == "train" else start
 
     def fits(self, part: str, seq_len: int, pred_len: int) -> bool:
-        """Tell whether a window of `part` lies within the first series."""
+        """Return whether a window of `part` fits into the first series."""
         _, _, begin, windows = self.windows(part, seq_len, pred_len)[0].tolist()
         return begin >= 0 and windows > 0
 
     def check_fits(self, name: str, part: str, seq_len: int, pred_len: int) -> None:
-        """UsageError when no window of `part` lies within the only series, of `name`; the text says which do."""
+        """Raise UsageError if no window of `part` fits into the single series `name`; the message says which lengths
+        do."""
         start, stop = self.part(part)[0].tolist()
         rows, overhang = stop - start, int(self.overhang(part, pred_len)[0])
         room_for_forecast = pred_len if overhang else rows - 1 if part == "train" else rows
         if pred_len > room_for_forecast:
-            remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
+            remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "provide more rows"
             raise UsageError(
                 f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
             )
@@ -125,24 +126,24 @@ class Split:
 
 
 def ett_split(rows_per_hour: int) -> Split:
-    """The split of the ETT files: 12, 4 and 4 months of 30 days; rows after those 20 months stay unused."""
+    """Split of the ETT files: 12, 4 and 4 months of 30 days; later rows are unused."""
     month = 30 * 24 * rows_per_hour
     return Split.of(train=(0, 12 * month), val=(12 * month, 16 * month), test=(16 * month, 20 * month))
 
 
 def ratio_split(rows: int | Rows) -> Split:
-    """Split of `rows`, a number or one for each series: the first int(.7 n) train, the last int(.2 n) are for the test,
-    those between validate."""
-    # The products stay in floating point, as in the public code whose window counts every published table rests on.
+    """70/10/20 split of `rows`, a number or one per series: the first int(.7 n) rows are for training, the last int(.2
+    n) for the test."""
+    # The products are floating-point as in the public code, whose numbers of windows all published tables share.
     rows = np.atleast_1d(np.asarray(rows, dtype=np.int64))
     return Split.at((rows * 0.7).astype(np.int64), rows - (rows * 0.2).astype(np.int64), rows)
 
 
 def usual_split(rows: Rows, pred_len: int) -> Split:
-    """Split of series of `rows` (S,) for forecasts of `pred_len` steps where nobody has said otherwise.
+    """Default split of series with `rows` (S,) for forecasts of `pred_len` steps.
 
-    It is `ratio_split`, or where a series is short, whole horizons of its end for the later parts. One that is too
-    short for three parts has no validation, and then no test.
+    It is `ratio_split`, but short series keep whole horizons at their end for validation and test. Series too short for
+    all three splits have no validation split, and if necessary no test split.
     """
     usual, each = ratio_split(rows).rows, np.where(rows >= FEW * pred_len, 2, 1) * pred_len
     whole = Split.at(rows - 2 * each, rows - each, rows).rows
@@ -153,10 +154,11 @@ def usual_split(rows: Rows, pred_len: int) -> Split:
 
 
 def check_room(rows: int, pred_len: int, name: str) -> None:
-    """UsageError where `rows` rows have no room for two forecasts, to validate and to test by, and to learn."""
+    """Raise UsageError if `rows` rows are too few for training and two forecasts, one for validation and one for the
+    test."""
     if rows < 2 * pred_len + SHORTEST:
         longest = (rows - SHORTEST) // 2
-        remedy = f"the longest that fits is {longest}" if longest > 0 else "bring more rows"
+        remedy = f"the longest that fits is {longest}" if longest > 0 else "provide more rows"
         raise UsageError(
             f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', "
             f"once for validation and once for the test, with {SHORTEST} rows left to train on; {remedy}."

@@ -1,5 +1,4 @@
-"""Time stamps as users write them (text, periods, Unix time, codes of weeks, plain counts), refused where they could
-mean two things."""
+"""Parsing time stamps as users write them (text, periods, Unix time, week codes, counters), refusing ambiguous ones."""
 
 from __future__ import annotations
 
@@ -17,20 +16,20 @@ from numpy.typing import NDArray
 from femts.errors import UsageError
 from femts.text import quote
 
-YEARS = (1678, 2261)  # whole ones that nanoseconds in 64 bits reach, which pandas counts in
-MOST_NUMBER = 2**53  # of a stamp that is a number: no larger one is sure to differ from the next
-_CODE_YEARS = (1700, 2199)  # of whole numbers that stand for dates
-_DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # stamps such as 2024123123, by their length
-# Digits after the year: what they count, how many there are, and the least that the largest of them is: of weeks it is
-# more than any month has days, so that 200131 is no week of 2001.
+YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
+MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
+_CODE_YEARS = (1700, 2199)  # years of whole numbers that encode dates
+_DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # formats such as 2024123123, by length
+# By the number of digits after the year: the unit, its largest number, and a lower bound on the largest one present.
+# For weeks that is more than the days of any month, so that 200131 is not read as a week of 2001.
 _CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
-_ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last part of a year, by the round number at which the next one begins
-_PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose stamps are first days
+_ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last number in a year, by the round number at which the next one starts
+_PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose time stamps are first days of periods
 _LENGTHS = {"M": (1, "month"), "Q": (3, "quarter"), "Y": (12, "year")}  # in months
 _UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
-_SHEET_DAYS = (32_874, 54_789)  # day numbers of a spreadsheet from 1990 to 2050: counts of steps are seldom there
-_DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # of two rows of a spreadsheet; hours are less than one
+_SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; step counters are rarely in this range
+_DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
 
 _WRITE = "write it as 2024-12-31 23:00:00"
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
@@ -42,7 +41,7 @@ _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\
 _MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
 _MONTHS["sept"] = 9
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
-_PERIODS = [  # what begins a period, and only that, in the order in which it is tried
+_PERIODS = [  # names of periods, in the order in which they are tried
     re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         rf"{_YEAR}{_GAP}Q(?P<quarter>[1-4])",
@@ -58,33 +57,33 @@ _PERIODS = [  # what begins a period, and only that, in the order in which it is
 
 
 def read_dates(column: pd.Series, where: str = "The frame", freq: str | None = None) -> pd.Index:
-    """The stamps of `read_stamps`, without the notes."""
+    """Time stamps as in `read_stamps`, without the notes."""
     return read_stamps(column, where, freq)[0]
 
 
 def read_stamps(
     column: pd.Series, where: str = "The frame", freq: str | None = None
 ) -> tuple[pd.Index, tuple[str, ...]]:
-    """The stamps of a column of text, datetimes, periods or numbers, in the order they come.
+    """Parse a column of text, datetimes, periods or numbers as time stamps, in the given order.
 
-    Whole numbers that could be years or days are those, unless their step `freq` is known to be a number. Where it is
-    one of months, quarters or years, stamps on other days are read as `first_of_periods` does.
+    Whole numbers that may be years or days are read as such, unless the step `freq` is known to be a number. If it is a
+    month, quarter or year, time stamps on other days are handled as in `first_of_periods`.
 
     Returns:
-        The stamps, a quarter, week or month by its first day, and notes on what was done to them.
+        The time stamps, with periods represented by their first day, and notes on conversions.
 
     Raises:
-        UsageError: a cell is no date, or could be two; the text says which.
+        UsageError: A cell is not a date, or is ambiguous; the message says which.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, cells = pd.factorize(column)
-        with suppress(UsageError):  # which names the row of a distinct cell; that of the table is found below
+        with suppress(UsageError):  # its row would be that of a distinct cell; the row of the table is found below
             if (codes >= 0).all():
                 stamps, notes = read_stamps(pd.Series(np.asarray(cells)), where, freq)
                 return stamps[codes], notes
         column = column.astype(column.cat.categories.dtype)
     if isinstance(column.dtype, pd.PeriodDtype):
-        with suppress(ValueError, OverflowError):  # beyond the years that pandas counts in; their text is refused
+        with suppress(ValueError, OverflowError):  # outside the years that pandas supports; refused below as text
             column = column.dt.to_timestamp()
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
@@ -98,7 +97,9 @@ def read_stamps(
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
         year = re.match(r"\d{4}(?=-\d{2}(-\d{2}|$))", quote(column.iloc[row]))
-        if year and not YEARS[0] <= int(year[0]) <= YEARS[1]:  # pandas 2 reads none that nanoseconds do not reach
+        if (
+            year and not YEARS[0] <= int(year[0]) <= YEARS[1]
+        ):  # pandas 2 reads no years outside the range of nanoseconds
             raise _beyond(where, int(year[0]), row)
         raise UsageError(
             f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
@@ -113,8 +114,8 @@ def read_stamps(
 
 
 def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
-    """The first days of the months, quarters or years that `dates` fall into, for a step `freq` of such, and a note; as
-    they are where the step is another, or two of them fall into one period."""
+    """First days of the months, quarters or years that contain `dates`, if that is the step `freq`, and a note;
+    unchanged for other steps, or if a period contains two dates."""
     match = _PERIOD.fullmatch(freq)
     if match is None:
         return dates, ()
@@ -133,13 +134,13 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
 
 def _beyond(where: str, year: int, row: int) -> UsageError:
     return UsageError(
-        f"{where} has a date in the year {year} at data row {row + 1}; dates are from {YEARS[0]} to {YEARS[1]}, so "
+        f"{where} has a date in the year {year} at data row {row + 1}; supported years are {YEARS[0]} to {YEARS[1]}; "
         "number the steps instead."
     )
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """The cells as text; whole numbers of thousands of digits, which Python does not write, as what they are."""
+    """Cells as text; integers with thousands of digits, which Python refuses to print, stay as they are."""
     try:
         return column.astype(str)
     except ValueError:
@@ -147,26 +148,26 @@ def as_text(column: pd.Series) -> pd.Series:
 
 
 def are_clocks(column: pd.Series) -> bool:
-    """Tell whether every cell is a time of day, such as 13:30 or 1:30 PM, and nothing else."""
+    """Return whether all cells are times of day, such as 13:30 or 1:30 PM, and nothing else."""
     text = as_text(column).str.strip()
     return bool(len(text)) and bool(text.str.fullmatch(rf"{_CLOCK}(\s*[aApP]\.?[mM]\.?)?").all())
 
 
 class Times(NamedTuple):
-    """What numbers stand for: their kind, and the time of each, NaT where there is none, such as week 53 of a year that
-    has 52; None for `dates in digits`, which are read as text."""
+    """Meaning of numeric time stamps: their kind, and the time of each, NaT for impossible ones such as week 53 of a
+    year with 52 weeks. Times are None for `dates in digits`, which are parsed as text."""
 
     kind: str
     times: pd.DatetimeIndex | None = None
 
 
 def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) -> Times | None:
-    """The times that numbers stand for; None where they count steps, or nothing tells.
+    """Times that numbers represent; None if they count steps or are unclear.
 
     Args:
-        numbers: finite, whole or with fractions, in any order.
-        freq: the step that they are known to have, which is no number; None where they have to show what they are.
-        days: whether numbers of the size of day numbers of a spreadsheet are taken for them.
+        numbers: finite numbers in any order.
+        freq: known step of calendar time; None if the kind has to be inferred.
+        days: whether numbers in the range of spreadsheet day numbers may be read as such.
     """
     if not len(numbers):
         return None
@@ -192,7 +193,8 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
 
 
 def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
-    """The stamps of numbers, with notes; None for anything else, and for dates in digits, which are read as text."""
+    """Time stamps for a column of numbers, with notes; None for anything else, and for dates in digits, which are
+    parsed as text."""
     whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
     if not len(text) or not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
         return None
@@ -202,7 +204,7 @@ def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, 
         return None
     jump = _jump_of_codes(numbers) if whole and freq is None else None
     coded = found is not None and found.kind in (kind for kind, *_ in _CODES.values())
-    # Of ten digits are short dates with a clock.
+    # Ten digits may also be short dates with a time.
     if found is not None and found.times is not None and (coded or jump is None or numbers.max() < 10**6):
         if found.times.hasnans:
             row = int(np.argmax(found.times.isna()))
@@ -233,14 +235,14 @@ def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, 
 
 
 def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
-    """The quarters, ISO weeks or days that whole numbers such as 20243, 202431 or 2024212 name."""
+    """Quarters, ISO weeks or days encoded in whole numbers such as 20243, 202431 or 2024212."""
     for digits, (kind, most, least) in _CODES.items():
         years, parts = np.divmod(numbers, 10**digits)
         if years.min() < _CODE_YEARS[0] or years.max() > _CODE_YEARS[1] or parts.min() < 1 or parts.max() > most:
             continue
         several = years.min() < years.max()
         if freq is None:
-            # One year of quarters has no end to show, and an even step over the end of a year is one of numbers.
+            # A single year of quarters shows no year end, and an even step across a year end means a counter.
             even = len(np.unique(np.diff(np.unique(numbers)))) == 1
             if parts.max() < least or (even if several else digits == 1):
                 continue
@@ -252,16 +254,16 @@ def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
             3: (numbers, "%Y%j"),
         }[digits]
         times = pd.DatetimeIndex(pd.to_datetime(pd.Series(number).astype(str), format=how, errors="coerce"))
-        if digits == 2:  # pandas 2 takes a week or a day that a year does not have for one of the next
+        if digits == 2:  # pandas 2 moves weeks and days that a year lacks to the next year
             times = times.where(times.isocalendar()["week"].to_numpy(dtype=np.float64, na_value=np.nan) == parts)
         return Times(kind, times.where(times.year == years) if digits == 3 else times)
     return None
 
 
 def _jump_of_codes(numbers: NDArray[np.int64]) -> tuple[int, int] | None:
-    """Two neighbours between which whole numbers jump to just past a round one, where they do so again and again.
+    """Two consecutive numbers between which the values jump to just past a round number, if that happens repeatedly.
 
-    A count goes past 100 by its step, but for a hole; an hour of 60 minutes, or a year of 53 weeks, never does.
+    A counter without gaps passes 100 at its regular step; hours of 60 minutes or years of 53 weeks do not.
     """
     numbers = np.unique(numbers)
     if len(numbers) < 3 or numbers[0] < 0:
@@ -275,7 +277,7 @@ def _jump_of_codes(numbers: NDArray[np.int64]) -> tuple[int, int] | None:
         landed = parts[over + 1] == parts.min()
         ended = len(over) == 1 and parts[0] == parts[over + 1] == 1 and parts[over[0]] in _ENDS.get(base, ())
         again = len(over) > 1 and 2 * landed.sum() > len(over)
-        # A count with holes may lack what comes before a few round numbers by chance.
+        # Gaps of a counter may coincide with a few round numbers by chance.
         within = np.delete(steps, over) == usual
         often = len(over) > 11 or 10 * within.sum() > 9 * len(within)
         if (steps[over] > usual).all() and (ended or (again and often)):
@@ -285,8 +287,8 @@ def _jump_of_codes(numbers: NDArray[np.int64]) -> tuple[int, int] | None:
 
 
 def _are_dates_in_digits(numbers: NDArray[np.int64], sure: bool) -> bool:
-    """Tell if whole numbers are years, days (20241231), hours (2024123123) and so on, or months (202412): several of
-    several years, unless that is `sure`."""
+    """Return whether whole numbers are years, days (20241231), hours (2024123123) and so on, or months (202412). Unless
+    that is `sure`, there have to be several from several years."""
     low, high, (first, last) = numbers.min(), numbers.max(), _CODE_YEARS
     if first * 10_000 + 101 <= low and high < (last + 1) * 10_000 + 101:
         return True
@@ -301,8 +303,8 @@ def _are_dates_in_digits(numbers: NDArray[np.int64], sure: bool) -> bool:
 
 
 def _from_digits(text: pd.Series) -> pd.Series | None:
-    """Stamps of a day and a clock in digits alone; None where one in ten or more has another length, or a
-    month or an hour that there is not."""
+    """Time stamps from digits such as 2024123123; None if a tenth or more have another length, or an impossible month
+    or hour."""
     if not len(text) or not text.str.fullmatch(r"\d+", na=False).all() or len(text.iloc[0]) not in _DIGITS:
         return None
     length = len(text.iloc[0])
@@ -311,10 +313,9 @@ def _from_digits(text: pd.Series) -> pd.Series | None:
 
 
 def first_days(text: pd.Series) -> pd.Series | None:
-    """The first day of each quarter, week or month that `text` names, as ISO text; None where its first cell names
-    none.
+    """First day of each quarter, week or month in `text`, in ISO format; None if the first cell is not one.
 
-    All are read as the first one is. What cannot be read so is empty text.
+    All cells have to have the format of the first; others become empty text.
     """
     cells = text.str.strip()
     first = next((str(cell) for cell in cells if isinstance(cell, str) and cell), "")
@@ -333,14 +334,14 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
         year, week, day = int(part["year"]), int(part["week"]), int(part["day"] or 1)
         try:
             return datetime.date.fromisocalendar(year, week, day).isoformat()
-        except ValueError:  # week 53 of a year that has 52
+        except ValueError:  # week 53 of a year with 52 weeks
             return ""
     month = int(part["month"]) if "month" in part else _MONTHS.get(part["name"].lower())
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
 
 def _in_24_hours(clock: re.Match[str]) -> str:
-    """`1:30 PM` as 13:30; as it is where no clock shows it."""
+    """`1:30 PM` as 13:30; unchanged if the hour is impossible."""
     hour = int(clock[1])
     if not 1 <= hour <= 12:
         return clock[0]
@@ -348,19 +349,21 @@ def _in_24_hours(clock: re.Match[str]) -> str:
 
 
 def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
-    """The dates of text, NaT where a cell is none, and notes."""
+    """Dates parsed from text, NaT for invalid cells, and notes."""
     days = first_days(cells)
     if days is not None:
         return _stamps(days, format="ISO8601"), ()
     digits = _from_digits(cells)
     if digits is not None:
         return digits, ()
-    text = cells.str.replace(_HALF_DAY, _in_24_hours, regex=True)  # with AM or PM pandas guesses the day cell by cell
+    text = cells.str.replace(
+        _HALF_DAY, _in_24_hours, regex=True
+    )  # with AM or PM, pandas guesses the order of day and month for each cell
     try:
-        # Pandas warns when it has to guess; the guesses are compared below.
+        # pandas warns when it has to guess; guesses are compared below.
         with warnings.catch_warnings(action="ignore"):
             iso = _stamps(text, format="ISO8601")
-            # One ISO date makes the others mistakes; a bare number would be completed from today's date.
+            # Next to one ISO date, other formats are mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
             _check_years(cells, where)
@@ -379,13 +382,14 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             row = int(np.argmax(whole[0] != other))
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
-                f"{where} has dates such as '{quote(cells.iloc[row])}' whose day could be the month{year}; {_WRITE}."
+                f"{where} has ambiguous dates such as '{quote(cells.iloc[row])}', whose day could be "
+                f"the month{year}; {_WRITE}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
 
 
 def _short_years(text: pd.Series) -> dict[str, pd.Series] | None:
-    """The dates of text whose years have two digits, by what may come first; None where years have four."""
+    """Dates of text with two-digit years, by the component that may come first; None for four-digit years."""
     parts = text.str.extract(_SHORT_YEAR)
     if parts[0].isna().any():
         return None
@@ -401,7 +405,7 @@ def _short_years(text: pd.Series) -> dict[str, pd.Series] | None:
         days = pd.to_datetime(digits, format=how, errors="coerce").dt.strftime("%Y-%m-%d")
         read[first] = _stamps((days + " " + clock).str.strip(), format="ISO8601")
     whole = {first: dates for first, dates in read.items() if dates.notna().all()}
-    if "year" in whole and len(whole) > 1:  # 20/07/31: in the wrong order every day is in another year
+    if "year" in whole and len(whole) > 1:  # 20/07/31: in the wrong order, every day falls in another year
         ordered = [first for first, dates in whole.items() if _in_order(dates)]
         if ordered == ["year"]:
             return {"year": read["year"]}
@@ -416,7 +420,7 @@ def _in_order(dates: pd.Series) -> bool:
 
 
 def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:
-    """Stamps of a clock that is set forward and back: in UTC, or as days where each is a midnight."""
+    """Time stamps across daylight-saving changes, converted to UTC, or read as days if all are midnights."""
     refusal = UsageError(f"{where} has dates of several time zones; write them all in UTC.")
     if not text.str.contains(rf":\d{{2}}(?:\.\d+)?{_OFFSET}", regex=True).all():
         raise refusal from error
@@ -427,13 +431,12 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
         raise refusal from error
     if local.notna().all() and (local == local.dt.normalize()).all():
         return local, ("its stamps are midnights at several UTC offsets and are read as days",)
-    note = "its stamps have several UTC offsets and were converted to UTC, so hours of the calendar are in UTC"
+    note = "its stamps have several UTC offsets and were converted to UTC, so calendar features are in UTC"
     return utc, (note,)
 
 
 def _check_years(text: pd.Series, where: str) -> None:
-    """Refuse times of day and days without a year with a UsageError: they would be completed from
-    the day of reading."""
+    """Raise UsageError for times without a date and dates without a year, which pandas completes from today's date."""
     day = text.str.replace(rf"{_CLOCK}|\b[aApP]\.?[mM]\b", " ", regex=True)
     year = day.str.contains(r"\d{4}", regex=True) | (day.str.count(r"\d+|[^\W\d_]+") >= 3)
     without = ~year & text.str.contains(r"\d", regex=True)
@@ -445,10 +448,10 @@ def _check_years(text: pd.Series, where: str) -> None:
 
 
 def _stamps(text: pd.Series, **how: Any) -> pd.Series:
-    # Through an index: pandas 2 returns several time zones as objects, which an index refuses as pandas 3 does at once.
+    # Via an index: pandas 2 returns mixed time zones as objects, which an index refuses, as pandas 3 does directly.
     stamps = pd.Series(pd.DatetimeIndex(pd.to_datetime(text, errors="coerce", **how)))
     if stamps.dt.tz is not None and not how.get("utc"):
         zoned = text[stamps.notna().to_numpy()].str.contains(rf"[T ]\d{{2}}[\d:.]*{_OFFSET}", regex=True)
-        if zoned.any() and not zoned.all():  # pandas 2 takes those without an offset to be of the same zone
-            raise ValueError("stamps with a time zone and without")
+        if zoned.any() and not zoned.all():  # pandas 2 assumes the same zone for those without an offset
+            raise ValueError("time stamps with and without a time zone")
     return stamps

@@ -1,4 +1,4 @@
-"""Static columns of a panel: what stays the same for a series, read from its rows, and as numbers for a model."""
+"""Static covariates of a panel: read from the rows of its series and encoded as model inputs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
 from femts.text import quote
 
-MOST_WORDS = 256  # of a column: each is an input of the model
+MOST_WORDS = 256  # categories per column; each is a model input
 
 
 def read_static(
     frame: pd.DataFrame, columns: Sequence[str], codes: NDArray[np.integer[Any]], series: Sequence[str]
 ) -> pd.DataFrame:
-    """The cells of `columns`, one row for each of `series`: numbers, or words; NaN or None where all are missing.
+    """Values of static columns, one row per series: numbers or text; NaN or None if all are missing.
 
     Args:
-        frame: a long table.
+        frame: long table.
         columns: names of its static columns.
-        codes: number of the series of each row.
-        series: their names.
+        codes: series number of each row.
+        series: names of the series.
 
     Raises:
-        UsageError: a cell differs from another of its series, or is infinite; the text names both.
+        UsageError: Values differ within a series, or are infinite; the message quotes them.
     """
     return pd.DataFrame({name: _one_each(frame[name], name, codes, series) for name in columns}, index=list(series))
 
@@ -52,13 +52,13 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
         raise UsageError(
-            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; give it "
+            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
             "one value, or remove it from --static-covariates."
         )
     if numeric and np.isinf(np.asarray(values)).any():
         first = int(codes[np.isinf(cells.to_numpy())][0])
         raise UsageError(
-            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' is infinite; put a number there."
+            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' is infinite; enter a number."
         )
     cells = pd.Series([np.nan if numeric else None, *values], dtype=np.float64 if numeric else object)
     return cells.iloc[high + 1].set_axis(list(series))
@@ -66,12 +66,12 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
 
 @dataclass(frozen=True)
 class StaticColumn:
-    """Code of one static column.
+    """Encoding of one static column.
 
     Attributes:
-        name: of the column.
-        words: those that it has, sorted, an input each; empty for a column of numbers.
-        mean, scale: of its numbers over the series; 0 and 1 for words.
+        name: name of the column.
+        words: its categories in alphabetical order, one input each; empty for a numeric column.
+        mean, scale: of its numbers over the series; 0 and 1 for text.
     """
 
     name: str
@@ -81,12 +81,12 @@ class StaticColumn:
 
     @property
     def width(self) -> int:
-        """Number of inputs."""
+        """Number of model inputs."""
         return max(1, len(self.words))
 
     @classmethod
     def fit(cls, cells: pd.Series, name: str) -> StaticColumn:
-        """Code of the `cells` of the training's series; UsageError for too many words, or no cell at all."""
+        """Fit to the `cells` of the training series; UsageError for too many categories, or if all are missing."""
         cells = cells.dropna()
         if cells.empty:
             raise UsageError(f"Static covariate '{quote(name)}' has no value; remove it from --static-covariates.")
@@ -96,19 +96,19 @@ class StaticColumn:
         words = tuple(sorted(set(cells)))
         if len(words) > MOST_WORDS:
             raise UsageError(
-                f"Static covariate '{quote(name)}' has {len(words)} different words, but at most {MOST_WORDS} are "
+                f"Static covariate '{quote(name)}' has {len(words)} categories, but at most {MOST_WORDS} are "
                 "supported; group them into fewer."
             )
         return cls(name, words)
 
     def encode(self, cells: pd.Series, where: str) -> NDArray[np.float64]:
-        """Inputs (S, width) of S `cells`; what is missing counts as the mean, or as no word.
+        """Inputs (S, width) for S `cells`; missing values become the mean, or no category.
 
         Raises:
-            UsageError: a word where the training had numbers; the text begins with `where`.
+            UsageError: A cell is text in a numeric column; the message begins with `where`.
 
         Warns:
-            GapWarning: words that the training did not have.
+            GapWarning: Categories do not occur in the training data.
         """
         if not self.words:
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -130,14 +130,14 @@ class StaticColumn:
         return (text.to_numpy()[:, None] == np.array(self.words, dtype=object)[None]).astype(np.float64)
 
     def _word(self, number: float) -> str:
-        """The word of a number: a table that lacks the words has a column of numbers."""
+        """Category for a number: a table without the text categories is read as numeric."""
         plain = f"{number:.15g}"
         same = (word for word in self.words if _number(word) == number)
         return plain if plain in self.words else next(same, plain)
 
 
 def _number(word: str) -> float:
-    """The number that pandas takes a word for in a column without others; NaN for none."""
+    """Number that pandas reads from a category if a column has no other text; NaN for none."""
     try:
         return {"True": 1.0, "False": 0.0}[word] if word in ("True", "False") else float(word)
     except ValueError:
@@ -146,32 +146,32 @@ def _number(word: str) -> float:
 
 @dataclass(frozen=True)
 class StaticCodes:
-    """Codes of the static columns of a panel, fitted to the series of the training and kept with the model.
+    """Encodings of the static covariates of a panel, fitted to the training series and stored with the model.
 
     Attributes:
-        columns: a code for each, in the order of `Roles.static`.
+        columns: encoding of each column, in the order of `Roles.static`.
     """
 
     columns: tuple[StaticColumn, ...]
 
     @property
     def width(self) -> int:
-        """Number E of inputs of all columns."""
+        """Number E of inputs from all columns."""
         return sum(column.width for column in self.columns)
 
     @classmethod
     def fit(cls, static: pd.DataFrame) -> StaticCodes:
-        """Fit to a table of `read_static`; UsageError for a column that cannot be an input."""
+        """Fit to a table of `read_static`; UsageError if a column cannot be encoded."""
         return cls(tuple(StaticColumn.fit(static[name], str(name)) for name in static))
 
     def encode(self, static: pd.DataFrame, where: str = "The history") -> NDArray[np.float32]:
-        """Inputs (S, E) of the series of a table of `read_static`; see `StaticColumn.encode`."""
+        """Inputs (S, E) of the series in a table of `read_static`; see `StaticColumn.encode`."""
         return np.concatenate(
             [each.encode(static[each.name], where) for each in self.columns], axis=1, dtype=np.float32
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, by the name of the column."""
+        """Plain types for JSON, by column name."""
         return {
             each.name: {"words": list(each.words)} if each.words else {"mean": each.mean, "scale": each.scale}
             for each in self.columns

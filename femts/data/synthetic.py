@@ -1,4 +1,5 @@
-"""Built-in data: made up, reproducible, and shaped like the real thing. Its scores never stand beside real ones."""
+"""Built-in synthetic data: reproducible, with realistic structure. Its scores are never shown next to those of real
+data."""
 
 from __future__ import annotations
 
@@ -7,20 +8,20 @@ import pandas as pd
 
 SEED = 2026
 LAGS = (0, 3, 6, 12, 24, 36)
-"""Hours by which each channel follows the shared process; channel i repeats channel 0's past, plus its own noise."""
+"""Lag in hours of each channel behind the shared process: channel i repeats the past of channel 0, plus noise."""
 
 
 def synthetic_frame(rows: int = 8760, seed: int = SEED) -> pd.DataFrame:
-    """Six hourly channels `s0` to `s5` with a `date` column first, starting on Monday 2020-01-06.
+    """Six hourly channels `s0` to `s5` after a `date` column, starting on Monday 2020-01-06.
 
     Channel i at hour t is `level_i + scale_i * (cycle_i(t) + trend(t) + shared(t - LAGS[i]) + noise_i(t))`:
 
-    * cycle: a daily wave with its second harmonic, a third weaker at weekends, plus a weekly one, each channel its own;
-    * trend: piecewise linear, a new slope every 500 to 900 hours, the same for all channels (the trend breaks);
-    * shared: one AR(1) process (.95) that reaches channel i LAGS[i] hours late, so that channels forecast each other;
-    * noise: white, standard deviation .15.
+    * cycle: a daily wave with its second harmonic, a third weaker at weekends, plus a weekly wave, different for each
+    channel; * trend: piecewise linear with a new slope every 500 to 900 hours, the same for all channels (structural
+    breaks); * shared: an AR(1) process (.95) that reaches channel i LAGS[i] hours late, so that channels predict each
+    other; * noise: white, standard deviation .15.
 
-    Values are rounded to four decimals, so that the last bit of a platform's sine cannot change them.
+    Values are rounded to four decimals, so that they do not depend on the last bit of a platform's sine.
     """
     rng = np.random.default_rng(seed)
     hour, longest, channels = np.arange(rows), max(LAGS), len(LAGS)
@@ -32,7 +33,7 @@ def synthetic_frame(rows: int = 8760, seed: int = SEED) -> pd.DataFrame:
     shared = np.empty(rows + longest)
     shocks = rng.normal(0.0, np.sqrt(1 - 0.95**2), size=len(shared))
     shared[0] = shocks[0]
-    for t in range(1, len(shared)):  # a recurrence over time, not over samples
+    for t in range(1, len(shared)):  # recurrence over time
         shared[t] = 0.95 * shared[t - 1] + shocks[t]
 
     phase, size = rng.uniform(0, 2 * np.pi, size=(3, channels)), rng.uniform(0.7, 1.3, size=(3, channels))

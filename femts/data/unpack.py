@@ -1,4 +1,4 @@
-"""Bytes of a table, of a file, plain or packed, or of standard input (`-`): no more than memory holds."""
+"""Bytes of a table from a file, compressed or not, or from standard input (`-`), within the limits of memory."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from femts.text import quote
 STDIN = Path("-")
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
-MOST_EACH = 2**10  # bytes of a cell, on the average over many rows
-CELL = 24  # bytes that a cell takes while it is read, beside its text
-_ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # of lines, and between cells
-_CHUNK = 2**18  # bytes that are unpacked at a time
+MOST_EACH = 2**10  # average bytes per cell over many rows
+CELL = 24  # bytes that a cell takes during parsing, in addition to its text
+_ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # line ends and cell separators
+_CHUNK = 2**18  # bytes decompressed at a time
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
 
 def place(path: Path) -> str:
-    """The beginning of a sentence on a file."""
+    """Description of a file to start a message with."""
     return "The standard input" if path == STDIN else f"File {path}"
 
 
 def name_of(path: Path) -> str:
-    """The name of a file without its ending, and without that of what packs it."""
+    """Name of a file without its extension and that of its compression."""
     if path == STDIN:
         return "stdin"
     return Path(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst") else path.stem
 
 
 class TextBytes(io.RawIOBase):
-    """The bytes of a file of text, unpacked as they are read. What memory could not hold is refused while it comes."""
+    """Bytes of a text file, decompressed while reading; input that would not fit in memory is refused early."""
 
     def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
         self._path, self._source, self._cells = path, source, cells
@@ -49,15 +49,15 @@ class TextBytes(io.RawIOBase):
         self.start_piece()
 
     def start_piece(self) -> None:
-        """Count anew what is held in memory at once."""
+        """Reset the count of bytes held in memory at once."""
         self._taken, self._room = 0, available_memory()
 
     def readable(self) -> bool:
-        """As `io` has it."""
+        """See `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As `io` has it; UsageError for what is no text, damaged, or too large."""
+        """See `io.RawIOBase`; raises UsageError if the content is binary, damaged or too large."""
         try:
             chunk = self._source.read(len(buffer))
         except _DAMAGE as error:
@@ -67,7 +67,7 @@ class TextBytes(io.RawIOBase):
         return len(chunk)
 
     def close(self) -> None:
-        """As `io` has it."""
+        """See `io.RawIOBase`."""
         self._source.close()
         super().close()
 
@@ -101,15 +101,15 @@ class TextBytes(io.RawIOBase):
 
 
 def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
-    """The bytes of a file that holds text, plain or packed, or of standard input, in a `TextBytes` that is `raw`.
+    """Open a text file, compressed or not, or standard input, as bytes; the `raw` stream is a `TextBytes`.
 
     Args:
         path: the file.
-        cells: about as many as are read at a time; None reads all at once.
+        cells: approximate number of cells read at a time; None reads all at once.
 
     Raises:
-        UsageError: missing, a folder, empty or damaged, and while it is read binary, an archive of several files, or
-            too large.
+        UsageError: The file is missing, a folder, empty or damaged; or, while reading, it is binary, an archive of
+            several files, or too large.
     """
     head = check_file(path)
     unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
@@ -121,52 +121,54 @@ def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
-    """The text of `open_bytes`, in UTF-8, its ends of lines as they are."""
+    """Open as in `open_bytes`, decoded from UTF-8 with line ends kept."""
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def check_file(path: Path) -> bytes:
-    """The first bytes of a file that can be read and is not empty."""
+    """First bytes of a file; UsageError if it is empty or cannot be read."""
     try:
         if path != STDIN and path.is_dir():
             raise UsageError(f"{path} is a folder; name the file in it.")
         if path != STDIN and path.is_fifo():
-            raise UsageError(f"File {path} is a pipe, which is read only once; send it to standard input, named -.")
+            raise UsageError(
+                f"File {path} is a pipe, which can be read only once; send it to standard input and use - as the path."
+            )
         with raw(path) as file:
             head = file.read(2**13)
     except FileNotFoundError as error:
-        raise UsageError(f"File {path} does not exist; check its name.") from error
+        raise UsageError(f"File {path} does not exist; check the path.") from error
     except ValueError as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"File {quote(path)} cannot exist ({error}); check its name.") from error
+        raise UsageError(f"File {quote(path)} cannot exist ({error}); check the path.") from error
     except OSError as error:
         reason = error.strerror or quote(error)
-        raise UsageError(f"{place(path)} cannot be opened ({reason}); check its name and permissions.") from error
+        raise UsageError(f"{place(path)} cannot be opened ({reason}); check the path and its permissions.") from error
     _check_empty(head, path)
     return head
 
 
 def _check_empty(head: bytes, path: Path) -> None:
     if not head.strip():
-        raise UsageError(f"{place(path)} is empty; give a table with a header and rows.")
+        raise UsageError(f"{place(path)} is empty; provide a table with a header and rows.")
 
 
 def check_columns(columns: int, path: Path) -> None:
-    """Refuse a table of more columns than any has."""
+    """Refuse tables with an implausible number of columns."""
     if columns > MOST_COLUMNS:
         raise UsageError(f"{place(path)} has {columns} columns, but at most {MOST_COLUMNS} are supported; drop some.")
 
 
 def check_room(needed: int, path: Path, room: int | None = None) -> None:
-    """Refuse a file that takes at least so many bytes where there is not so much room; by default in all memory."""
+    """Refuse a file that needs at least `needed` bytes if `room`, by default all memory, is less."""
     room = available_memory() if room is None else room
     if needed > room:
         raise too_large(path, f" ({room >> 20} MiB)")
 
 
 def too_large(path: Path, room: str = "") -> UsageError:
-    """A refusal of a file that memory does not hold."""
+    """Error for a file that does not fit in memory."""
     return UsageError(
         f"{place(path)} does not fit into memory{room}; use fewer rows or columns, or a machine with more memory."
     )
@@ -177,17 +179,19 @@ def _damaged(path: Path, error: Exception) -> UsageError:
 
 
 def raw(path: Path) -> BinaryIO:
-    """The bytes as they are; those of standard input are kept, as it can be read only once."""
+    """Uncompressed bytes of a file; standard input, which can be read only once, is kept in memory."""
     if path != STDIN:
         return path.open("rb")
     if sys.stdin is None or sys.stdin.closed:
-        raise UsageError("The standard input is closed; send a table to it, as by < FILE, or name the file.")
+        raise UsageError(
+            "The standard input is closed; redirect a table to it with < FILE, or give the path of a file."
+        )
     return io.BytesIO(_piped(sys.stdin))
 
 
 @lru_cache(maxsize=1)
 def _piped(stdin: TextIO) -> bytes:
-    content, room = bytearray(), available_memory() // 2  # it is copied once
+    content, room = bytearray(), available_memory() // 2  # it is copied once more
     while chunk := stdin.buffer.read(_CHUNK):
         content += chunk
         check_room(len(content), STDIN, room)

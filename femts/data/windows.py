@@ -1,4 +1,4 @@
-"""Windows as index arithmetic over one resident tensor: a batch is one gather, on a CPU or a GPU alike."""
+"""Windows as index arithmetic over a resident tensor: a batch is a single gather, on a CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -18,27 +18,25 @@ from femts.data.resident import Context, ScaledSeries, SeriesFacts
 from femts.errors import UsageError
 from femts.text import quote
 
-FAR = 10.0  # deviations from the mean of the training rows
+FAR = 10.0  # standard deviations from the training mean
 
 
 class Windows:
-    """Windows of stride 1 over rows of S series, one series after the other: `seq_len` steps of look-back, then
-    `pred_len`.
+    """Windows of stride 1 over the rows of S consecutive series: `seq_len` steps of look-back, then `pred_len` steps.
 
-    Shapes: B windows, L = `seq_len`, P = `pred_len`, C channels. Windows share the rows; none is copied before it is
-    asked for.
+    Shapes: B windows, L = `seq_len`, P = `pred_len`, C channels. Windows share the rows and are copied only when
+    requested.
 
     Args:
-        rows: what they are cut out of; a tensor (N, C) stands for one series whose values all are real.
+        rows: scaled rows; a tensor (N, C) is a single series without missing values.
         seq_len: L, steps.
         pred_len: P, steps.
-        spans: (S, 4), of each series its first row and one past the last one that windows may see, the row at which its
-            first window begins, and how many windows it has, as `Split.windows` counts them. What is not within the
-            first two is missing: a look-back holds 0 there, the training mean. None for all windows that lie within the
-            rows of one series.
+        spans: (S, 4), for each series its first row and one past the last row that windows may see, the row at which
+            the first window begins, and the number of windows, as returned by `Split.windows`. Steps outside of these
+            rows are missing, and 0, the training mean, in look-backs. None selects all windows of a single series.
 
     Raises:
-        UsageError: a length below 1, or no window.
+        UsageError: A length is below 1, or there are no windows.
     """
 
     def __init__(self, rows: ScaledSeries | Tensor, seq_len: int, pred_len: int, spans: Tensor | None = None) -> None:
@@ -60,45 +58,46 @@ class Windows:
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
         self._within = bool((within | (count == 0)).all())
         self._steps = torch.arange(seq_len + pred_len, device=self.rows.device)
-        self.known_steps = pred_len  # after the look-back, whose known columns a batch has
+        self.known_steps = pred_len  # steps after the look-back for which a batch has future covariates
         self.counted = self.resident.counted
         if self.counted is not None and len(self.counted) > 1 and not self.counted[count > 0].any():
-            self.counted = None  # none that counts has a window here
+            self.counted = None  # no target that counts has a window here
 
     def __len__(self) -> int:
         return self._length
 
     @property
     def n_targets(self) -> int:
-        """Number T of channels, the first ones, that are scored."""
+        """Number T of scored channels, which come first."""
         return self.rows.shape[1] if self.resident.targets is None else self.resident.targets
 
     @property
     def masked(self) -> bool:
-        """True where some values are not real, so that `seen` has a mask."""
+        """Whether some values are missing, so that `seen` returns a mask."""
         return self.resident.observed is not None or not self._within
 
     @property
     def disjoint(self) -> int:
-        """Number of windows at most of which none overlaps another of its series in what it forecasts."""
+        """Largest number of windows whose forecasts do not overlap within a series."""
         return int((-(-self.spans[:, 3] // self.pred_len)).sum())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the series that windows are of."""
+        """Names of the series."""
         return ("",) if self.resident.facts is None else self.resident.facts.names
 
     def series_of(self, index: Tensor) -> Tensor:
-        """Number of the series that each window of `index` (B,) is of."""
+        """Number of the series of each window in `index` (B,)."""
         if len(self.spans) == 1:
             return torch.zeros_like(index)
         return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
 
     def batch(self, index: Tensor) -> Batch:
-        """Windows number `index` (B,), int64, with all that is known of them.
+        """Batch of the windows with numbers `index` (B,), int64.
 
         Raises:
-            IndexError: a number outside [0, len); checked for an index on the CPU, where it costs no synchronisation.
+            IndexError: A number is outside [0, len); checked only for an index on the CPU, where no synchronisation is
+                needed.
         """
         lengths, resident = [self.seq_len, self.pred_len], self.resident
         past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
@@ -117,8 +116,7 @@ class Windows:
         )
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Observed mask of the windows `index`, look-backs and what followed (B, L + P, C); None
-        where all values are real."""
+        """Observed mask (B, L + P, C) of the windows `index`, look-backs and targets; None if nothing is missing."""
         if not self.masked:
             return None
         rows, nearest = self._rows(index), self._nearest(index)
@@ -129,8 +127,8 @@ class Windows:
         return seen if self._within else inside & seen
 
     def scored(self, index: Tensor) -> Tensor | None:
-        """Mask of what is scored of the windows `index` (B, P, T), T targets: the values that follow, of targets with a
-        value in the look-back, for `predict` has no forecast of others; None where all are."""
+        """Mask (B, P, T) of the scored values in the windows `index`: observed values of the T targets that have a
+        value in the look-back, because `predict` does not forecast others. None if all are scored."""
         seen = self.seen(index)
         if seen is None:
             return None
@@ -138,19 +136,19 @@ class Windows:
         return after & before.any(1, keepdim=True)
 
     def counts(self, index: Tensor) -> Tensor | None:
-        """Mask of the targets of the windows `index` that mean errors over several targets or series are made of,
-        (B or 1, 1, T); None for all.
+        """Mask (B or 1, 1, T) of the targets of the windows `index` that are included in means over targets or series;
+        None for all.
 
-        Others have no scale of their own (`Scaler.own`), so what they err in it would decide the mean.
+        Targets without a scale of their own (`Scaler.own`) are excluded, because their scaled errors would dominate the
+        mean.
         """
         if self.counted is None:
             return None
         return self.counted[:, None] if len(self.counted) == 1 else self.counted[self.series_of(index)][:, None]
 
     def within_scale(self) -> Windows:
-        """The same windows, for a choice by their mean error, which the targets of a series do not count for either of
-        which most values to be forecast are more than `FAR` deviations from the training rows; where none is left,
-        they do."""
+        """The same windows for model selection by mean error, which excludes targets of a series if most of their
+        values are more than `FAR` standard deviations from the training mean; unless that would exclude all."""
         values, observed = self.rows[:, : self.n_targets], self.resident.observed
         far = values.abs() > FAR
         if not far.any():
@@ -171,11 +169,11 @@ class Windows:
         return windows
 
     def offsets(self, index: Tensor) -> Tensor | None:
-        """Offsets of the windows `index`, look-backs and what followed (B, L + P, C); None where there are none."""
+        """Offsets (B, L + P, C) of the windows `index`, look-backs and targets; None if there are none."""
         return None if self.resident.offsets is None else self._with_mean_before(self.resident.offsets, index)
 
     def limits(self, index: Tensor) -> Limits | None:
-        """Limits of the forecasts of the windows `index`, offsets put back; None where there are none."""
+        """Forecast limits of the windows `index`, before offsets are removed; None if there are none."""
         limits = self.resident.limits
         return None if limits is None else limits.at(self.series_of(index))
 
@@ -194,37 +192,37 @@ class Windows:
 
     @property
     def recent_steps(self) -> int:
-        """Steps before a forecast whose mean is the recent level: a season, or where there is none, a horizon."""
+        """Steps before a forecast that define the recent level: a season or, without one, a horizon."""
         season = 1 if self.resident.facts is None else self.resident.facts.season
         return min(self.seq_len, season if season > 1 else self.pred_len)
 
     def _recent(self, rows: Tensor) -> Tensor:
-        """Mean (B, 1, T) float64 of the targets in `rows` (B, n), effects put back, on the CPU."""
+        """Mean (B, 1, T) float64 of the targets in `rows` (B, n), with effects added back, on the CPU."""
         values, offsets = self.rows[rows][..., : self.n_targets], self.resident.offsets
         values = values if offsets is None else values + offsets[rows][..., : self.n_targets]
         return values.cpu().double().mean(1, keepdim=True)
 
     def _raw(self, index: Tensor, resident: Raw) -> Raw:
-        """Look-backs (B, L, C) of the windows `index` before scaling."""
+        """Unscaled look-backs (B, L, C) of the windows `index`."""
         values, mean, scale = resident
         rows, nearest = (each[:, : self.seq_len].cpu() for each in (self._rows(index), self._nearest(index)))
         series = self.series_of(index).cpu()
         return Raw(values[nearest].where((rows == nearest)[..., None], torch.nan), mean[series], scale[series])
 
     def rows_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (B, L + `known_steps`) of the windows `index`, and of each that lies outside of its series the nearest
-        within."""
+        """Rows (B, L + `known_steps`) of the windows `index`, and the same with rows outside of their series replaced
+        by the nearest within."""
         return self._rows(index, self.known_steps), self._nearest(index, self.known_steps)
 
     def place(self, number: int) -> tuple[int, int]:
-        """Series of window `number`, and the row, counted from the first that its windows see, at which the forecast
-        begins."""
+        """Series of window `number`, and the row at which its forecast begins, counted from the first row that windows
+        see."""
         series = int(self.series_of(torch.tensor(number)))
         return series, int(self._offsets[series]) + number + self.seq_len - int(self.spans[series, 0])
 
     def subsample(self, most: int | None) -> Tensor:
-        """Numbers of all windows, or of `most` at even distances, shared out evenly over the series, of which each
-        keeps its last window."""
+        """Numbers of all windows, or of `most` evenly spaced ones; series get equal shares and keep their last
+        window."""
         if most is None or len(self) <= most:
             return torch.arange(len(self))
         counts = self.spans[:, 3].cpu()
@@ -236,8 +234,7 @@ class Windows:
         return torch.cat([first + numbers for first, numbers in zip(begin, some, strict=False)])
 
     def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
-        """Rows (B, L + P) of the windows `index`, some of which may lie outside of their series; `ahead` is other than
-        P."""
+        """Rows (B, L + P) of the windows `index`, some of which may be outside of their series; `ahead` replaces P."""
         if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
         index = index.to(self.rows.device, non_blocking=True)
@@ -246,7 +243,7 @@ class Windows:
         return (first + index)[:, None] + steps
 
     def _nearest(self, index: Tensor, ahead: int | None = None) -> Tensor:
-        """As `_rows`, and of each row outside of its series the nearest within."""
+        """As `_rows`, and the same with rows outside of their series replaced by the nearest within."""
         rows = self._rows(index, ahead)
         if self._within and ahead in (None, self.pred_len):
             return rows
@@ -257,8 +254,8 @@ class Windows:
         return rows.clamp(first[:, None], stop[:, None])
 
     def _with_mean_before(self, values: Tensor, index: Tensor) -> Tensor:
-        """`values` (N, C) in the windows `index`, (B, L + P, C); before its series begins, a window holds 0, the
-        training mean, as a forecast reads it."""
+        """`values` (N, C) in the windows `index`, (B, L + P, C), with 0, the training mean, for steps before the series
+        begins."""
         nearest = self._nearest(index)
         cut = self._cut(values, nearest)
         return cut if self._within else cut.masked_fill((nearest > self._rows(index))[..., None], 0.0)
@@ -267,7 +264,7 @@ class Windows:
         return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
     def to(self, device: torch.device | str) -> Windows:
-        """The same windows over a copy of the rows on `device`."""
+        """Copy the rows to `device`."""
         moved = Windows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device))
         moved.counted = None if self.counted is None else self.counted.to(device)
         moved.known_steps = self.known_steps
@@ -275,7 +272,7 @@ class Windows:
 
 
 def _evenly(count: int, most: int) -> Tensor:
-    """Numbers of all of `count` things, or of `most` at even distances, the first and the last among them."""
+    """All of `count` numbers, or `most` evenly spaced ones including the first and the last."""
     if count <= most:
         return torch.arange(count)
     return torch.linspace(0, count - 1, most, dtype=torch.float64).round().long()
@@ -284,21 +281,21 @@ def _evenly(count: int, most: int) -> Tensor:
 def part_windows(
     data: Dataset, preprocess: Preprocess, part: str, seq_len: int, pred_len: int, like: Windows | None = None
 ) -> Windows:
-    """The windows of one part (`train`, `val`, `test`) of every series of `data` that has some.
+    """Windows of a split (`train`, `val`, `test`) of all series that have rows in it.
 
-    The look-backs of one series lie within it, but for a model that reads raw rows; of several series one may begin
-    before its series, where values are missing.
+    Look-backs of a single series are within it, except for models that read raw rows. With several series, a look-back
+    may begin before its series, with missing values.
 
     Args:
-        data: the series and their split.
-        preprocess: fitted on the training rows.
-        part: which rows are forecast; look-backs of `val` and `test` reach into the rows before them.
+        data: series and their splits.
+        preprocess: preprocessing fitted on the training rows.
+        part: split to forecast; look-backs of `val` and `test` reach into the rows before them.
         seq_len: look-back, steps.
-        pred_len: forecast, steps.
-        like: windows of another part or length, of the same data and preprocessing, whose values are shared.
+        pred_len: horizon, steps.
+        like: windows of the same data and preprocessing for another split or length, whose values are shared.
 
     Raises:
-        UsageError: unknown part, or a length that does not fit it; the text says which length would.
+        UsageError: The split is unknown, or a length does not fit; the message says which would.
     """
     check_windows(data, part, seq_len, pred_len, preprocess.reads_raw)
     counts = data.split.windows(part, seq_len, pred_len)
@@ -318,16 +315,16 @@ def part_windows(
 
 
 def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_raw: bool = False) -> None:
-    """UsageError where `part` of `data` has no window of these lengths; see `part_windows`."""
+    """Raise UsageError if the split `part` of `data` has no window of these lengths; see `part_windows`."""
     ranges, name = data.split.part(part), quote(data.name)
-    if min(seq_len, pred_len) < 1:  # these are named by Windows itself
+    if min(seq_len, pred_len) < 1:  # Windows itself raises an error
         return
     if not data.schema.panel and len(ranges) == 1:
         longest = data.split.longest_look_back(part, pred_len)
         data.split.check_fits(name, part, max(1, min(seq_len, longest)) if reads_raw else seq_len, pred_len)
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         raise UsageError(
-            f"No series of '{name}' has a window of {pred_len} steps in its {part} part (the longest has {data.rows} "
+            f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "
             "rows); use a shorter --horizon, or provide more rows."
         )
 
@@ -338,7 +335,7 @@ def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
 
 
 def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
-    """All rows of all series of `data` as windows are cut out of them, scaled; some series at a time."""
+    """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets = np.empty(shape, dtype=np.float32), None
     raw = np.empty(shape) if preprocess.reads_raw else None
@@ -386,11 +383,10 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
 
 
 def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tensor, Tensor | None]:
-    """Training rows of all series (rows, C) and their observed mask, with `distance` rows that are missing between two
-    series.
+    """Training rows of all series (rows, C) and their observed mask, with `distance` missing rows between series.
 
-    For what is fitted in closed form: no window that forecasts a row reads one of another series, and one of several
-    series that does not vary there shows nothing to fit, so it is left out (`Windows.counts`).
+    For models fitted in closed form. The gaps keep windows within one series. Series without variation are excluded if
+    there are several, because there is nothing to fit (`Windows.counts`).
     """
     values, observed = windows.rows, windows.resident.observed
     ranges = data.part("train")

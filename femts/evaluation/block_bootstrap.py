@@ -1,6 +1,6 @@
-"""Interval of a mean of values that are alike where they are neighbours, by the circular block bootstrap.
+"""Confidence interval of the mean of autocorrelated values by the circular block bootstrap.
 
-Blocks keep neighbours together, and lie on a circle so that every value is drawn alike often
+Blocks keep neighbouring values together, and are drawn from a circle so that all values are drawn equally often
 (Politis & Romano, "A circular block-resampling procedure for stationary data", 1992).
 """
 
@@ -15,15 +15,15 @@ DRAWS, SEED, LEVEL = 2000, 0, 0.95
 
 
 def mean_interval(values: NDArray[np.float64], block: int, middle: float | None = None) -> tuple[float, float]:
-    """Interval of 95 % of the mean of `values` (N,).
+    """95 % confidence interval of the mean of `values` (N,).
 
-    Few blocks vary too little, so it is wider by the quantile of Student's distribution over the
-    normal one.
+    The variance between few blocks is underestimated, so the interval is widened by the ratio of the quantiles of
+    Student's t and the normal distribution.
 
     Args:
-        values: in their order.
-        block: values of a block, fewer than N.
-        middle: the mean where it is better known than by `values`, which then say the width alone.
+        values: autocorrelated values in their order.
+        block: length of a block, less than N.
+        middle: the mean, if it is known better than from `values`, which then only determine the width.
     """
     from scipy.special import ndtri, stdtrit
 

@@ -1,4 +1,4 @@
-"""Calibration of intervals by the errors of a forecaster on validation windows."""
+"""Calibration of prediction intervals on the errors of a model on the validation split."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from femts.plugins import Registry
 
 Floats = NDArray[np.float32]
 
-MOST_NUMBERS = 5 * 2**25  # held at a time, 640 MiB; more take several passes over the windows
-SOME = 2**20  # errors that the difficulty is estimated by, and that are divided by it at a time
+MOST_NUMBERS = 5 * 2**25  # numbers held in memory, 640 MiB; more windows need several passes
+SOME = 2**20  # errors used to estimate the difficulty, and errors divided by it at a time
 
 
 def passes(windows: int, steps: int, channels: int, most: int = MOST_NUMBERS, learned: int = 0) -> int:
-    """Number of times that `calibrate` has to forecast all windows to hold at most `most` numbers at a time.
+    """Number of times that `calibrate` has to forecast all windows to hold at most `most` numbers in memory.
 
-    `learned` is the number of levels for a model with quantiles, else 0.
+    `learned` is the number of levels for a quantile model, otherwise 0.
     """
     return math.ceil(steps / _steps_at_a_time(windows, channels, most, learned))
 
@@ -51,25 +51,25 @@ def _steps_at_a_time(windows: int, channels: int, most: int, learned: int) -> in
 
 CONFORMAL = "conformal"
 HalfWidths = Callable[[Floats, Sequence[float], int], NDArray[np.floating]]
-INTERVALS: Registry[HalfWidths] = Registry("method of intervals")
+INTERVALS: Registry[HalfWidths] = Registry("interval method")
 register_intervals = INTERVALS.register
-"""Function decorator: make half-widths of errors available by a name, as `training.intervals`.
+"""Decorator that registers a function for half-widths of intervals under a name for `training.intervals`.
 
-It is called with validation errors (S, C, n) of S steps, C channels and n windows, NaN where a target is missing, levels
-in percent, rising, and the number of windows that overlap no other, and returns half-widths (levels, S, C). It may change
-the errors. They are absolute ones, in scaled units and divided by their difficulty; of learned quantiles, with one level,
-they are how far a target lies outside of these, negative inside, and what is returned moves both ends outwards.
+The function is called with validation errors (S, C, n) of S steps, C channels and n windows, NaN where a target is
+missing, increasing levels in percent, and the number of windows without overlap. It returns half-widths (levels, S,
+C) and may modify the errors, which are absolute errors in scaled units divided by their difficulty. For quantile
+models, it is called with a single level and the distances of targets outside of its quantiles, negative inside; both
+ends of the interval are moved outwards by the result.
 """
 
 
 def usual_levels(model: ForecastModel) -> tuple[float, ...]:
-    """Levels that are calibrated unasked. Learned quantiles have fewer corrections: what lies between two levels they
-    know themselves."""
+    """Levels calibrated by default. Quantile models have fewer, because their quantiles interpolate between them."""
     return LEVELS if model.quantiles else GRID
 
 
 def scored_windows(model: ForecastModel, windows: Windows) -> tuple[int, int]:
-    """Number of `windows` that `model` is scored on, and of those of them that overlap no other."""
+    """Number of `windows` that `model` is scored on, and of those without overlap."""
     count = len(windows.subsample(model.most_windows))
     return count, min(count, windows.disjoint)
 
@@ -83,22 +83,25 @@ def calibrate(
     also: Sequence[Metric] = (),
     method: str = "conformal",
 ) -> tuple[Intervals, dict[str, float | int]]:
-    """Intervals from the errors of `model` over `windows`, and its scores there.
+    """Calibrate intervals on the errors of `model` over `windows`, and score the model on them.
 
-    A model that has intervals of its own keeps them. Those of many windows are order statistics, a block
-    of steps at a time; for few see `femts.evaluation.few`.
+    A model with intervals of its own keeps them. With many windows, half-widths are order statistics, computed for a
+    block of steps at a time; for few windows see `femts.evaluation.few`.
 
     Args:
-        model: forecaster on the device of `windows`.
-        windows: those of the validation part, as long as the horizon to calibrate.
-        levels: percent, `usual_levels` by default; those for which there are too few windows are left out.
-        batch_size: windows at a time.
-        also: further sums, which see every window once.
-        most: numbers held at a time; each further block costs another pass over the windows.
-        method: registered name of what makes half-widths of errors.
+        model: model on the device of `windows`.
+        windows: windows of the validation split at the horizon to calibrate.
+        levels: percent, `usual_levels` by default; levels that need more windows are omitted.
+        batch_size: windows per batch.
+        also: further metrics, updated with each window once.
+        most: numbers held in memory; each further block of steps is another pass over the windows.
+        method: registered name of the function for half-widths.
+
+    Returns:
+        The intervals, and the scores.
 
     Raises:
-        RunFailure: forecasts are not finite.
+        RunFailure: Forecasts are not finite.
     """
     (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.n_targets
     if model.levels:
@@ -114,28 +117,28 @@ def calibrate(
         scores = evaluate(model, windows, batch_size, also=[held, *(also if first == 0 else ())])
         if not held.finite:
             raise RunFailure(
-                "Intervals cannot be calibrated: forecasts of the validation part are not finite; train again."
+                "Intervals cannot be calibrated: forecasts on the validation split are not finite; train again."
             )
         index = windows.subsample(model.most_windows)
         made = made or _difficulty(held, windows, index)
         half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1], INTERVALS[method])
     assert made is not None
-    names = windows.names if len(windows.names) > 1 else ("",)  # one alone is that of any name
+    names = windows.names if len(windows.names) > 1 else ("",)  # a single series matches any name
     return Intervals(finite, half_widths, count, disjoint, made[0], names), scores
 
 
 class _Held:
-    """Errors of some steps of n windows, and what they are made of; `update` is that of a metric.
+    """Errors of some steps of n windows; `update` has the signature of a metric.
 
     Attributes:
-        steps: which.
+        steps: slice of the steps.
         levels: K, percent.
-        few: whether windows are too few for order statistics.
-        errors: (steps, C, n) float32, absolute, so that those of a step and channel lie side by side.
+        few: whether there are too few windows for order statistics.
+        errors: (steps, C, n) float32, absolute; windows last, so that the errors of a step and channel are contiguous.
         forecasts: (steps, C, n) float32.
-        learned: (K, steps, C, n) float32 of a model with quantiles: how far each target is outside those that bound a
-            level; with `few` windows half the distance of these. None of another model.
-        finite: whether all forecasts are.
+        learned: (K, steps, C, n) float32 for a quantile model: distance of each target outside of the quantiles that
+            bound a level or, with `few` windows, half the distance between these. None for other models.
+        finite: whether all forecasts are finite.
     """
 
     def __init__(
@@ -168,14 +171,14 @@ class _Held:
 
 
 def _windows_last(values: Tensor) -> Floats:
-    """(B, S, C) as an array (S, C, B)."""
+    """Convert (B, S, C) to an array (S, C, B)."""
     return np.asarray(values.permute(1, 2, 0).cpu().numpy())
 
 
 def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficulty, Difficulty]:
-    """Difficulty by the errors that are `held` of the windows `index`; see `estimate`.
+    """Estimate the difficulty from the `held` errors of the windows `index`; see `estimate`.
 
-    Of learned quantiles it is that of the series alone: what else a width follows, they have learned.
+    For quantile models it depends only on the series, because the width of learned quantiles covers the rest.
     """
     stride = math.ceil(held.errors.size / SOME)
     context = windows.context(index[::stride])
@@ -207,7 +210,8 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
 def _half_widths(
     held: _Held, windows: Windows, index: Tensor, disjoint: int, difficulty: Difficulty, method: HalfWidths
 ) -> NDArray[np.floating]:
-    """Half-widths (K, steps, C), or corrections, where the difficulty is 1; what is `held` is divided by it."""
+    """Half-widths (K, steps, C), or corrections, at difficulty 1, from the `held` errors, which are divided by
+    theirs."""
     if not difficulty.constant:
         block = max(1, SOME * len(index) // held.errors.size)
         for first in range(0, len(index), block):
@@ -219,7 +223,7 @@ def _half_widths(
             held.errors[..., some] /= divisor
             if held.learned is not None:
                 held.learned[..., some] /= divisor
-    if windows.counted is not None and len(windows.names) > 1:  # errors of other series do not compare with theirs
+    if windows.counted is not None and len(windows.names) > 1:  # errors of other series are not comparable
         out = ~windows.counted[windows.series_of(index)].T.cpu().numpy()
         held.errors[:, out & ~out.all(1, keepdims=True)] = np.nan
     if held.few:
@@ -234,10 +238,11 @@ def _half_widths(
 
 @register_intervals(CONFORMAL)
 def order_statistics(errors: Floats, levels: Sequence[float], disjoint: int) -> NDArray[np.floating]:
-    """Half-widths (levels, S, C) from `errors` (S, C, n), NaN where a target is missing, which are put in order.
+    """Half-widths (levels, S, C) as order statistics of `errors` (S, C, n), NaN where a target is missing; sorts in
+    place.
 
-    A channel that has too few at some step for the rank of a level has the widths of few windows; NaN where it has
-    none at all.
+    A channel with too few errors at any step for a level is handled like few windows; half-widths are NaN without
+    errors.
     """
     count = errors.shape[-1]
     counts = (~np.isnan(errors)).sum(-1)
@@ -251,7 +256,7 @@ def order_statistics(errors: Floats, levels: Sequence[float], disjoint: int) -> 
         student_widths(np.maximum(errors[:, [c]], 0), levels, max(1, disjoint * int(counts[:, c].max()) // count))
         for c in np.flatnonzero(lacking)
     ]
-    errors.sort(axis=-1)  # NaN last
+    errors.sort(axis=-1)  # NaN are sorted last
     widths = np.take_along_axis(errors[None], np.minimum(ranks, count)[..., None] - 1, axis=-1)[..., 0]
     if instead:
         widths[..., lacking] = np.concatenate(instead, axis=-1)

@@ -1,4 +1,4 @@
-"""What `auto` chooses by: a loss of every value that candidates forecast on the validation split."""
+"""Criterion for model selection by `auto`: a loss of every value forecast on the validation split."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CRITERIA = {
     "wql": "weighted quantile loss (WQL)",
 }
 USUAL = "mae"
-TAILS = (0.1, 0.2, 0.3, 0.4)  # quantiles that WQL takes below the median; as many lie above it
+TAILS = (0.1, 0.2, 0.3, 0.4)  # quantiles of WQL below the median, mirrored above it
 
 
 def losses(criterion: str, errors: Array) -> Array:
-    """Loss of each of the `errors` (W, P, T), NaN where the target is missing; for `mase` and `wql` in their units.
+    """Loss of each of `errors` (W, P, T), NaN where the target is missing; for `mase` and `wql` in their units.
 
-    The quantiles that WQL scores lie symmetrically around the forecast, as the intervals of femts do, as far from it as
-    these errors are, whose order statistics by target they are.
+    The quantiles scored by WQL are symmetric around the forecast, like the intervals of femts, at distances given by
+    order statistics of the errors of each target.
     """
     size = np.abs(errors)
     if criterion == "mse":
@@ -34,31 +34,31 @@ def losses(criterion: str, errors: Array) -> Array:
     if criterion != "wql":
         return size
     made = size / 2  # the pinball loss of the median
-    for tail in TAILS:  # that of both ends of an interval: half its interval score times the probability outside
+    for tail in TAILS:  # loss of both ends: half the interval score times the probability outside
         half_width = np.nanquantile(size, 1 - 2 * tail, axis=(0, 1))
         made = made + 2 * tail * half_width + np.maximum(size - half_width, 0)
     return np.asarray(made * 2 / (2 * len(TAILS) + 1))
 
 
 def units(criterion: str, data: Dataset, preprocess: Preprocess, series: NDArray[np.int64], targets: Array) -> Array:
-    """Factors (W, 1, T) that bring scaled errors into the units of `criterion`; NaN for a series that has none.
+    """Factors (W, 1, T) from scaled errors to the units of `criterion`; NaN for a series that has none.
 
     Args:
         criterion: one of `CRITERIA`.
-        data: whose training rows MASE takes its seasonal error from.
-        preprocess: of the scaled units.
-        series: number of the series of each window, (W,).
-        targets: what followed, (W, P, T) in scaled units.
+        data: data set whose training rows give the seasonal error of MASE.
+        preprocess: preprocessing of the scaled units.
+        series: series number of each window, (W,).
+        targets: (W, P, T) in scaled units.
 
     Raises:
-        UsageError: the units are not a multiple of the scaled ones.
+        UsageError: The units are not a multiple of scaled units.
     """
     if criterion in ("mae", "mse"):
         return np.ones((len(series), 1, targets.shape[-1]))
     if not preprocess.linear:
         raise UsageError(
-            f"--metric {criterion} cannot be used with a transform of the values, which scores scaled units do not follow; "
-            "choose by mae or mse."
+            f"--metric {criterion} cannot be used with --transform, because transformed units are not proportional to "
+            "raw ones; use mae or mse."
         )
     scale, mean = (each[:, : targets.shape[-1]] for each in (preprocess.scaler.scale, preprocess.scaler.mean))
     scale, mean = (each[series if len(each) > 1 else np.zeros_like(series)] for each in (scale, mean))

@@ -1,4 +1,4 @@
-"""Scores of a forecaster over every window of a part, in scaled units."""
+"""Scores of a model over all windows of a split, in scaled units."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from femts.evaluation.metrics import ErrorSums, Metric
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
-# A forecaster that folds channels into the batch sees windows x channels sequences: more than this
-# swells memory, and on a CPU, whose cache they leave, time.
+# Models that fold channels into the batch process windows x channels sequences; more than this needs much memory, and
+# on a CPU more time, because they no longer fit in the cache.
 SERIES_PER_BATCH = 4096
 SERIES_PER_BATCH_ON_CPU = 512
 
@@ -28,12 +28,12 @@ def _as_they_are(sums: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Share:
-    """Share of the windows that one of several processes scores: every `world`-th from the `rank`-th on.
+    """Share of the windows scored by one of several processes: every `world`-th, starting at `rank`.
 
     Attributes:
-        rank: number of the process.
-        world: how many there are.
-        reduce: adds up the sums (3,) of all processes.
+        rank: index of the process.
+        world: number of processes.
+        reduce: function that adds up the sums (3,) of all processes.
     """
 
     rank: int = 0
@@ -50,16 +50,16 @@ def evaluate(
     share: Share | None = None,
     also: Iterable[Metric] = (),
 ) -> dict[str, float | int]:
-    """Mean errors over all values that the windows have, in float32 even inside a bf16 run, so that scores compare.
+    """Compute mean errors over all values of the windows, in float32 even in a bf16 run, so that scores are comparable.
 
     Args:
-        model: forecaster on the device of `windows`.
-        windows: every window of the part, built for the horizon asked for.
-        batch_size: windows at a time, fewer where there are many channels; the score does not depend on it.
-        some: windows at most, spread evenly over the part, or the numbers (n,) of those to score, in this order;
-            None scores all, or as many as the model wants at most.
-        share: windows of this process, where there are several; None scores all.
-        also: further sums, which see the windows of this process in their order.
+        model: model on the device of `windows`.
+        windows: all windows of the split at the requested horizon.
+        batch_size: windows per batch, reduced if there are many channels; scores do not depend on it.
+        some: maximum number of windows, spread evenly over the split, or window numbers (n,) to score in this order;
+            None scores all, or as many as the model allows.
+        share: the windows of this process, if there are several; None scores all.
+        also: further metrics, updated with the windows of this process in order.
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def _counted(windows: Windows, index: Tensor, batch: Batch) -> Tensor | None:
-    """Mask of the targets of `batch` that are observed and count for a mean over all; None for all."""
+    """Mask of the targets of `batch` that are observed and included in means; None for all."""
     counts, observed = windows.counts(index), batch.future_observed
     if counts is None:
         return observed
@@ -92,7 +92,7 @@ def _pools(metric: Metric) -> bool:
 
 
 def _masked(batch: Batch, observed: Tensor | None, steps: int | None = None) -> Batch:
-    """Windows with their first `steps` of targets, NaN where nothing was observed."""
+    """Batch with the first `steps` of its targets, NaN where not observed."""
     y = batch.target[:, :steps]
     return replace(batch, future=y if observed is None else y.masked_fill(~observed[:, :steps], torch.nan))
 
@@ -104,20 +104,20 @@ def evaluate_horizons(
     most: int | None = None,
     also: Mapping[int, Sequence[Metric]] | None = None,
 ) -> dict[int, dict[str, float | int]]:
-    """Mean errors at several horizons, as `evaluate` has them, from one roll-out of each window, as
-    long as it has room for.
+    """Compute mean errors at several horizons, as in `evaluate`, from one recursive forecast per window.
 
     A shorter forecast is the beginning of a longer one (`ForecastModel.direct_forecast`).
 
     Args:
-        model: forecaster on the device of `windows`.
-        windows: every window of one part for each horizon; window i begins in all of them at the same row.
+        model: model on the device of `windows`.
+        windows: all windows of one split for each horizon; window i begins at the same row for all of them.
         batch_size: as in `evaluate`.
-        most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
-        also: further sums, by horizon.
+        most: maximum number of windows, spread evenly over those of the longest horizon; None scores all of each
+            horizon.
+        also: further metrics by horizon.
 
     Returns:
-        What `evaluate` returns, by horizon P, in the order of `windows`.
+        The result of `evaluate` by horizon P, in the order of `windows`.
     """
     device = windows[0].rows.device
     batch_size = windows_at_a_time(windows[0].rows, batch_size)
@@ -143,8 +143,8 @@ def evaluate_horizons(
 
 
 def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> tuple[Forecasts, Batch]:
-    """Forecasts of the windows `index` (B,) and what followed, of T targets, offsets put back, as `predict` returns
-    them: a roll-out goes on from what a model says, and ends at the limits only then."""
+    """Forecasts of the T targets for the windows `index` (B,), and their batch, with offsets added back, as returned by
+    `predict`: recursion continues from the model's output, and limits are applied only at the end."""
     batch = windows.batch(index)
     x, y, made = batch.past, batch.target, model.forecasts(batch, windows.pred_len)
     forecast, quantiles = made.points, made.quantiles
@@ -164,7 +164,7 @@ def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> t
 
 @contextmanager
 def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
-    """In evaluation mode, without gradients and in float32 even inside a bf16 run; the mode is put back."""
+    """Context in evaluation mode, without gradients and in float32 even in a bf16 run; restores the mode afterwards."""
     was_training = model.training
     model.eval()
     try:
@@ -175,6 +175,6 @@ def _scoring(model: ForecastModel, device: torch.device) -> Iterator[None]:
 
 
 def windows_at_a_time(rows: Tensor, batch_size: int) -> int:
-    """Windows of `rows` (N, C) to score at once: `batch_size`, fewer where there are many channels."""
+    """Number of windows of `rows` (N, C) per batch: `batch_size`, or fewer if there are many channels."""
     most = SERIES_PER_BATCH_ON_CPU if rows.device.type == "cpu" else SERIES_PER_BATCH
     return max(1, min(batch_size, most // rows.shape[1]))

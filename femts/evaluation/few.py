@@ -1,12 +1,11 @@
-"""Intervals from few validation windows: a scale for each step and channel, times a quantile of
-Student's that all share.
+"""Intervals from few validation windows: a scale for each step and channel, times a common quantile of Student's t.
 
-Order statistics of a dozen errors are mostly noise, and windows that overlap err alike. So a
-half-width is the root of the mean squared error of its step and channel, which later steps may only
-raise (isotonic regression: Barlow et al., "Statistical Inference under Order Restrictions", 1972),
-times the quantile of Student's distribution ("The Probable Error of a Mean", Biometrika 1908) with
-two degrees of freedom for each window that overlaps no other. Two were chosen by what is covered on
-short series, `docs/how-to/intervals.md`; exact, as the intervals of many windows are, these are not.
+Order statistics of a dozen errors are mostly noise, and errors of overlapping windows are correlated. The half-width is
+therefore the root mean squared error of its step and channel, made non-decreasing in the step (isotonic regression:
+Barlow et al., "Statistical Inference under Order Restrictions", 1972), times the quantile of Student's t distribution
+("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap. Two gave the
+best coverage on short series, see `docs/how-to/intervals.md`. Unlike intervals from many windows, these have no exact
+guarantee.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ from numpy.typing import NDArray
 
 from femts.evaluation.quantiles import ends_of
 
-FEW, FEW_DISJOINT = 100, 20  # fewer windows than both are few; of a hundred errors, even 99 % is an order statistic
+FEW, FEW_DISJOINT = 100, 20  # below both, windows are few; with a hundred errors, even 99 % is an order statistic
 
 
 def are_few(windows: int, disjoint: int) -> bool:
-    """True where order statistics of `windows` errors, of which `disjoint` overlap no other, are
-    not to be relied on."""
+    """Return whether `windows` errors, of which `disjoint` do not overlap, are too few for order statistics."""
     return windows < FEW and disjoint < FEW_DISJOINT
 
 
 def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoint: int) -> NDArray[np.float64]:
     """Half-widths (K, S, C) of K `levels`, percent, from few errors (S, C, n), NaN where a target is missing.
 
-    They are NaN for a channel without any error.
+    They are NaN for a channel without errors.
     """
     from scipy.special import stdtrit
 
@@ -42,7 +40,7 @@ def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoi
 
 
 def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Roots of mean squares (S, C) of `count` errors each, rising with the step; NaN for a channel without any."""
+    """Root mean squares (S, C) of `count` errors each, non-decreasing in the step; NaN for a channel without errors."""
     from scipy.optimize import isotonic_regression
 
     steps, scale = np.arange(len(squares)), np.full(squares.shape, np.nan)

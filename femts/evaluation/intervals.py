@@ -1,15 +1,14 @@
-"""Intervals around forecasts: as wide, for each step and channel, as forecasts err on the validation part.
+"""Prediction intervals whose widths, for each step and channel, come from errors on the validation split.
 
-The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute
-validation errors, those of missing targets left out. It covers with at least that probability if
-the errors to come are exchangeable with these (Lei et al., "Distribution-Free Predictive Inference
-for Regression", JASA 2018). Where errors differ by series, level or season, they are first divided
-by their difficulty (`femts.evaluation.difficulty`). Errors of a series drift, so what is covered is
-measured on the test part. Those of a model that has learned quantiles are in
-`femts.evaluation.quantiles`, and those of few windows in `femts.evaluation.few`.
+The half-width of a level is the ceil((n + 1) * level / 100)-th smallest of the n absolute validation errors, ignoring
+missing targets. It has at least that coverage if future errors are exchangeable with these (Lei et al.,
+"Distribution-Free Predictive Inference for Regression", JASA 2018). If errors differ by series, level or season, they
+are first divided by their difficulty (`femts.evaluation.difficulty`). Because errors drift over time, coverage is
+measured on the test split. Quantile models are handled in `femts.evaluation.quantiles`, and few windows in
+`femts.evaluation.few`.
 
-All is in the scaled units of the forecaster whose errors these are. One that has learned from all
-rows has other units: its forecasts are brought into those of the one that was scored, and back.
+All values are in scaled units of the model whose errors these are. A model refit on all rows has other units: its
+forecasts are converted to those of the scored model, and back.
 """
 
 from __future__ import annotations
@@ -37,43 +36,44 @@ from femts.evaluation.few import are_few
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
 
-LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent; those that are scored, and that learned quantiles are corrected for
-GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9)  # calibrated for any other model
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent; levels that are scored, and corrected for quantile models
+GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9)  # calibrated for other models
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
-    """Levels in percent, each once and in the order given; UsageError for what is no number between 0 and 100."""
+    """Distinct levels in percent, in the given order; UsageError unless all are numbers between 0 and 100."""
     several = levels if isinstance(levels, Iterable) and not isinstance(levels, str) else [levels]
     numbers: dict[float, None] = {}
     for level in several:
         if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
-            raise UsageError(f"Level '{level}' is not a number; give percent between 0 and 100, such as 80 or 95.")
+            raise UsageError(f"Level '{level}' is not a number; use a percentage between 0 and 100, such as 80 or 95.")
         if not 0 < level < 100:
-            raise UsageError(f"Level {level:g} is not between 0 and 100; give percent, such as 80 or 95.")
+            raise UsageError(f"Level {level:g} is not between 0 and 100; use a percentage such as 80 or 95.")
         numbers[float(level)] = None
     if not numbers:
-        raise UsageError("No level is named; give percent, such as 80 or 95.")
+        raise UsageError("No level is given; use a percentage such as 80 or 95.")
     return tuple(numbers)
 
 
 def normal_quantile(level: float) -> float:
-    """Upper end of the central interval of `level` percent of the standard normal distribution."""
+    """Upper bound of the central interval of `level` percent of the standard normal distribution."""
     return NormalDist().inv_cdf(ends_of(level)[1])
 
 
 def rank(level: float, windows: int) -> int:
-    """Rank among the `windows` errors, in rising order, of the half-width of `level` percent; above
-    `windows`, none is."""
-    return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floats, 20 * 0.95 may not be 19
+    """Rank of the half-width of `level` percent among `windows` errors in increasing order; if above `windows`, it is
+    infinite."""
+    return math.ceil((windows + 1) * Fraction(str(level)) / 100)  # in floating point, 20 * 0.95 may not be 19
 
 
 def reachable(level: float, windows: int, disjoint: int) -> bool:
-    """True where an interval of `level` percent is finite: few windows have one of Student's for every level."""
+    """Return whether an interval of `level` percent is finite; with few windows, Student's t makes all levels
+    finite."""
     return are_few(windows, disjoint) or rank(level, windows) <= windows
 
 
 def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> None:
-    """UsageError for a level whose interval is infinite, because `windows` are too few for it."""
+    """Raise UsageError for a level whose interval would be infinite, because there are too few `windows`."""
     for level in levels:
         if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
@@ -84,10 +84,10 @@ def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> 
 
 
 def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
-    """`forecast` (steps, C) with `bounds`, (steps, C) each, beside its columns: `lo-80` as `NAME-lo-80`.
+    """`forecast` (steps, C) with `bounds`, (steps, C) each, next to its columns: `lo-80` as `NAME-lo-80`.
 
     Raises:
-        UsageError: a column is called as a bound.
+        UsageError: A column has the name of a bound.
     """
     table = {}
     for c, name in enumerate(forecast.columns):
@@ -102,19 +102,18 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Half-widths of the intervals around a forecast, S steps of C channels; corrections of
-    quantiles where a model has some.
+    """Half-widths of the intervals around a forecast of S steps and C channels, or corrections of a model's quantiles.
 
-    Those of a level that is not among `levels` lie between its two neighbours, on a line over the quantiles of the
-    normal distribution (`normal_quantile`), from a width of 0 for 0 percent.
+    Levels between those calibrated are interpolated linearly in the quantiles of the normal distribution
+    (`normal_quantile`), starting at a width of 0 for 0 percent.
 
     Attributes:
-        levels: K levels in percent, rising, that were calibrated.
-        half_widths: (K, S, C) float32, scaled units, where the difficulty is 1; NaN for a channel without errors.
-        windows: validation windows n behind each of them.
-        disjoint: those of them that overlap no other; both 0 where the model has intervals of its own.
-        difficulty: by which they are multiplied.
-        names: of the series that `difficulty` knows.
+        levels: K calibrated levels in percent, increasing.
+        half_widths: (K, S, C) float32, scaled units, at difficulty 1; NaN for a channel without errors.
+        windows: number n of validation windows.
+        disjoint: number of windows without overlap; both are 0 if the model has intervals of its own.
+        difficulty: factors on the half-widths.
+        names: names of the series known to `difficulty`.
     """
 
     levels: tuple[float, ...]
@@ -126,58 +125,58 @@ class Intervals:
 
     @property
     def few(self) -> bool:
-        """True where windows were too few for order statistics of their errors; see `femts.evaluation.few`."""
+        """Whether there were too few windows for order statistics; see `femts.evaluation.few`."""
         return not self.own and are_few(self.windows, self.disjoint)
 
     @classmethod
     def of_model(cls, model: ForecastModel, steps: int, channels: int) -> Intervals:
-        """Intervals of a model's own, between its `quantiles`: nothing corrects them."""
+        """A model's own intervals between its `quantiles`, without corrections."""
         nothing = np.zeros((len(model.levels), steps, channels), dtype=np.float32)
         return cls(model.levels, nothing, 0, 0, Difficulty.even(1, channels))
 
     @property
     def own(self) -> bool:
-        """True where they are the model's own, and nothing was calibrated."""
+        """Whether these are the model's own intervals, without calibration."""
         return self.windows == 0
 
     @property
     def source(self) -> str:
-        """Words on what they come from."""
+        """Description of what they were calibrated on."""
         return "the model itself" if self.own else f"{self.windows} window{'s' * (self.windows > 1)}"
 
     @property
     def standard(self) -> tuple[float, ...]:
-        """Those of `LEVELS` that are calibrated, or all where none of them is: what is scored unasked."""
+        """Those of `LEVELS` that are calibrated, or all calibrated levels if there are none; scored by default."""
         return tuple(level for level in self.levels if level in LEVELS) or self.levels
 
     @property
     def steps(self) -> int:
-        """Longest horizon S that is calibrated."""
+        """Longest calibrated horizon S."""
         return int(self.half_widths.shape[1])
 
     @property
     def quantiles(self) -> tuple[float, ...]:
-        """The quantiles that these intervals and the forecast are, rising."""
+        """Quantiles given by these intervals and the forecast, in increasing order."""
         return tuple(sorted({0.5, *(end for level in self.standard for end in ends_of(level))}))
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """(C,), which channels have no intervals, for validation has no value of them."""
+        """(C,), whether a channel has no intervals, because it has no values in the validation split."""
         return np.asarray(np.isnan(self.half_widths).any(axis=(0, 1)))
 
     def without(self, targets: Sequence[str]) -> list[str]:
-        """Those of the `targets` (C,) that have no intervals."""
+        """The `targets` (C,) without intervals."""
         return [name for name, missing in zip(targets, self.missing, strict=True) if missing]
 
     def of(self, name: str) -> Intervals:
-        """Those of one series by its name, as intervals of a single table."""
+        """Intervals of one series by name, as those of a single table."""
         series = np.ones((1, self.half_widths.shape[2]))
         if name in self.names:
             series = self.difficulty.series[[self.names.index(name)]]
         return replace(self, difficulty=replace(self.difficulty, series=series), names=("",))
 
     def numbers(self, names: Sequence[str]) -> Tensor:
-        """Numbers (len(names),) of the series `names` as a `Context` has them: -1 for one whose errors are not here."""
+        """Numbers (len(names),) of the series `names` for a `Context`: -1 for series without calibration errors."""
         if len(self.names) == 1:
             return torch.zeros(len(names), dtype=torch.int64)
         numbers = {name: number for number, name in enumerate(self.names)}
@@ -191,13 +190,13 @@ class Intervals:
         learned: Sequence[float] = (),
         levels: Sequence[float] | None = None,
     ) -> dict[float, tuple[Tensor, Tensor]]:
-        """Lower and upper ends (B, S, C) float64 of each level, in the scaled units of the errors; on the CPU.
+        """Lower and upper bounds (B, S, C) float64 of each level, in scaled units of the errors; on the CPU.
 
         Args:
-            forecast: (B, S, C), effects put back.
-            context: of these forecasts, series by `numbers`.
-            quantiles: (B, S, Q, C), those `learned`, of a model that has some.
-            levels: percent, any up to the highest that is calibrated; None for those that are.
+            forecast: (B, S, C), with effects added back.
+            context: context of these forecasts, with series from `numbers`.
+            quantiles: (B, S, Q, C), for a quantile model, at the levels `learned`.
+            levels: percent, up to the highest one calibrated; None for all calibrated levels.
         """
         wanted = self.levels if levels is None else tuple(levels)
         if quantiles is None:
@@ -220,14 +219,14 @@ class Intervals:
         return {level: made[level] for level in wanted}
 
     def _place(self, level: float) -> tuple[int, float]:
-        """Number k of the first calibrated level that is no lower, and how far `level` is on the way there from the
-        one before it, or from 0 percent: above 0, at most 1."""
+        """Index k of the first calibrated level that is at least `level`, and the position of `level`, in (0, 1],
+        between the previous one (or 0 percent) and that."""
         k = bisect_left(self.levels, level)
         below, above = normal_quantile(self.levels[k - 1]) if k else 0.0, normal_quantile(self.levels[k])
         return k, (normal_quantile(level) - below) / (above - below)
 
     def half_width(self, level: float, steps: int) -> NDArray[np.float64]:
-        """Half-width, or correction, (steps, C) of any level where the difficulty is 1."""
+        """Half-width, or correction, (steps, C) of any level at difficulty 1."""
         widths = self.half_widths[:, :steps].astype(np.float64)
         if level in self.levels:
             return np.asarray(widths[self.levels.index(level)])
@@ -243,7 +242,7 @@ class Intervals:
         return [width * difficulty for width in widths]
 
     def check(self, levels: Sequence[float], steps: int) -> None:
-        """UsageError for a level or a horizon that these intervals do not reach; the text says what they do."""
+        """Raise UsageError for levels or horizons beyond those calibrated; the message says which are."""
         if steps > self.steps:
             raise UsageError(
                 f"Intervals are calibrated for {self.steps} steps, not for {steps}; forecast at most {self.steps}, "
@@ -258,15 +257,13 @@ class Intervals:
                 f"This model provides intervals for levels up to {highest:g}, not for {beyond:g}; use a lower level."
             )
         ends = " and ".join(f"{end:g}" for end in ends_of(beyond))
-        remedy = f", for {self.windows} validation windows are too few for it; ask for {highest:g} or less"
+        remedy = f", because {self.windows} validation windows are too few; use at most {highest:g}"
         if reachable(beyond, self.windows, self.disjoint):
-            remedy = (
-                f"; ask for {highest:g} or less, or run `femts calibrate RUN --level {beyond:g}` (quantiles {ends})"
-            )
+            remedy = f"; use at most {highest:g}, or run `femts calibrate RUN --level {beyond:g}` (quantiles {ends})"
         raise UsageError(f"Level {beyond:g} is not calibrated{remedy}.")
 
     def to_bytes(self) -> bytes:
-        """As safetensors; the file of a run that `metrics.json` names."""
+        """Serialise to safetensors, the file of a run that `metrics.json` names."""
         arrays = {
             "levels": np.array(self.levels, dtype=np.float64),
             "half_widths": self.half_widths,
@@ -275,14 +272,14 @@ class Intervals:
             "series": self.difficulty.series,
             "phases": self.difficulty.phases,
             "lowest": self.difficulty.lowest,
-            # Not as metadata: that is text without a promised order, and a million names are data.
+            # Not metadata, which is text without a guaranteed order, and there may be a million names.
             "names": np.frombuffer(json.dumps(list(self.names)).encode(), dtype=np.uint8),
         }
         return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
-        """Read what `to_bytes` wrote."""
+        """The inverse of `to_bytes`."""
         read = load(content)
         windows, disjoint, recent = read["windows"].tolist()
         return cls(

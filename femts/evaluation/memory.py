@@ -1,4 +1,4 @@
-"""Memory that is kept while a model trains or is scored on a CPU."""
+"""Reuse of memory during training and scoring on a CPU."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's mallopt
-_KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is where glibc's own thresholds end
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # parameters of glibc's mallopt
+_KEPT, _USUAL = 2**30, 2**25  # bytes; the latter is the maximum of glibc's dynamic thresholds
 _lock, _keepers = Lock(), list[str]()
 
 
 @contextmanager
 def kept_memory(device: str) -> Iterator[None]:
-    """On a CPU with glibc, have large blocks reused: otherwise each one is mapped anew and page by page set to zero.
+    """Make glibc reuse large blocks on a CPU instead of mapping and zeroing the pages of each one anew.
 
-    A step of large tensors spends up to two thirds of its time on that. In any thread but the main
-    one glibc maps them all the same. When the last that keeps memory ends, what is free goes back
-    to the system.
+    That takes up to two thirds of the time of a step with large tensors. It has no effect in threads other than the
+    main one. When the last user ends, free memory is returned to the system.
     """
     if device != "cpu" or platform.libc_ver()[0] != "glibc":
         yield

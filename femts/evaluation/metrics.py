@@ -1,4 +1,4 @@
-"""Metrics as running sums, so that a score is the mean over every value and no forecast has to be kept."""
+"""Metrics as running sums, so that scores are means over all values and no forecasts have to be stored."""
 
 from __future__ import annotations
 
@@ -15,74 +15,73 @@ from femts.data.batch import Batch
 from femts.models.base import ForecastModel, Forecasts, check_shape
 from femts.plugins import Registry
 
-BUILT_IN = ("mse", "mae")  # of every score
+BUILT_IN = ("mse", "mae")  # included in every score
 
 
 class Metric(Protocol):
-    """Sums of what is wanted of forecasts, which stream by: none is kept.
+    """Running sums over a stream of forecasts, which are not stored.
 
-    One that has `pools`, a true attribute, sums over several targets or series in scaled units; for it, targets that
-    do not count there (`Windows.counts`) are missing.
+    A metric with a true attribute `pools` sums over several targets or series in scaled units; targets that are not
+    included in such means (`Windows.counts`) are then missing.
     """
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows, in scaled units.
 
         Args:
-            forecasts: `points` (B, P, T) of the T targets and, of a model that has learned some, `quantiles` (B, P, Q,
-                T).
-            batch: their look-backs `past` (B, L, T) and what followed, `future` (B, P, T), NaN where it is missing; the
-                numbers of their `series` and of the windows themselves.
+            forecasts: `points` (B, P, T) of the T targets and, for a quantile model, `quantiles` (B, P, Q, T).
+            batch: look-backs `past` (B, L, T) and targets `future` (B, P, T), NaN where missing; numbers of the
+                `series` and of the windows.
         """
         ...
 
 
 class NamedMetric(Metric, Protocol):
-    """A metric that a run can be validated and scored by.
+    """A metric for validation and scoring of a run.
 
     Attributes:
-        sums: float64, any shape: all that it keeps; several processes add theirs up.
+        sums: float64, any shape: the complete state; the sums of several processes are added up.
     """
 
     sums: Tensor
 
     def compute(self) -> Mapping[str, float]:
-        """Values by name, that of the metric itself among them; lower ones are better."""
+        """Values by name, including that of the metric itself; lower is better."""
         ...
 
 
 METRICS: Registry[Callable[[ForecastModel], NamedMetric]] = Registry("metric", BUILT_IN)
 register_metric = METRICS.register
-"""Class decorator: make a metric available by a name, as `training.metric`. It is made for the model that is scored."""
+"""Class decorator that registers a metric under a name for `training.metric`; it is created for the scored model."""
 
 
 def chosen_by(training: TrainingConfig) -> str:
-    """Name of the metric that validations choose by."""
+    """Name of the metric used for model selection on the validation split."""
     return training.metric or ("pinball" if training.learned_quantiles else "mse")
 
 
 def named_metrics(training: TrainingConfig, model: ForecastModel) -> list[NamedMetric]:
-    """What is summed for a score beside the errors that every score has: the pinball loss of learned quantiles, and
-    the metric that `training` names."""
+    """Metrics of a score other than the built-in ones: pinball loss for quantile models, and the metric in
+    `training`."""
     names = dict.fromkeys([*(["pinball"] if model.quantiles else []), *([training.metric] if training.metric else [])])
     return [METRICS[name](model) for name in names if name not in BUILT_IN]
 
 
 class ErrorSums:
-    """Float64 sums of squared and absolute errors on the forecasts' device.
+    """Float64 sums of squared and absolute errors on the device of the forecasts.
 
-    A mean of batch means would weight a short last batch wrongly; sums do not.
+    Averaging batch means would give a short last batch too much weight; sums do not.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
-        # MPS has no float64, so the sums live on the CPU there.
+        # MPS has no float64, so its sums are on the CPU.
         self._device = torch.device("cpu") if torch.device(device).type == "mps" else torch.device(device)
         self.sums = torch.zeros(3, dtype=torch.float64, device=self._device)  # squared, absolute, values
 
     def add(self, forecast: Tensor, target: Tensor, observed: Tensor | None = None) -> None:
         """Add the errors of `forecast` against `target`, in scaled units; only where `observed`, if given.
 
-        All have one shape.
+        All have the same shape.
         """
         check_shape(forecast, target.shape)
         error = (forecast.detach().float() - target.float()).to(self._device)
@@ -94,30 +93,30 @@ class ErrorSums:
 
     @property
     def mse(self) -> float:
-        """Mean squared error; NaN before anything was added."""
+        """Mean squared error; NaN if nothing was added."""
         return float((self.sums[0] / self.sums[2]).item())
 
     @property
     def mae(self) -> float:
-        """Mean absolute error; NaN before anything was added."""
+        """Mean absolute error; NaN if nothing was added."""
         return float((self.sums[1] / self.sums[2]).item())
 
 
 class WindowSeries(NamedTuple):
-    """Numbers of the series, of S, that some windows are `of` (B,), on the CPU."""
+    """Series number of each window, `of` (B,), among S series, on the CPU."""
 
     of: Tensor
     series: int
 
     @classmethod
     def of_batch(cls, batch: Batch, series: int) -> WindowSeries:
-        """Those of a batch of windows."""
+        """Create for a batch of windows."""
         if batch.series is None:
             return cls(torch.zeros(len(batch.past), dtype=torch.int64), series)
         return cls(batch.series.cpu(), series)
 
     def sums(self, values: Tensor) -> Tensor:
-        """Sums (S, T) float64 of `values` (B, P, T), NaN where there is none, on the CPU."""
+        """Sums (S, T) float64 of `values` (B, P, T) by series, ignoring NaN, on the CPU."""
         if self.series == 1:
             return values.nansum((0, 1), dtype=torch.float64).cpu()[None]
         sums = torch.zeros(self.series, values.shape[-1], dtype=torch.float64)
@@ -125,8 +124,7 @@ class WindowSeries(NamedTuple):
 
 
 def mean_of_cells(means: NDArray[np.float64], count: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Mean over `axes` of `means` (S, C) of `count` values each, so that every value counts alike;
-    NaN where there is none."""
+    """Mean over `axes` of `means` (S, C) of `count` values each, weighted by count; NaN if there are none."""
     if (count == count.flat[0]).all():
         return np.asarray(means.mean(axis=axes))
     sums, whole = (np.where(count > 0, means, 0.0) * count).sum(axis=axes), count.sum(axis=axes)

@@ -1,10 +1,10 @@
-"""Quantiles that a model has learned, made honest: conformalized quantile regression.
+"""Calibration of learned quantiles by conformalized quantile regression.
 
-The interval of a level lies between the learned quantiles at its two ends, and both ends move
-outwards by a correction, inwards where that is negative: the ceil((n + 1) * level / 100)-th
-smallest of the n scores max(low - y, y - high) on the validation part (Romano, Patterson & Candes,
-"Conformalized Quantile Regression", NeurIPS 2019). What is promised is what split-conformal
-intervals promise, whatever the quantiles are worth; the width is the window's own.
+The interval of a level lies between the learned quantiles at its two ends, which are both moved outwards by a
+correction, or inwards if it is negative: the ceil((n + 1) * level / 100)-th smallest of the n scores max(low - y, y -
+high) on the validation split (Romano, Patterson & Candes, "Conformalized Quantile Regression", NeurIPS 2019). Coverage
+has the same guarantee as for split-conformal intervals, however good the quantiles are, and the width adapts to each
+window.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from femts.models.parts.pinball import pinball
 
 
 def check_quantiles(quantiles: Sequence[float] | float) -> tuple[float, ...]:
-    """Quantiles, each once and in the order given; UsageError for what is no number between 0 and 1."""
+    """Distinct quantiles in the given order; UsageError unless all are numbers between 0 and 1."""
     several = quantiles if isinstance(quantiles, Iterable) and not isinstance(quantiles, str) else [quantiles]
     numbers: dict[float, None] = {}
     for quantile in several:
         if isinstance(quantile, bool) or not isinstance(quantile, (int, float, np.number)) or not 0 < quantile < 1:
-            raise UsageError(f"Quantile '{quantile}' is not a number between 0 and 1; give some such as 0.1 or 0.9.")
+            raise UsageError(f"Quantile '{quantile}' is not a number between 0 and 1; use numbers such as 0.1 or 0.9.")
         numbers[float(quantile)] = None
     if not numbers:
-        raise UsageError("No quantile is named; give some such as 0.1 or 0.9.")
+        raise UsageError("No quantile is given; use numbers such as 0.1 or 0.9.")
     return tuple(numbers)
 
 
 def ends_of(level: float) -> tuple[float, float]:
     """The two quantiles that bound the central interval of `level` percent."""
-    tail = (1 - Fraction(str(level)) / 100) / 2  # in floats, those of 95 are not 0.025 and 0.975
+    tail = (1 - Fraction(str(level)) / 100) / 2  # in floating point, those of 95 are not 0.025 and 0.975
     return float(tail), float(1 - tail)
 
 
 def level_of(quantile: float) -> float:
-    """Percent of the central interval that `quantile` bounds; 0 for the median."""
+    """Level in percent of the central interval bounded by `quantile`; 0 for the median."""
     return float(100 * abs(1 - 2 * Fraction(str(quantile))))
 
 
 def quantile_at(forecast: Tensor, learned: Sequence[float], quantile: float) -> Tensor:
-    """One quantile (B, S, C) of `forecast` (B, S, Q, C), those `learned`: between two on a line,
-    and beyond all the last."""
+    """Interpolate one quantile (B, S, C) of `forecast` (B, S, Q, C), whose levels are `learned`; constant beyond the
+    outermost ones."""
     place = float(np.interp(quantile, learned, range(len(learned))))
     below = int(place)
     lower = forecast[:, :, below]
@@ -65,16 +65,16 @@ def conformity_scores(forecast: Tensor, learned: Sequence[float], level: float, 
 def conformal_bounds(
     forecast: Tensor, learned: Sequence[float], levels: Sequence[float], corrections: Sequence[Tensor]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Lower and upper bounds (B, S, C), float64 on the CPU, level by level.
+    """Yield lower and upper bounds (B, S, C), float64 on the CPU, level by level.
 
-    Each interval holds the median and the one before it: corrections are made level by level and
-    might let them cross, and what is made wider covers no less.
+    Each interval contains the median and the previous interval. Without this, corrections of different levels could
+    make bounds cross; widening only increases coverage.
 
     Args:
-        forecast: quantiles (B, S, Q, C), rising.
-        learned: their Q levels.
-        levels: K of them in percent, rising.
-        corrections: of each level (S, C) or (B, S, C) float64, what its ends move outwards by.
+        forecast: quantiles (B, S, Q, C), increasing.
+        learned: levels of the Q quantiles.
+        levels: K levels in percent, increasing.
+        corrections: (S, C) or (B, S, C) float64 for each level, by which both bounds are moved outwards.
     """
     lower = upper = quantile_at(forecast, learned, 0.5).cpu().double()
     for level, correction in zip(levels, corrections, strict=True):
@@ -85,17 +85,17 @@ def conformal_bounds(
 
 @register_metric("pinball")
 class PinballSums:
-    """Float64 sums of the pinball loss of a model's own quantiles, as they come out of it.
+    """Float64 sums of the pinball loss of a model's quantiles, before calibration.
 
     Raises:
-        UsageError: the model has none.
+        UsageError: The model has no quantiles.
     """
 
     pools = True
 
     def __init__(self, model: ForecastModel) -> None:
         if not model.quantiles:
-            raise UsageError("Metric 'pinball' is of quantiles that a model has learned; set training.loss=pinball.")
+            raise UsageError("Metric 'pinball' requires a quantile model; set training.loss=pinball.")
         self.quantiles = model.quantiles
         self.sums = torch.zeros(2, dtype=torch.float64)  # losses, values
 
@@ -104,7 +104,7 @@ class PinballSums:
         target, quantiles = batch.target, forecasts.quantiles
         assert quantiles is not None
         losses = pinball(quantiles.float(), target.float(), self.quantiles).mean(-2)
-        losses = losses.cpu() if losses.device.type == "mps" else losses  # which has no float64
+        losses = losses.cpu() if losses.device.type == "mps" else losses  # MPS has no float64
         self.sums = self.sums.to(losses.device)
         self.sums[0] += losses.nansum(dtype=torch.float64)
         self.sums[1] += (~losses.isnan()).sum()
@@ -114,5 +114,5 @@ class PinballSums:
 
     @property
     def mean(self) -> float:
-        """Mean over quantiles and values; NaN before anything was added."""
+        """Mean over quantiles and values; NaN if nothing was added."""
         return float(self.sums[0] / self.sums[1])

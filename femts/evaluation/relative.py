@@ -1,4 +1,4 @@
-"""Errors in relation to the size of what happened, in raw units: WAPE and bias."""
+"""Relative errors in raw units: WAPE and bias."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ Array = NDArray[np.float64]
 
 
 class RelativeErrors:
-    """Metric of WAPE and bias, in raw units, from float64 sums by series and target; values that are missing count for
-    nothing, and memory does not grow with the windows.
+    """WAPE and bias in raw units, from float64 sums by series and target that ignore missing values.
 
-    WAPE is the sum of absolute errors over the sum of the sizes of the actual values, and bias the sum of forecasts
-    less actual values over the same: above 0 the forecast is too high. Where no value is negative, bias is the mean
-    error as a part of the mean, and never beyond WAPE in size (Kolassa & Schütz, "Advantages of the MAD/Mean ratio over
-    the MAPE", Foresight 2007).
+    WAPE is the sum of absolute errors divided by the sum of absolute actual values, and bias the sum of forecasts minus
+    actual values divided by the same; positive bias means that forecasts are too high. If no value is negative, bias is
+    the mean error relative to the mean, and never larger than WAPE in absolute value (Kolassa & Schütz, "Advantages of
+    the MAD/Mean ratio over the MAPE", Foresight 2007).
 
     Args:
-        preprocess: between scaled and raw units.
-        series: S that the windows are of.
-        targets: T, the first channels.
+        preprocess: conversion between scaled and raw units.
+        series: number S of series.
+        targets: number T of targets, the first channels.
     """
 
     def __init__(self, preprocess: Preprocess, series: int, targets: int) -> None:
@@ -45,17 +44,17 @@ class RelativeErrors:
         self.sums += torch.stack([numbers.sums(each) for each in (error.abs(), error, size)])
 
     def compute(self) -> dict[str, float]:
-        """`wape` and `bias` over all series, of several targets the mean; NaN where all that happened is 0."""
+        """`wape` and `bias` over all series, averaged over targets; NaN if all actual values are 0."""
         return {name: float(value) for name, value in relative(*self.sums.sum(1).numpy()).items()}
 
     def by_series(self) -> dict[str, Array]:
-        """The same of each series (S,), NaN for one whose values are 0."""
+        """The same for each series (S,), NaN for one whose values are all 0."""
         return relative(*self.sums.numpy())
 
 
 def relative(absolute: Array, signed: Array, size: Array) -> dict[str, Array]:
-    """`wape` and `bias` (...,), means over the targets (..., T) that have some `size`, NaN where none has: their sums
-    of `absolute` and of `signed` errors over it."""
+    """`wape` and `bias` (...,) from sums of `absolute` and `signed` errors and of the `size` of actual values: means
+    over the targets (..., T) with nonzero size, NaN if there are none."""
     some = size > 0
     count = some.sum(-1)
     shares = {}
@@ -66,11 +65,12 @@ def relative(absolute: Array, signed: Array, size: Array) -> dict[str, Array]:
 
 
 def sizes(actual: Tensor, zero: Tensor) -> Tensor:
-    """Sizes of raw values, 0 for those within `zero` of it."""
+    """Absolute raw values, set to 0 within `zero` of it."""
     size = actual.abs()
     return torch.where(size <= zero, 0.0, size)
 
 
 def zero_within(scaler: Scaler, targets: int) -> Array:
-    """How far (S, T) from a raw 0 a value may be that was one: scaled values are float32, which resolve no more."""
+    """Distance (S, T) from 0 within which a raw value may have been 0, given the float32 resolution of scaled
+    values."""
     return 2.0**-20 * (np.abs(scaler.mean[:, :targets]) + scaler.scale[:, :targets])

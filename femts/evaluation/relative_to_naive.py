@@ -1,4 +1,4 @@
-"""The seasonal naive forecast beside a model: errors on the same windows, skill and MASE."""
+"""Comparison with the seasonal naive forecast: errors on the same windows, skill and MASE."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from femts.evaluation.metrics import ErrorSums, WindowSeries
 from femts.evaluation.series_scores import seasonal_changes
 from femts.models.base import Forecasts
 
-TIMES = 10  # the mean squared error of the others, from which on one that makes most of all is named
+TIMES = 10  # a target or series is reported if its mean squared error is this many times that of the others
 
 
 class NaiveSums:
-    """Float64 sums of the errors of the seasonal naive forecast, and of those of the model by series and target; memory
-    does not grow with the windows.
+    """Float64 sums of the errors of the seasonal naive forecast, and of the model by series and target.
 
-    What a mean over targets and series leaves out is missing here (`Metric`).
+    Targets excluded from means over targets and series are missing here (`Metric`).
 
     Args:
-        preprocess: between scaled and raw units.
-        data: with the training rows of each series. A look-back that is shorter than a season repeats its last value.
+        preprocess: conversion between scaled and raw units.
+        data: data set with the training rows of each series. If the look-back is shorter than a season, its last value
+            is repeated.
         seq_len: L, steps of look-back.
     """
 
@@ -52,7 +52,7 @@ class NaiveSums:
         self._naive.add(x[:, -self.season :][:, steps], target.masked_fill(~observed, 0.0), observed)
         numbers = WindowSeries.of_batch(batch, len(self._data))
         self._squared += numbers.sums((forecast.float() - target.float()).square_())
-        if self._preprocess.linear:  # then a raw error is a scaled one times the scale
+        if self._preprocess.linear:  # raw errors are then scaled errors times the scale
             error = (forecast.float() - target.float()).abs_()
         else:
             own = self._preprocess.at(numbers.of.numpy())
@@ -62,17 +62,17 @@ class NaiveSums:
 
     @property
     def mase(self) -> float:
-        """Mean over targets and series of the absolute error over that of the seasonal naive forecast on the training
-        rows; NaN where there is none."""
+        """Mean over targets and series of the absolute error divided by that of the seasonal naive forecast on the
+        training rows; NaN if there is none."""
         change = torch.from_numpy(seasonal_changes(self._data)[0])
         some = (self._count > 0) & (change > 0)
         return float((self._absolute / self._count / change)[some].mean())
 
     def dominant(self) -> dict[str, Any] | None:
-        """The target or series whose squared errors are most of all, and `TIMES` those of the others on average.
+        """The target or series with most of the squared error, if its mean is also `TIMES` that of the others.
 
         Returns:
-            `name`, its part of all squared errors as `error`, and of all values as `values`; None where there is none.
+            `name`, its fraction of all squared errors as `error`, and of all values as `values`; None if there is none.
         """
         several = len(self._data) > 1
         names = self._data.series if several else self._data.columns[: self._data.n_targets]
@@ -86,12 +86,12 @@ class NaiveSums:
         return {"name": names[k], "error": error, "values": part}
 
     def beside(self, mse: float) -> dict[str, Any]:
-        """Errors of the seasonal naive forecast beside the `mse` of the model.
+        """Compare the `mse` of the model with the seasonal naive forecast.
 
         Returns:
-            `season` (steps that are repeated), `mse` and `mae` of the naive forecast in scaled
-            units, and of the model `skill`, 1 - its `mse` over that, and `mase`. None stands for
-            what there is not: without values, or with a division by 0.
+            `season` (number of steps repeated), `mse` and `mae` of the naive forecast in scaled units, and for the
+            model `skill`, 1 minus the ratio of its `mse` to that, and `mase`. None if undefined: without values, or
+            after division by 0.
         """
         naive = self._naive or ErrorSums()
         skill = 1 - mse / naive.mse if naive.mse > 0 else math.nan

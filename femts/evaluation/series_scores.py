@@ -1,4 +1,4 @@
-"""Scores of each series, in raw units and beside its own seasonal naive forecast."""
+"""Scores of each series, in raw units and relative to its own seasonal naive forecast."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Array = NDArray[np.float64]
 
 
 class SeriesSums:
-    """Float64 sums over the windows of each of S series and T targets; memory does not grow with the windows.
+    """Float64 sums over the windows of each of S series and T targets.
 
     Args:
-        windows: the ones that are scored, which the evaluator hands on in their order.
-        preprocess: of each series.
-        data: with the training rows of each series.
-        most: windows that are scored at most, spread over the series; None for all.
-        bounds: intervals to measure in each series as well; None leaves them out.
+        windows: windows to score, in the order of the evaluator.
+        preprocess: preprocessing of each series.
+        data: data set with the training rows of each series.
+        most: maximum number of windows to score, spread over the series; None for all.
+        bounds: bounds of intervals to score for each series; None omits them.
     """
 
     def __init__(
@@ -73,15 +73,15 @@ class SeriesSums:
             self._width[k] += numbers.sums((own.inverse(high) - own.inverse(low)).where(observed, torch.nan))
 
     def ratios(self) -> dict[str, float]:
-        """Means of `mase` and `rmsse` over the series that have them, and a scale of their own; `wape` and `bias` over
-        the values of all series."""
+        """Means of `mase` and `rmsse` over the series for which they are defined and that have a scale of their own;
+        `wape` and `bias` over the values of all series."""
         frame = self.frame()
         if self._counted is not None:
             frame = frame[self._counted.cpu().any(1).numpy()[self.windows.numpy() > 0]]
         return {name: float(frame[name].mean()) for name in ("mase", "rmsse")} | self._relative.compute()
 
     def frame(self, levels: Sequence[float] = ()) -> pd.DataFrame:
-        """One row a series with windows, in raw units; see `Forecaster.scores`."""
+        """One row for each series with windows, in raw units; see `Forecaster.scores`."""
         squared, absolute, naive, values = self._sums.sum(2).numpy()
         _, scale, square = seasonal_changes(self._data)
         count = np.where(values > 0, values, np.nan)
@@ -100,8 +100,8 @@ class SeriesSums:
 
 
 def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute change of `values` (rows, C) over a season, or over a step where they hold no more than one, (C,):
-    what MASE divides by; NaN of none."""
+    """Mean absolute seasonal change of `values` (rows, C), (C,), the denominator of MASE; over one step if they are no
+    longer than a season. NaN without values."""
     change = np.abs(_changes(values, season))
     count = (~np.isnan(change)).sum(0)
     return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
@@ -113,9 +113,8 @@ def _changes(values: Array, season: int) -> Array:
 
 
 def seasonal_changes(data: Dataset) -> tuple[Array, Array, Array]:
-    """Changes over a season in the training rows of each series, as `seasonal_error` takes them: the mean absolute one
-    of each target (S, T), and over all targets the mean absolute (S,) and the root mean squared one (S,), NaN where
-    there is none but 0."""
+    """Seasonal changes in the training rows of each series, as in `seasonal_error`: mean absolute change of each target
+    (S, T), and mean absolute (S,) and root mean squared change (S,) over all targets; NaN if all are 0 or missing."""
     each, absolute, squared = np.full((len(data), data.n_targets), np.nan), list[float](), list[float]()
     for number, (first, stop) in enumerate(data.part("train").tolist()):
         values = data.values[first:stop, : data.n_targets]

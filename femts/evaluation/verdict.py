@@ -1,4 +1,4 @@
-"""A verdict in words on a model beside the seasonal naive forecast."""
+"""One-line comparison of a model with the seasonal naive forecast."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-EVEN = 5e-4  # of an error; what differs by less has the same one, as printed
-NOTHING = 1e-10  # squared error in scaled units that rounding alone may leave
+EVEN = 5e-4  # relative difference below which errors count as equal, as printed
+NOTHING = 1e-10  # squared error in scaled units that may be due to rounding
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict on a model beside the seasonal naive forecast.
+    """Comparison of a model with the seasonal naive forecast.
 
     Attributes:
-        worse: its squared or its absolute error is the higher one.
-        words: what a reader should know.
+        worse: whether its squared or its absolute error is higher.
+        words: text to show the user.
     """
 
     worse: bool
@@ -25,10 +25,10 @@ class Judgement:
 
 
 def judge(scores: Mapping[str, Any], naive: Mapping[str, Any]) -> Judgement | None:
-    """The verdict on the `scores` of a model beside those of the `naive` forecast (`NaiveSums.beside`).
+    """Compare the `scores` of a model with those of the `naive` forecast (`NaiveSums.beside`).
 
     Returns:
-        None where there are no values to judge by.
+        The comparison, or None if there are no values to compare.
     """
     pairs = {"squared": (scores["mse"], naive["mse"]), "absolute": (scores["mae"], naive["mae"])}
     if any(value is None or not math.isfinite(value) for pair in pairs.values() for value in pair):
@@ -38,7 +38,7 @@ def judge(scores: Mapping[str, Any], naive: Mapping[str, Any]) -> Judgement | No
         other = "the naive forecast, which repeats the last value"
     if naive["mse"] < NOTHING:
         worse = scores["mse"] > NOTHING
-        return Judgement(worse, f"{'worse than' if worse else 'as good as'} {other}, and that makes no error here")
+        return Judgement(worse, f"{'worse than' if worse else 'as good as'} {other}, which has no error here")
     changes = {name: own / naive_error - 1 for name, (own, naive_error) in pairs.items()}
     higher = [name for name, change in changes.items() if change > EVEN]
     lower = [name for name, change in changes.items() if change < -EVEN]

@@ -1,4 +1,4 @@
-"""Errors window by window, or series by series of a panel, thinned to a few hundred numbers."""
+"""Errors of each window, or of each series of a panel, condensed to a few hundred numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.models.base import Forecasts
 
-MOST = 200  # numbers that stay of all windows or series
+MOST = 200  # largest number of values kept
 
 
 class WindowErrors:
-    """Squared errors of each window, in the order in which the evaluator hands them on; two numbers a window."""
+    """Squared errors of each window, in the order of the evaluator; two numbers per window."""
 
     pools = True
 
@@ -21,18 +21,17 @@ class WindowErrors:
         self._sums = list[Tensor]()
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """Add windows in scaled units; see `femts.evaluation.evaluator.Metric`."""
+        """Add windows in scaled units; see `femts.evaluation.metrics.Metric`."""
         forecast, target = forecasts.points, batch.target
         error = forecast.float() - target.float()
         squares = error.square().cpu().double().nansum((1, 2))
         self._sums.append(torch.stack([squares, (~error.isnan()).sum((1, 2)).cpu().double()]))
 
     def thinned(self, series: Tensor | None = None) -> list[float | None]:
-        """Mean squared error of each of `MOST` runs of neighbouring windows, as long as each other
-        but for one window, or of each window where there are fewer; five digits, None for one
-        without values.
+        """Mean squared error of each of `MOST` equal runs of neighbouring windows, or of each window if there are
+        fewer, with five digits; None without values.
 
-        `series` (N,) are the numbers of the windows' series; with them the runs are of whole series.
+        With `series` (N,), the series number of each window, runs consist of whole series.
         """
         sums = torch.cat(self._sums, 1).numpy()
         if series is not None:
