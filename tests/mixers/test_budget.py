@@ -153,9 +153,9 @@ def test_parameters_have_the_same_names_for_every_component_set() -> None:
     ("given", "sentence"),
     [
         ({"p_t_to_fem_ratio": 4.0}, "give fem_dim or fem_ratio too"),
-        ({"fem_dim": 0}, "fem_dim=0 is no width"),
-        ({"conv_hidden": -1}, "conv_hidden=-1 is no width"),
-        ({"ssm_rank": 0}, "ssm_rank=0 is no width"),
+        ({"fem_dim": 0}, "fem_dim=0 is not positive"),
+        ({"conv_hidden": -1}, "conv_hidden=-1 is not positive"),
+        ({"ssm_rank": 0}, "ssm_rank=0 is not positive"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
