@@ -356,8 +356,8 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
     distance = steps_between(until, last, freq)
     if distance is None:
         text = (
-            f"The age of the history is unknown: it ends {last}, and the last row learned from was {until}; "
-            "write both with a time zone, or both without."
+            f"The age of the history is unknown: it ends {last}, and the last training row was {until}; "
+            "use a time zone in both or in neither."
         )
     elif distance > config.pred_len:
         learn = "refit on all rows (--refit, or refit=True)"

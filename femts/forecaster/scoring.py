@@ -86,7 +86,7 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         kinds = ("series", "a table") if own.panel else ("a table", "series")
         raise UsageError(
             f"Data set '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
-            f"and this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
+            f"but this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
         )
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:

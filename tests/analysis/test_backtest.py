@@ -317,7 +317,7 @@ def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> Non
         femts.backtest(ridge, weekly, **cut(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)
-    with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
+    with pytest.raises(UsageError, match="has series of their own, but this model was trained on one series"):
         femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
     with pytest.raises(UsageError, match="A backtest is not grouped by 'series'"):
         femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")
