@@ -361,11 +361,6 @@ def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytes
     assert main([str(argument) for argument in arguments]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
     assert notes == [
-<<<<<<< HEAD
-        "note: 5 of 5 forecasts are made from rows with gaps, which are filled with the last value before them",
-        "note: 'heat': no value in the last 24 steps, so no forecast",
-=======
         "note: 5 of 5 forecasts use rows with gaps, which are filled with the last value before them",
-        "note: 'heat': no value in the last 24 steps, so none in the forecast",
->>>>>>> h-doc2
+        "note: 'heat': no value in the last 24 steps, so no forecast",
     ]

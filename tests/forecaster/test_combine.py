@@ -238,13 +238,8 @@ def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], m
         ([ridge, other(TABLE, steps=5)], "horizon|split"),
         ([ridge, stepped], "step"),
         ([fem, scaled], "scaling"),
-<<<<<<< HEAD
-        ([fem, refit(ridge, data)], "training data or split|rows to learn from"),
-        ([fem, quantiles], r"'dlinear' learned quantiles, which cannot be averaged"),
-=======
         ([fem, refit(ridge, data)], "training data or split|training rows"),
-        ([fem, quantiles], r"'dlinear' learned quantiles, of which there is no mean"),
->>>>>>> h-doc2
+        ([fem, quantiles], r"'dlinear' learned quantiles, which cannot be averaged"),
         ([fem, made], r"'mean' is a mean itself and cannot be a member of another; pass its members"),
     ]
     for given, text in cases:

@@ -17,23 +17,12 @@ from femts.training.resolve import resolve_run
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import LONG, Candidate
 
-<<<<<<< HEAD
-SMALL = 5000  # rows of all series together, below which a choice is limited even where nobody asks for it
-SOON = 60.0  # seconds of that limit
-PATIENCE = 300.0  # seconds for the fits of the classics where there is no limit
-# Parts of a limit for these fits, and of the time for trials where networks are trained as well.
-FITS, FITS_BESIDE = 0.7, 0.4
-WINDOWS = 8  # per origin where a forecast may be a fit; spread over the series of a panel
-=======
 SMALL = 5000  # total rows of all series below which a selection gets a default time limit
 SOON = 60.0  # that limit in seconds
 PATIENCE = 300.0  # seconds for fits of classical models without a limit
-FITS, FITS_BESIDE = (
-    0.7,
-    0.4,
-)  # shares of a limit for these fits, and of the trial time if networks are trained as well
+# Shares of a limit for these fits, and of the trial time if networks are trained as well.
+FITS, FITS_BESIDE = 0.7, 0.4
 WINDOWS = 8  # per origin if forecasts may be fits; spread over the series of a panel
->>>>>>> h-doc2
 WINDOWS_OF_ONE = 32  # the same for a single origin
 MANY_WINDOWS = 256  # per origin if no forecast is a fit
 SCORED, SCORED_IN_TIME = (
