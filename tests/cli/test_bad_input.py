@@ -73,7 +73,7 @@ CASES = {
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
     "table with a header alone": Case(f"{OWN} header.csv", r"header.csv has (0|no) data rows"),
     "table that is binary": Case(f"{OWN} binary.csv", r"binary.csv is .*UTF-8"),
-    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME\) when training"),
+    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME when training"),
     "backtest without dates": Case("backtest run undated.csv", r"has the step '1', but .* the step 'h'"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an irregular frequency": Case(f"{OWN} uneven.csv", r"irregular frequency"),
@@ -180,15 +180,15 @@ CASES = {
     "backtest of another dataset": Case("backtest run synthetic", r"'synthetic' lacks 'load', 'heat'"),
     "backtest into a missing folder": Case("backtest run good.csv -o none/out.csv", r"Folder none does not exist"),
     "backtest onto a folder": Case("backtest run good.csv -o empty", r"empty is a folder"),
-    "backtest of no run": Case("backtest none good.csv", r"no run folder none"),
+    "backtest of no run": Case("backtest none good.csv", r"Run folder none does not exist"),
     "refit on too few rows": Case(
         "backtest run good.csv --refit --n-windows 23 -o out.csv", r"look-back of 24 .* 24 train rows"
     ),
-    "audit of no run": Case("audit none", r"no run folder none"),
+    "audit of no run": Case("audit none", r"Run folder none does not exist"),
     "audit of half a run": Case("audit half", r"half is unfinished"),
-    "audit of several runs": Case("audit several", r"several holds 1 runs?"),
-    "report of no run": Case("report none", r"no run folder none"),
-    "report of several runs": Case("report several", r"several holds 1 runs?"),
+    "audit of several runs": Case("audit several", r"several contains 1 runs?"),
+    "report of no run": Case("report none", r"Run folder none does not exist"),
+    "report of several runs": Case("report several", r"several contains 1 runs?"),
     "report into a missing folder": Case("report run -o none/out.html", r"Folder none does not exist"),
     "ridge over more steps than there are": Case(
         "train --dataset synthetic --model ridge --set model.longest=9000",
@@ -221,10 +221,10 @@ CASES = {
     "record that is missing": Case("verify none.json", r"none.json cannot be read"),
     "record that is something else": Case("verify good.csv", r"good.csv is not JSON"),
     # run folders
-    "run missing": Case("evaluate none", r"no run folder none"),
+    "run missing": Case("evaluate none", r"Run folder none does not exist"),
     "run that is something else": Case("evaluate empty", r"empty is not a femts run"),
     "run half written": Case("predict half good.csv", r"half is unfinished"),
-    "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
+    "run without weights": Case("predict headless good.csv", r"headless has no model.safetensors"),
     "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
     "run of another version": Case("predict future good.csv", r"future has format 99"),
     "folder of several runs": Case(

@@ -81,7 +81,7 @@ CASES = {
     "no models": Case("table --datasets synthetic --models ''", r"Unknown model ''; choose from"),
     "pinball for a mean with ridge": Case(
         "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new",
-        r"'fem_sm_ridge' cannot learn",
+        r"'fem_sm_ridge' does not support",
     ),
 }
 
