@@ -298,10 +298,11 @@ class Forecaster:
         Returns:
             One row for each input. `kind` and `input` name it: `column`, the look-back of one; `lags`, a block of steps
             of all columns, a season long (without a season P steps), from the most recent on, the eighth with all older
-            ones; `future`, a column known in advance, over look-back and horizon; `calendar`; `static`, a column.
-            `rise` is the mean rise of the error, a part of the error without an exchange: 0 for an input that does not
-            matter, 1 for one without which the error doubles. `low` and `high` are an interval of 95 % of that mean over
-            the `windows` forecast (block bootstrap).
+            ones; `future`, a column known in advance, over look-back and horizon; `calendar`; `static`, a column;
+            `feature`, a group of what the model makes of a look-back (`boost`: last values, rolling means, seasons
+            before). `rise` is the mean rise of the error, a part of the error without an exchange: 0 for an input that
+            does not matter, 1 for one without which the error doubles. `low` and `high` are an interval of 95 % of that
+            mean over the `windows` forecast (block bootstrap).
 
         Raises:
             UsageError: as in `evaluate`, fewer than two windows, an unknown column, or forecasts without any error.

@@ -55,6 +55,24 @@ class Forecasts:
 
 
 @dataclass(frozen=True)
+class Exchanged:
+    """What is exchanged between the windows of a batch, to see what it is worth.
+
+    Attributes:
+        group: one of the `groups` of the model.
+        seed: of the exchange.
+    """
+
+    group: str
+    seed: int
+
+    def others(self, count: int) -> Tensor:
+        """For each of `count` windows the number of another one, (count,), each once."""
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(self.seed))
+        return torch.empty_like(order).index_copy_(0, order, order.roll(1))
+
+
+@dataclass(frozen=True)
 class Supports:
     """What a model can use of its data.
 
@@ -107,6 +125,8 @@ class ForecastModel(nn.Module):
         combines: made of trained models, and never trained itself; no list of models to train has it.
         losses: names that `training.loss` may have; empty for any.
         in_torch: forecasts by operators of torch alone, as a graph has them.
+        groups: of what it makes of a look-back, by name, that `exchanged` may name; none unless it says so.
+        exchanged: between windows, while the importance of a group is measured; else None.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -121,6 +141,8 @@ class ForecastModel(nn.Module):
     combines: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
     in_torch: ClassVar[bool] = True
+    groups: ClassVar[tuple[str, ...]] = ()
+    exchanged: Exchanged | None = None
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()
