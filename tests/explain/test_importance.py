@@ -66,7 +66,7 @@ def test_trees_say_what_they_make_of_a_look_back() -> None:
     date = pd.date_range("2023-01-01", periods=rows)
     frame = pd.DataFrame({"date": date, "y": y + cold, "cold": cold, "dice": dice})
     settings = {"model.rounds": 60, "model.rows": 10_000, "training.covariates": "model"}
-    data = femts.load_dataset(frame, target="y", future=["cold", "dice"])
+    data = femts.load_dataset(frame, target="y", future_covariates=["cold", "dice"])
     one = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=settings)
     importance = one.importance()
     groups = importance[importance["kind"] == "feature"]
