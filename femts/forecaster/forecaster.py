@@ -471,8 +471,7 @@ class Forecaster:
         return export(of, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
     def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, to be read by `load`; raise UsageError if the folder is not empty, RunFailure if it
-        cannot be written."""
+        """Write a run to `folder`, to be read by `load`; raises UsageError if the folder is not empty."""
         place = check_path(folder, "The run folder")
         with locked(place):
             run_folder.check_new_folder(place)

@@ -218,7 +218,7 @@ def test_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CLASSICS, reason="needs statsforecast")
 def test_mean_with_a_classic_is_not_exported(made: femts.Forecaster, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"'mean', by its members 'auto_theta', 'mstl', is fitted to each look-back"):
+    with pytest.raises(UsageError, match=r"'mean', by its members 'auto_theta', 'mstl', is refitted to each look-back"):
         made.export(tmp_path / "mean.onnx")
     assert not (tmp_path / "mean.onnx").exists()
 

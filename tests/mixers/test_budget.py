@@ -93,7 +93,7 @@ def test_given_widths_win() -> None:
         ({"value_logexp_cap": 0.0}, "value_logexp_cap=0.0"),
         ({"rope_theta": 0.0}, "rope_theta=0.0 is not above 0"),
         ({"rope_theta": -1.0}, "rope_theta=-1.0"),
-        ({"eps": -1.0}, "eps=-1.0 is not above 0"),
+        ({"eps": -1.0}, "eps=-1.0 is too small for float32"),
         ({"eps": "small"}, "eps='small' is not a number"),
         ({"eps": None}, "eps=None is not a number"),
         ({"eps": 1e-20}, "eps=1e-20 is too small for float32; give 1e-12 or more"),
