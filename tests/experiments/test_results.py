@@ -126,7 +126,9 @@ def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], pat
         read_record(tmp_path / "x.json", Cell)
 
 
-@pytest.mark.parametrize(("content", "says"), [("{", "is not JSON"), ("{}", "is not a record"), ("[1]", "is not a record")])
+@pytest.mark.parametrize(
+    ("content", "says"), [("{", "is not JSON"), ("{}", "is not a record"), ("[1]", "is not a record")]
+)
 def test_a_file_that_is_no_record_is_refused(
     content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
