@@ -104,7 +104,7 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
     idle = [p for p in roll_out if p not in own and (p not in HORIZONS or p < own[0])]
     if idle:
         raise UsageError(
-            f"No model of {_listed(own)} steps is rolled out to {_listed(idle)}; "
+            f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}; "
             f"give '--roll-out' horizons of {_listed(HORIZONS)} above {own[0]}."
         )
     if first in roll_out and first in own and own[0] < first:

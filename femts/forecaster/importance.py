@@ -44,10 +44,10 @@ MOST_BLOCKS = 8  # of lags; the last one contains all older lags
 MOST_COLUMNS = 32
 KINDS = {
     "column": "the look-back of one column",
-    "lags": "lags, of all columns",
-    "future": "known in advance",
+    "lags": "lags of all columns",
+    "future": "future covariate",
     "calendar": "the calendar",
-    "static": "static",
+    "static": "static covariate",
     "feature": "computed from the look-back",
 }  # kinds of inputs, with their descriptions
 NO_ERROR = 1e-12  # squared error in scaled units below which only rounding is left

@@ -243,8 +243,8 @@ def known_ahead(
         return np.empty((len(data), steps, 0))
     if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
         raise UsageError(
-            f"{KNOWN} has no column '{ROW}', and the rows are numbered here; give it their numbers, "
-            f"{ahead[0]} for the first to forecast."
+            f"{KNOWN} has no column '{ROW}', but this history has row numbers instead of dates; add the column, "
+            f"starting at {ahead[0]} for the first forecast step."
         )
     if schema.panel:
         index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])

@@ -39,8 +39,8 @@ def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None,
 
 
 def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: int) -> tuple[Tensor, Batch]:
-    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along "
-    "`dim`."""
+    """Rearrange outputs and targets of one shape, with steps along `dim`, to forecasts (B, P, C) and a batch of true
+    values."""
     moved = [None if each is None else each.movedim(dim, 1) for each in (outputs, target, observed)]
     forecast, future, seen = (None if each is None else each.flatten(2) for each in moved)
     assert forecast is not None and future is not None
@@ -158,7 +158,7 @@ class ForecastModel(nn.Module):
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
-        """Smallest number of rows that a history needs; models that read raw rows fill the others."""
+        """Smallest number of history rows for a model with `config`; models that read raw rows fill the others."""
         return 1 if cls.supports_of(config).raw else config.seq_len
 
     @property

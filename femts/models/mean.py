@@ -87,8 +87,8 @@ class MeanConfig(ModelConfig):
             ) or config.seq_len > self.seq_len:
                 raise UsageError(
                     f"Member '{name}' forecasts {config.pred_len} steps of {config.n_channels} channels from "
-                    f"{config.seq_len}, and its mean {self.pred_len} of {self.n_channels} from {self.seq_len}; "
-                    "take models of one shape."
+                    f"{config.seq_len}, but the mean forecasts {self.pred_len} of {self.n_channels} from {self.seq_len}; "
+                    "combine models of the same shape."
                 )
 
     def has_seen(self, dataset: str) -> bool:

@@ -488,7 +488,7 @@ def test_script_draws_and_answers_without_an_error(page: str, forecaster: Foreca
     samples = numbers(page)["samples"]
     series = unpack(samples["windows"][22]["series"])[1]
     happened, forecast = (f"{series[samples['past'] + k * P + P - 1]:.4g}" for k in (0, 1))
-    read = re.findall(r"<span>(?:happened|forecast) <b>(.*?)</b></span>", drawn)
+    read = re.findall(r"<span>(?:actual|forecast) <b>(.*?)</b></span>", drawn)
     assert [float(text.replace("\u2212", "-")) for text in read] == [float(happened), float(forecast)]
     table = drawn[drawn.index('<div id="tested-table">') :]
     assert len(re.findall("<tr>", table[: table.index("</table>")])) == 1 + P

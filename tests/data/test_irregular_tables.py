@@ -203,7 +203,7 @@ def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
     forecaster = femts.train(femts.load_dataset(table, freq=1, season=7, future_covariates="k"), "ridge", P, seq_len=14)
     ahead = pd.DataFrame({"date": pd.date_range("2023-02-27 09:30", periods=P, freq="h"), "k": [0, 0, 0, 1]})
     with pytest.raises(
-        UsageError, match=r"has no column 'row', .* give it their numbers, 280 for the first to forecast"
+        UsageError, match=r"has no column 'row', .* add the column, starting at 280 for the first forecast step"
     ):
         forecaster.predict(table, future=ahead)
     forecast = forecaster.predict(table, future=ahead[["k"]].assign(row=np.arange(280, 280 + P)))

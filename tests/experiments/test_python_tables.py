@@ -118,7 +118,7 @@ def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_and_pairs_that_cannot_be_fair_are_refused_before_anything_is_trained(asked: list[Cell]) -> None:
-    with pytest.raises(UsageError, match="No model of 96 steps is rolled out to 100"):
+    with pytest.raises(UsageError, match="No model of 96 steps is scored recursively at 100"):
         femts.table("synthetic", "ridge", 96, seq_lens=48, roll_out=[100])
     with pytest.raises(UsageError, match="Pair 'ridge:auto_theta' is not scored on the same windows"):
         femts.pairs([("ridge", "auto_theta")], "synthetic", 24, seq_lens=48)

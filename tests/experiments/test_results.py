@@ -127,7 +127,7 @@ def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], tmp
 
 
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for content, says in [("{", "is not JSON"), ("{}", "is no record"), ("[1]", "is no record")]:
+    for content, says in [("{", "is not JSON"), ("{}", "is not a record"), ("[1]", "is not a record")]:
         (tmp_path / "x.json").write_text(content)
         assert main(["verify", str(tmp_path / "x.json")]) == 2
         assert says in capsys.readouterr().err

@@ -158,6 +158,6 @@ def test_the_command_and_its_picture(
     assert "when one input is permuted across 40 validation windows" in said.err
     assert list(pd.read_csv("why.csv")["input"]) == ["load", "1-24", "25-48", "cold"]
     picture = Path("why.svg").read_text()
-    assert "<!-- lags 1 to 24 -->" in picture and "<!-- known in advance -->" in picture
+    assert "<!-- lags 1 to 24 -->" in picture and "<!-- future covariate -->" in picture
     with pytest.raises(UsageError, match="name it"):
         plot_importance(ridge.importance(windows=4, repeats=1), "why.xyz")

@@ -88,7 +88,7 @@ def test_given_widths_win() -> None:
         ({"softmax_backend": "sdpa"}, "softmax_backend 'sdpa'.*auto, flash"),
         ({"prior_type": "softmx"}, "softmax"),
         ({"p_t_to_fem_ratio": 4.0}, "give fem_dim or fem_ratio too"),
-        ({"fem_dim": 0}, "fem_dim=0 is no width"),
+        ({"fem_dim": 0}, "fem_dim=0 is not positive"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -266,7 +266,7 @@ def test_own_intervals_reach_any_level_up_to_their_highest() -> None:
     with pytest.raises(UsageError, match=r"not for 99\.5"):
         forecaster.calibrate(level=[99.5], dataset=forecaster.training_data())
     assert forecaster.calibrate(9, dataset=forecaster.training_data()).steps == 9
-    with pytest.raises(UsageError, match="fitted to each look-back anew"):
+    with pytest.raises(UsageError, match="is refitted to each look-back"):
         forecaster.export("none.onnx")
 
 

@@ -125,7 +125,7 @@ def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:
 def test_members_of_another_shape_are_refused(shape: dict[str, int]) -> None:
     full = {"seq_len": L, "pred_len": P, "n_channels": C} | shape
     other = Member("dlinear", build_config("dlinear", **full, settings={}))
-    with pytest.raises(UsageError, match=r"Member 'dlinear' forecasts .* take models of one shape"):
+    with pytest.raises(UsageError, match=r"Member 'dlinear' forecasts .* combine models of the same shape"):
         MeanConfig(L, P, C, (RIDGE, other))
     with pytest.raises(UsageError, match="A mean cannot be a member of another mean"):
         MeanConfig(L, P, C, (RIDGE, Member("mean", MeanConfig(L, P, C, (RIDGE, LINEAR)))))
