@@ -189,7 +189,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")
     with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
         load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static_covariates="ds2")
-    with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
+    with pytest.raises(UsageError, match="A single series cannot have static covariates such as 'region'"):
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
         femts.load_dataset(one, target="y", static_covariates="region")
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")

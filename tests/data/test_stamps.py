@@ -189,7 +189,7 @@ def test_several_offsets_become_utc_or_days() -> None:
     hours = pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")
     stamps, notes = read_stamps(pd.Series([when.isoformat() for when in hours]))
     assert step_of(stamps) == "h" and str(stamps[0]) == "2024-03-29 23:00:00+00:00"
-    assert notes[0].startswith("its stamps have several UTC offsets and were converted to UTC, so hours of")
+    assert notes[0].startswith("its stamps have several UTC offsets and were converted to UTC, so calendar")
     days = pd.date_range("2024-03-20", periods=30, tz="Europe/Berlin")
     stamps, notes = read_stamps(pd.Series([when.isoformat() for when in days]))
     assert step_of(stamps) == "D" and str(stamps[0]) == "2024-03-20 00:00:00" and "midnights" in notes[0]

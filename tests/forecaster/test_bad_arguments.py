@@ -158,7 +158,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
             "Sentinel inf is not finite; leave such cells empty",
         ),
         (lambda f: femts.load_dataset(TABLE, target=3), r"Argument 'target' is a int; give names"),
-        (lambda f: femts.load_dataset(TABLE, columns={"time": 3}), "Argument 'columns' takes names"),
+        (lambda f: femts.load_dataset(TABLE, columns={"time": 3}), "Argument 'columns' takes column names"),
         (lambda f: femts.load_dataset("a\0b.csv"), r"File a\\x00b.csv cannot exist"),
         (
             lambda f: femts.train(np.zeros((9, 2, 2)), "naive", 12),
