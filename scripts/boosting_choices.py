@@ -1,9 +1,13 @@
 #!/usr/bin/env python
-"""Compare design choices of `boost` on validation windows: forms of its targets, look-back, and library.
+"""Compare on validation windows what `boost` is made of: the forms of its targets, its look-back, its quantiles, and the
+library.
 
 python scripts/boosting_choices.py forms                    # six minutes on one core, with FEMTS_DATA
 python scripts/boosting_choices.py forms --seq-len 70 --sets madrid
-python scripts/boosting_choices.py library                  # five minutes; requires lightgbm
+python scripts/boosting_choices.py library                  # with lightgbm installed, five minutes
+python scripts/boosting_choices.py look-backs               # short tables at several origins before the test, two minutes
+python scripts/boosting_choices.py quantiles                # likewise, four minutes
+python scripts/boosting_choices.py seconds                  # a whole training on half hours, a minute
 """
 
 from __future__ import annotations
@@ -12,13 +16,14 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, also where another one is installed
 
@@ -36,7 +41,7 @@ KNOWN = ["Temperature", "Holiday"]
 
 
 def vic() -> femts.Dataset:
-    """Hourly electricity demand of Victoria, with temperature, holidays and the calendar as future covariates."""
+    """Electricity demand of Victoria by the hour, with temperature, holidays and the calendar known."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"]).set_index("Time")
     hours = table[["Demand", *KNOWN]].astype(float).resample("h").mean().reset_index()
     return femts.load_dataset(hours, target="Demand", future_covariates=KNOWN, calendar=True)
@@ -49,8 +54,41 @@ def tourism() -> femts.Dataset:
     return femts.load_dataset(pd.DataFrame({"unique_id": series, "ds": table["date_time"], "y": table["Trips"]}))
 
 
+def half_hours() -> femts.Dataset:
+    """The same electricity as it comes, with temperature and holidays known."""
+    table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"])[["Time", "Demand", *KNOWN]]
+    return femts.load_dataset(table.astype({"Holiday": float}), target="Demand", future=KNOWN)
+
+
+def days(file: str) -> Callable[[], femts.Dataset]:
+    """What loads the daily means of a table of ETT."""
+
+    def load() -> femts.Dataset:
+        hours = pd.read_csv(DATA / file, parse_dates=["date"]).set_index("date")
+        return femts.load_dataset(hours.resample("D").mean().reset_index())
+
+    return load
+
+
+def visits() -> femts.Dataset:
+    """Visitors of a site by the day."""
+    table = pd.read_csv(DATA / "outside/two_digit_years.csv")
+    return femts.load_dataset(table.assign(date=pd.to_datetime(table["date"], format="%d/%m/%y")))
+
+
+def rows_of_series() -> femts.Dataset:
+    """Twelve weekly series of the M4 competition, of which the file holds each in a row."""
+    table = pd.read_csv(DATA / "outside/series_in_rows.csv", index_col=0)
+    every = [row.dropna().astype(float).to_numpy() for _, row in table.iterrows()]
+    frames = [
+        pd.DataFrame({"unique_id": str(number), "ds": pd.date_range("1990-01-01", periods=len(y), freq="7D"), "y": y})
+        for number, y in enumerate(every)
+    ]
+    return femts.load_dataset(pd.concat(frames))
+
+
 def outside(file: str) -> Callable[[], femts.Dataset]:
-    """Return a function that loads a file without further arguments."""
+    """What loads a file that can be read as it is."""
     return lambda: femts.load_dataset(DATA / "outside" / file)
 
 
@@ -65,16 +103,26 @@ SETS: dict[str, tuple[Callable[[], femts.Dataset], int]] = {
     "ETTh1": (lambda: femts.load_dataset(pd.read_csv(DATA / "ETTh1.csv")), 24),
     "vic_electricity": (vic, 48),
 }
+SHORT: dict[str, tuple[Callable[[], femts.Dataset], int]] = {
+    **{name: SETS[name] for name in ("madrid", "h2o", "wineind", "us_gasoline")},
+    "visits": (visits, 28),
+    "no_dates": (outside("no_dates.csv"), 24),
+    "milk": (outside("milk_gaps.csv"), 12),
+    "ETTh1 by the day": (days("ETTh1.csv"), 28),
+    "ETTh2 by the day": (days("ETTh2.csv"), 28),
+    "series_in_rows": (rows_of_series, 13),
+}
+ORIGINS = 3  # of a short table, all of which lie before its test part
+QUANTILES = (0.1, 0.5, 0.9)
 
 
 def forms_of(model: Boost) -> list[int]:
-    """Forms that are possible for the seasons of the model."""
+    """The forms that there are for its seasons."""
     return sorted(FORMS if model.config.seasons else FORMS - SEASONAL)
 
 
 def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print the error of each form on sampled validation windows, and the seconds of training and of forecasting
-    them."""
+    """Print the error of each form on drawn validation windows, and seconds of growing and of forecasting them."""
     for form in forms_of(model):
         model.form.fill_(form)
         began = time.process_time()
@@ -87,7 +135,7 @@ def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print errors and seconds of both libraries on the same rows for each direct form."""
+    """Print errors and seconds of both libraries on the same rows, for each direct form."""
     for form in forms_of(model)[:RECURSIVE]:
         model.form.fill_(form)
         draws = torch.Generator().manual_seed(1)
@@ -100,7 +148,7 @@ def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by scikit-learn with the default settings of `boost`."""
+    """Forecasts for `x` by scikit-learn, of the usual settings of `boost`."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     stop = {"max_iter": 400, "early_stopping": True, "n_iter_no_change": PATIENCE, "scoring": "loss"}
@@ -111,7 +159,7 @@ def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
 
 
 def by_lightgbm(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by LightGBM with the same settings."""
+    """Forecasts for `x` by LightGBM, of the same settings."""
     import lightgbm
 
     options = {"num_leaves": 31, "min_data_in_leaf": LEAST, "num_threads": 1, "verbose": -1, "learning_rate": 0.1}
@@ -121,13 +169,114 @@ def by_lightgbm(rows: Rows, held: Rows, x: Any) -> Any:
     return lightgbm.train(options, learned, 400, valid_sets=[validated], callbacks=stop).predict(x)
 
 
+def origins(name: str) -> Iterator[tuple[int, femts.Dataset]]:
+    """A short table without its test part, and what is left of it a validation part earlier, and so on, each split anew:
+    what follows validation there is no part that anything is reported on."""
+    load, pred_len = SHORT[name]
+    data = split_for(load(), pred_len)
+    stop, rows = data.split.val[:, 1], int(np.diff(data.split.val).max())
+    for back in range(ORIGINS):
+        yield back, data.take(np.arange(len(data)), stop - back * max(pred_len, rows)).for_horizon(pred_len)
+
+
+def parts(data: femts.Dataset, pred_len: int, seq_len: int | None) -> tuple[Any, Windows, Windows, Windows]:
+    """Configuration of a run of `boost`, and the windows of training, validation and what follows."""
+    config = resolve_run(data, "boost", Lengths(pred_len, seq_len), {}, TRAINING)
+    windows = DataModule.of(data, config).windows
+    return config, windows["train"], windows["val"].within_scale(), windows["test"]
+
+
+def look_backs(name: str) -> None:
+    """Print errors on validation and on what follows it, of the usual look-back, of a half and a quarter of it, and of
+    the usual one with windows that begin up to half a look-back before the first row, where values are missing."""
+    pred_len = SHORT[name][1]
+    for back, data in origins(name):
+        usual = parts(data, pred_len, None)[0].model_config
+        season = usual.season or 1
+        shorter = {max(1, round(share * usual.seq_len / season)) * season for share in (0.5, 0.25)}
+        tried = [(usual.seq_len, 0), *((each, 0) for each in sorted(shorter, reverse=True) if each < usual.seq_len)]
+        for seq_len, before in [*tried, *[(usual.seq_len, usual.seq_len - usual.seq_len // 2)] * (len(data) == 1)]:
+            config, train, val, later = parts(data, pred_len, seq_len)
+            if before:
+                train = Windows(train.resident, seq_len, pred_len, train.spans + torch.tensor([0, 0, -before, before]))
+            model = build_model("boost", config.model_config)
+            assert isinstance(model, Boost)
+            model.learn(train, val, TRAINING)
+            errors = ", ".join(f"{model._error(each, TRAINING.seed):.4f}" for each in (val, later))
+            early = f" and {before} before the first row" * (before > 0)
+            print(
+                f"{name}, origin {back}: look-back {seq_len}{early}, MAE on validation and later {errors}", flush=True
+            )
+
+
+def quantiles(name: str) -> None:
+    """Print what intervals of 80 % cover and their pinball loss: of learned quantiles on training rows, on validation
+    and on what follows, there also with their correction, and of medians with absolute errors of validation."""
+    for back, data in origins(name):
+        config, train, val, later = parts(data, SHORT[name][1], None)
+        model = build_model("boost", config.model_config, QUANTILES)
+        median = build_model("boost", config.model_config)
+        for each, loss in ((model, "pinball"), (median, "mae")):
+            each.learn(train, val, TrainingConfig(loss=loss))
+        (low_val, high_val, y_val), (low_then, high_then, y) = (ends(model, windows) for windows in (val, later))
+        seen = [covered(*ends(model, windows)) for windows in (train, val)]
+        wider = torch.maximum(low_val - y_val, y_val - high_val).quantile(0.8)
+        middle, _, y_val = ends(median, val)
+        half = (middle - y_val).abs().quantile(0.8)
+        then = ends(median, later)[0]
+        for said, below, above in (
+            ("learned", low_then, high_then),
+            ("corrected", low_then - wider, high_then + wider),
+            ("by errors", then - half, then + half),
+        ):
+            error = (pinball(y - below, QUANTILES[0]) + pinball(y - above, QUANTILES[-1])) / 2
+            print(f"{name}, origin {back}: {said}, {covered(below, above, y):.0%} covered, pinball loss {error:.4f}")
+        print(
+            f"{name}, origin {back}: learned ones cover {seen[0]:.0%} of training, {seen[1]:.0%} of validation",
+            flush=True,
+        )
+
+
+def ends(model: Any, windows: Windows) -> tuple[Tensor, Tensor, Tensor]:
+    """Lowest and highest quantile of drawn windows, and what followed, all in one dimension."""
+    draws = torch.Generator().manual_seed(0)
+    batch = windows.batch(torch.randperm(len(windows), generator=draws)[:400])
+    made, seen = model.at_once(batch, windows.pred_len), batch.future_observed
+    made = made if model.quantiles else made[:, :, None]
+    some = torch.ones_like(batch.target, dtype=torch.bool) if seen is None else seen
+    return made[:, :, 0][some], made[:, :, -1][some], batch.target[some]
+
+
+def pinball(above: Tensor, level: float) -> float:
+    """Mean pinball loss of a quantile that what followed was so far `above`."""
+    return float(torch.maximum(level * above, (level - 1) * above).mean())
+
+
+def covered(low: Tensor, high: Tensor, y: Tensor) -> float:
+    """Part of `y` that lies between `low` and `high`."""
+    return float(((low <= y) & (y <= high)).float().mean())
+
+
+def seconds() -> None:
+    """Print how long a training on half hours takes, with its scores, and its validation error."""
+    data, began = half_hours(), time.process_time()
+    made = femts.train(data, "boost", 48, refit=False)
+    print(f"{time.process_time() - began:.0f} processor seconds, MAE {made.metrics['val']['mae']:.6f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["forms", "library"])
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("what", choices=["forms", "library", "look-backs", "quantiles", "seconds"])
+    parser.add_argument("--sets")
     parser.add_argument("--seq-len", type=int)
     asked = parser.parse_args()
-    for name in asked.sets.split(","):
+    if asked.what == "seconds":
+        return seconds()
+    short = {"look-backs": look_backs, "quantiles": quantiles}.get(asked.what)
+    for name in asked.sets.split(",") if asked.sets else SETS if short is None else SHORT:
+        if short is not None:
+            short(name)
+            continue
         load, pred_len = SETS[name]
         data = split_for(load(), pred_len)
         config = resolve_run(data, "boost", Lengths(pred_len, asked.seq_len), {}, TRAINING)

@@ -1,1 +1,1 @@
-"""Looks at a trained forecaster: audit, backtest and report."""
+"""Analysis of a trained forecaster: audit, backtest, tuning and report."""

@@ -1,4 +1,4 @@
-"""Forecasts from many past moments, each made as `predict` would have made it then."""
+"""Backtest: forecasts from past cutoffs, each as `predict` would have made it at that time."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from femts.text import quote
 logger = logging.getLogger(__name__)
 
 Array = NDArray[np.float64]
-USUAL = 5  # forecasts, where nobody says how many
+USUAL = 5  # default number of forecasts
 FORECASTS = ("forecast", "seasonal_naive")
 
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """Cutoff of a backtest: its number, from 1, the numbers of its series (S,), and the rows of each before it (S,)."""
+    """Cutoff of a backtest: its number, from 1, the indices of its series (S,), and the number of rows of each before
+    it (S,)."""
 
     window: int
     series: NDArray[np.int64]
@@ -118,7 +119,8 @@ def backtest(
 
 
 def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
-    """All rows with the columns of the training in order, and what to call them; data without stamps get numbers."""
+    """All rows with the columns of the training data in order, and a name for messages; data without time stamps get
+    row numbers."""
     freq, schema = forecaster.freq, forecaster.config.schema
     columns = (*forecaster.columns, *schema.roles.future)
     table, where = None, ""
@@ -171,10 +173,10 @@ def _as_dataset(forecaster: Forecaster, name: str, values: Array, stamps: pd.Ind
 def _moments(
     forecaster: Forecaster, data: Dataset, n_windows: int | None, step: int, steps: int, where: str
 ) -> list[_Moment]:
-    """All cutoffs, rising; without series that have less than a season before it.
+    """All cutoffs in order, without series that have less than one season before a cutoff.
 
     Raises:
-        UsageError: a single table is too short; the text says what would fit.
+        UsageError: A single table is too short; the message says what would fit.
     """
     windows, season = n_windows or USUAL, forecaster.season
     if not data.schema.panel:
@@ -198,7 +200,7 @@ def _moments(
 
 
 def _log_short(data: Dataset, moments: list[_Moment], steps: int) -> None:
-    """Say which series some cutoffs leave out; UsageError where all are."""
+    """Log which series are skipped at some cutoffs; raise UsageError if all are."""
     if not any(len(moment.series) for moment in moments):
         raise UsageError(
             f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
@@ -214,7 +216,7 @@ def _log_short(data: Dataset, moments: list[_Moment], steps: int) -> None:
 
 
 def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) -> None:
-    """UsageError where the rows after a cutoff are not the steps that a forecast has."""
+    """Raise UsageError if the rows after a cutoff do not match the forecast steps."""
     if data.freq is None or data.stamps is None:
         return
     for moment in moments:
@@ -226,14 +228,14 @@ def _check_steps(data: Dataset, moments: list[_Moment], steps: int, where: str) 
 
 
 def _log_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment]) -> None:
-    """Say how many cutoffs, or series, are forecast at rows that the forecaster was trained or chosen on."""
+    """Log how many cutoffs, or series, are forecast on rows used for training or validation."""
     until, places = forecaster.series_until, forecaster.preprocess.places(data.series)
     known = np.array([until[place] if 0 <= place < len(until) else None for place in places], dtype=object)
     learned = set[int]()
     for moment in moments:
         first = data.spans[moment.series, 0] + moment.rows
         assert data.stamps is not None
-        if data.freq is None:  # numbers of rows, of the very table of the training
+        if data.freq is None:  # row numbers refer to the training table only
             of_training = data.sha256 and data.sha256 == forecaster.data["sha256"]
             late = moment.rows >= (forecaster.data["split"]["test"][0] if of_training else 0)
         else:
@@ -254,7 +256,8 @@ def _log_learned(forecaster: Forecaster, data: Dataset, moments: list[_Moment]) 
 
 
 def _no_later(stamps: pd.Index, until: NDArray[np.object_]) -> NDArray[np.bool_]:
-    """Which of `stamps` (n,) come no later than those of `until`, texts, or None; those of another time zone do not."""
+    """Mask of the `stamps` (n,) that are not later than `until`, texts or None; False for those in another time
+    zone."""
     some = [each for each in until if each is not None]
     if not isinstance(stamps, pd.DatetimeIndex):
         return np.array(
@@ -268,7 +271,7 @@ def _no_later(stamps: pd.Index, until: NDArray[np.object_]) -> NDArray[np.bool_]
 
 def _fit_before(forecaster: Forecaster, data: Dataset, moment: _Moment, where: str) -> Forecaster:
     """A forecaster trained on all rows before the cutoff, of all series that have one there."""
-    from femts.training.refit import refit  # with sklearn, only where something is trained
+    from femts.training.refit import refit  # imports sklearn, which only refitting needs
 
     before, started = data.take(moment.series, moment.rows), time.monotonic()
     if forecaster.freq is None:
@@ -283,13 +286,13 @@ def _fit_before(forecaster: Forecaster, data: Dataset, moment: _Moment, where: s
 
 @dataclass
 class _Gaps:
-    """Counts of forecasts that are made from rows with gaps, by what fills these, and names without a value."""
+    """Number of forecasts from rows with gaps, by how these are filled, and names of targets without a value."""
 
     filled: Counter[str] = field(default_factory=Counter)
     ended: dict[str, None] = field(default_factory=dict)
 
     def add(self, forecaster: Forecaster, before: Dataset, made: SeriesForecasts) -> None:
-        """Count one forecast; series of their own begin and end with gaps of which nothing is said."""
+        """Count one forecast; gaps at the start and end of panel series are not reported."""
         if forecaster.config.schema.panel:
             names, gone = before.series, np.flatnonzero(made.ended.all(axis=1))
         else:
@@ -305,19 +308,19 @@ class _Gaps:
         self.ended |= dict.fromkeys(names[each] for each in gone)
 
     def log(self, forecasts: int, steps: int) -> None:
-        """Log what was counted in so many forecasts from so many steps."""
+        """Log the counts for `forecasts` forecasts from `steps` steps each."""
         for rows, count in self.filled.items():
-            logger.info(f"{count} of {forecasts} forecasts are made from {rows}")
+            logger.info(f"{count} of {forecasts} forecasts use {rows}")
         if self.ended:
             logger.info(ended_note(tuple(self.ended), steps))
 
 
 def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
-    """All forecasts of one cutoff, beside the last season, repeated, and what happened."""
+    """All forecasts of one cutoff, with the seasonal naive forecast and the actual values."""
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
     start, needed = (data.spans[moment.series, 0] + moment.rows)[:, None], forecaster.config.known_steps(steps)
     after, ahead = start + np.arange(steps), steps_ahead(before, needed)
-    # After the last row, its known values stand.
+    # After the last row, its future covariates are repeated.
     read = np.minimum(start + np.arange(needed), data.spans[moment.series, 1:] - 1)
     made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
     ahead = made.stamps
@@ -347,23 +350,21 @@ def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int
 
 @memory_checked()
 def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None = None) -> pd.DataFrame:
-    """Errors of what `backtest` returned, a cutoff at a time and overall, beside those of the seasonal naive forecast.
+    """Errors of a backtest by cutoff and overall, compared with the seasonal naive forecast.
 
     Args:
-        frame: from `backtest`, in raw units.
-        forecaster: the one that made it; its scaler gives the scaled units.
-        by: `series`, to group those of a long table by; None groups by cutoff, those of a long table by their number,
-            `window`.
+        frame: result of `backtest`, in raw units.
+        forecaster: the forecaster that made it, whose scaler defines the scaled units.
+        by: `series` to group a long table by series; None groups by cutoff, for a long table by its number, `window`.
 
     Returns:
-        The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and
-        `mse_scaled, mae_scaled` (in units of the run's own scaler, also after refits),
-        `mse_raw, mae_raw` (in the data's): means over all steps and columns where both models have a
-        forecast. Of a long table the scaled units are those of each series, NaN for one that was not in the training,
-        and raw means over series are left out.
+        The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units
+        of the run's own scaler, even after refits), `mse_raw, mae_raw` (in units of the data): means over all steps and
+        columns for which both models have a forecast. For a long table, the scaled units are those of each series, NaN
+        for one that was not in the training data, and raw means over series are omitted.
 
     Raises:
-        UsageError: a table that is no backtest, or another group.
+        UsageError: The table is not a backtest, or the group is unknown.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give the one that made the backtest")
     check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
@@ -386,7 +387,8 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
 
 
 def _scaled(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
-    """The values of a backtest in the scaled units of the run, those of each series; NaN for one it has not seen."""
+    """The values of a backtest in the scaled units of the run, by series; NaN for series that were not in the training
+    data."""
     columns, preprocess = [*FORECASTS, "actual"], forecaster.preprocess
     names = frame["series"] if "series" in frame else pd.Series("", frame.index)
     codes, series = pd.factorize(names.astype(str))
@@ -403,7 +405,7 @@ def _scaled(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
 
 
 def _scores(frame: pd.DataFrame, scaled: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Two rows a group and two where it is `all`; see `backtest_scores`."""
+    """Two rows per group and two for `all`; see `backtest_scores`."""
     both, tables = frame[list(FORECASTS)].notna().all(axis=1), []
     for model in FORECASTS:
         raw, own = frame[model] - frame["actual"], scaled[model] - scaled["actual"]

@@ -1,4 +1,4 @@
-"""Search space of `tune`: the values of each setting, read from text and held to their bounds, as Optuna has them."""
+"""Search space of `tune`: the values of each setting, parsed from text, checked, and as Optuna distributions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 SEQ_LEN = "seq_len"
-# Settings that no trial may vary: they say where or how long it runs, or what its score means.
+# Settings that trials must not vary: they affect where or how long a trial runs, or what its score means.
 FIXED = (
     *("seed", "device", "devices", "precision", "compile", "max_time", "eval_batch_size"),
     *("loss", "quantiles", "windows"),
 )
-LOG_FROM = 10  # a range is searched by its logarithm where its ends differ by this factor
-Space = Mapping[str, "BaseDistribution"]  # by the dotted name of the setting
+LOG_FROM = 10  # ranges are searched on a log scale if their ends differ by this factor
+Space = Mapping[str, "BaseDistribution"]  # by dotted name of the setting
 
 
 def import_optuna() -> Any:
-    """The module; UsageError where it is not installed."""
+    """Import Optuna; raise UsageError if it is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -39,7 +39,7 @@ def import_optuna() -> Any:
 
 
 def own_search(model: str, trained: bool) -> dict[str, str]:
-    """Values that `model` declares for itself and, where it is `trained` by steps, those of the recipe."""
+    """Search values declared by `model` and, if it is `trained` by gradient steps, those of the recipe."""
     recipe = {f"training.{name}": values for name, values in TrainingConfig.SEARCH.items()} if trained else {}
     return {
         f"model.{name}": values for name, values in model_card(model).model_class.Config.searched().items()
@@ -47,7 +47,7 @@ def own_search(model: str, trained: bool) -> dict[str, str]:
 
 
 def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -> None:
-    """UsageError for what cannot be searched, and for what is fixed and searched at once."""
+    """Raise UsageError for settings that cannot be searched, or are both fixed and searched."""
     check_kind(search, Mapping, "The search", "give a mapping such as {'training.lr': '1e-4..1e-2'}")
     assert isinstance(search, Mapping)
     for key in search:
@@ -70,7 +70,7 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
 
 
 def make_distribution(key: str, values: str | Sequence[Any], model: str) -> BaseDistribution:
-    """The distribution of the setting `key` of `model`.
+    """Distribution of the setting `key` of `model`.
 
     Args:
         key: `seq_len`, `model.NAME` or `training.NAME`.
@@ -78,7 +78,7 @@ def make_distribution(key: str, values: str | Sequence[Any], model: str) -> Base
         model: registered name.
 
     Raises:
-        UsageError: a setting that there is not, or values that it does not take.
+        UsageError: The setting is unknown, or does not accept the values.
     """
     of = import_optuna().distributions
     if not isinstance(values, str) or ".." not in values:
@@ -97,7 +97,7 @@ def make_distribution(key: str, values: str | Sequence[Any], model: str) -> Base
 
 
 def _read(key: str, value: Any, model: str) -> Any:
-    """A value of the setting `key`, typed and within its bounds."""
+    """A value of the setting `key`, parsed and checked."""
     if key == SEQ_LEN:
         steps = whole_number(value, "Look-back")
         if steps is None or steps < 1:
@@ -113,7 +113,7 @@ def _read(key: str, value: Any, model: str) -> Any:
 
 
 def contains(space: Space, values: Mapping[str, Any]) -> bool:
-    """Tell if each of the `values` is one of its distribution."""
+    """Return whether each of the `values` belongs to its distribution."""
     return all(
         values[key] in each.choices
         if hasattr(each, "choices")
@@ -123,7 +123,7 @@ def contains(space: Space, values: Mapping[str, Any]) -> bool:
 
 
 def combinations(space: Space) -> list[dict[str, Any]] | None:
-    """All values of a space of choices alone; None where there is a range."""
+    """All combinations of a space of categorical values; None if it contains a range."""
     if not all(hasattr(distribution, "choices") for distribution in space.values()):
         return None
     every = product(*(getattr(distribution, "choices") for distribution in space.values()))  # noqa: B009

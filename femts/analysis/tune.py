@@ -1,4 +1,4 @@
-"""Settings, look-back and recipe of a model, chosen by validation errors in an Optuna study."""
+"""Tunes settings, look-back and recipe of a model by validation errors, in an Optuna study."""
 
 from __future__ import annotations
 
@@ -50,29 +50,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STUDY, RECIPE, TRIALS, PICTURE, WORK = "study.db", "recipe.yaml", "trials.csv", "trials.png", ".work"
-ELSEWHERE = ("training.device", "training.devices", "training.eval_batch_size")  # may change when a study goes on
-N_TRIALS = 30  # of a study that neither a number nor a time bounds
-N_STARTUP_TRIALS = 6  # drawn at random, the first among them, before the sampler learns from scores
-PRUNE_AFTER, PRUNE_FROM = 4, 2  # complete trials, and validations of one, before any is pruned
+ELSEWHERE = ("training.device", "training.devices", "training.eval_batch_size")  # may change when a study is resumed
+N_TRIALS = 30  # default number of trials without a number or time limit
+N_STARTUP_TRIALS = 6  # random trials, including the first, before the sampler uses scores
+PRUNE_AFTER, PRUNE_FROM = 4, 2  # complete trials, and validations of a trial, before pruning starts
 STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
 
 @dataclass(frozen=True)
 class TuningResult:
-    """Best recipe of a study, beside all that was tried.
+    """Best recipe of a study, with all trials.
 
     Attributes:
         model: registered name.
-        pred_len: steps of a forecast.
+        pred_len: horizon in steps.
         seq_len: look-back of the best trial.
         protocol: as in `train`.
-        settings: of the best trial, those that were fixed among them, as `train` takes them.
-        score: its validation error, in scaled units; with several origins their mean.
-        default_score: that of the recipe as it is without tuning; None where that trial has none.
-        trials: one row a trial: `trial`, `state`, `score` (NaN without one), those by origin where there are
-            several, the searched settings, `seconds` and `reason`.
+        settings: settings of the best trial, including fixed ones, as `train` accepts them.
+        score: its validation error in scaled units; with several origins, the mean over them.
+        default_score: validation error of the default recipe; None if that trial has none.
+        trials: one row per trial: `trial`, `state`, `score` (NaN without one), scores by origin if there are several,
+            the searched settings, `seconds` and `reason`.
         data: `dataset` and how it is read, as in a recipe.
-        folder: that holds the study; None where nothing was kept.
+        folder: folder of the study; None if nothing was written.
     """
 
     model: str
@@ -87,7 +87,7 @@ class TuningResult:
     folder: Path | None = None
 
     def recipe(self) -> dict[str, Any]:
-        """The best recipe in plain types, as `femts train --config` takes it."""
+        """The best recipe in plain types, as accepted by `femts train --config`."""
         parts: dict[str, dict[str, Any]] = {"model": {"name": self.model}, "training": {}}
         for key, value in self.settings.items():
             part, _, name = key.partition(".")
@@ -174,7 +174,7 @@ def tune(
 
 
 class _Objective:
-    """What is trained and searched: all that is known here of data and training. Arguments are those of `tune`."""
+    """Objective of the study: data, training and search space. Arguments are those of `tune`."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Objective:
         data = split_for(data, steps)
         config = resolve_run(data, model, lengths._replace(pred_len=steps), model_settings, training)
         self.folds = data.before_test(steps, origins)
-        for fold in self.folds:  # one that leaves no windows is named before anything is written
+        for fold in self.folds:  # an origin without windows raises an error before anything is written
             DataModule.of(fold, config, ("train", "val"))
         trained = is_trained(build_model(model, config.model_config, config.quantiles))
         for key, values in search_space.own_search(model, trained).items():
@@ -220,20 +220,20 @@ class _Objective:
         record = {"model": model, "pred_len": steps, "protocol": config.protocol, "origins": origins}
         record |= {"data": data.record | reading, "search": {key: str(each) for key, each in self.space.items()}}
         record |= {key: value for key, value in self.default.items() if key not in ELSEWHERE}
-        self.record = json.loads(strict_json(record))  # what two calls must share to go on with one study
+        self.record = json.loads(strict_json(record))  # everything that must be equal to resume a study
 
     def values(self, trial: Any) -> dict[str, Any]:
-        """Searched settings of a trial; of the first those of the recipe, which may lie outside the space."""
+        """Searched settings of a trial; for the first, those of the default recipe, which may lie outside the space."""
         return {key: (trial.params if trial.number else self.default)[key] for key in self.space}
 
     def untried(self, study: optuna.Study) -> list[dict[str, Any]] | None:
-        """Combinations that no trial has; None where the space has a range."""
+        """Combinations without a trial; None if the space contains a range."""
         every = search_space.combinations(self.space)
         tried = [{key: self.default[key] for key in self.space}, *(trial.params for trial in study.trials)]
         return None if every is None else [values for values in every if values not in tried]
 
     def train(self, trial: Any, origin: int, out: Path | None, watch: Callable[[Any], bool]) -> float:
-        """The validation error of a trial at an origin; a training in `out` goes on, and one that `watch` ends raises
+        """Validation error of a trial at an origin; a training in `out` is resumed, and one that `watch` stops raises
         `Interrupted`."""
         values = self.values(trial)
         seq_len = values.pop(SEQ_LEN, self.default[SEQ_LEN])
@@ -254,8 +254,8 @@ class _Objective:
 
 @contextmanager
 def _locked(folder: Path | None, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder, made where it is missing, against other processes: also a kill ends it, and no file is left.
-    Yields False where another process holds it and this one does not `wait`."""
+    """Lock a folder, created if necessary, against other processes; the lock is released even if this process is
+    killed, and leaves no file. Yields False if another process holds the lock and `wait` is False."""
     if folder is None:
         yield True
         return
@@ -276,7 +276,8 @@ def _locked(folder: Path | None, wait: bool = True) -> Iterator[bool]:
 
 
 def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
-    """The study in `folder`, begun where there is none; UsageError where it is of another `record`, or none at all."""
+    """The study in `folder`, created if there is none; raise UsageError if it belongs to another `record`, or the
+    folder holds something else."""
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -287,12 +288,12 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     check_folder(folder)
     names = sorted(each.name for each in folder.glob("[!.]*"))
     if names and not path.exists():
-        raise UsageError(f"Folder {folder} holds '{quote(names[0])}' and no study; choose a new or empty folder.")
+        raise UsageError(f"Folder {folder} holds '{quote(names[0])}' but no study; choose a new or empty folder.")
     with _locked(folder):
         try:
-            storage = optuna.storages.RDBStorage(  # SQLite keeps a transaction as a whole or not, whenever it is killed
+            storage = optuna.storages.RDBStorage(  # SQLite transactions are atomic, whenever the process is killed
                 "sqlite:///study.db",
-                # A URL cannot name each path; `timeout` are seconds to wait for another process's transaction.
+                # A URL cannot represent every path; `timeout` is in seconds to wait for another process's transaction.
                 engine_kwargs={"creator": lambda: sqlite3.connect(path, timeout=60, check_same_thread=False)},
             )
             study = optuna.create_study(storage=storage, study_name="tune", pruner=pruner, load_if_exists=True)
@@ -313,13 +314,14 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
 
 
 def _sampler(objective: _Objective, number: int) -> optuna.samplers.BaseSampler:
-    """The sampler of one trial. It follows from the seed and the number of the trial, also in a resumed study."""
+    """Sampler of one trial, determined by the seed and the number of the trial, even in a resumed study."""
     import optuna
 
     seed = int(np.random.SeedSequence((objective.settings["training.seed"], number)).generate_state(1)[0])
 
     class Sampler(optuna.samplers.TPESampler):
-        """TPE over the whole space, also after a first trial outside it, that repeats no combination of choices."""
+        """TPE over the whole space, even after a first trial outside it, that repeats no combination of categorical
+        values."""
 
         def infer_relative_search_space(self, study: optuna.Study, trial: Any) -> dict[str, Any]:
             return dict(objective.space)
@@ -336,15 +338,15 @@ def _sampler(objective: _Objective, number: int) -> optuna.samplers.BaseSampler:
 
 @dataclass
 class _Tuner:
-    """The part of this process in a study."""
+    """This process's part in a study."""
 
     objective: _Objective
     study: optuna.Study
     folder: Path | None
-    deadline: float  # of `time.monotonic`
+    deadline: float  # on the clock of `time.monotonic`
 
     def run(self, n_trials: int | None) -> None:
-        """Run trials until there are `n_trials`, every combination has been tried, or the time is over."""
+        """Run trials until there are `n_trials`, every combination has been tried, or the time is up."""
         began = time.monotonic()
         try:
             with progress_line() as show:
@@ -358,7 +360,7 @@ class _Tuner:
                         self._evaluate(trial)
         except (KeyboardInterrupt, Interrupted) as error:
             if isinstance(error, Interrupted) and time.monotonic() >= self.deadline:
-                return  # the trial is kept as far as it got
+                return  # the trial is kept with its progress
             remedy = "nothing was kept" if self.folder is None else "run the same command again to continue"
             raise Interrupted(f"Tuning was interrupted after {len(self._finished())} trials; {remedy}.") from error
 
@@ -369,7 +371,8 @@ class _Tuner:
         return None if self.folder is None else self.folder / WORK / str(number)
 
     def _next(self, n_trials: int | None, held: ExitStack) -> optuna.Trial | None:
-        """The next trial, `held` against other processes: one that was broken off, else a new one; None for none."""
+        """The next trial, locked (`held`) against other processes: an interrupted one, otherwise a new one; None if
+        there is none."""
         import optuna
 
         objective, study = self.objective, self.study
@@ -395,16 +398,17 @@ class _Tuner:
             return trial
 
     def _evaluate(self, trial: optuna.Trial) -> None:
-        """Train at each origin, and tell the study how it went."""
+        """Train at each origin, and report the result to the study."""
         import optuna
 
         objective, work, started = self.objective, self._work(trial.number), time.monotonic()
         state, reason, scores, seen = "COMPLETE", "", list[float](), 0
-        reported = self.study.trials[trial.number].intermediate_values  # before it was broken off
+        reported = self.study.trials[trial.number].intermediate_values  # before it was interrupted
 
         def watch(validations: Sequence[Mapping[str, Any]]) -> bool:
             nonlocal seen
-            if not scores and len(validations) > seen:  # errors at further origins do not compare with the first's
+            # errors at further origins are not comparable with those at the first
+            if not scores and len(validations) > seen:
                 for step in range(seen, len(validations)):
                     if step not in reported:
                         trial.report(validations[step][f"val_{objective.metric}"], step)
@@ -432,7 +436,7 @@ class _Tuner:
             best = None if score is None else self.result().score
             if work is not None:
                 shutil.rmtree(work, ignore_errors=True)
-                with suppress(OSError):  # where other trials run
+                with suppress(OSError):  # other trials are running there
                     work.parent.rmdir()
         text = f"{STATES[state]}{reason and f': {reason}'}"
         if score is not None:
@@ -441,10 +445,10 @@ class _Tuner:
             f"{key} {f'{value:.3g}' if isinstance(value, float) else str(value).lower()}"
             for key, value in objective.values(trial).items()
         )
-        PROGRESS.info(f"trial {trial.number}: {text} ({values if trial.number else 'as it is'}; {seconds:.0f} s)")
+        PROGRESS.info(f"trial {trial.number}: {text} ({values if trial.number else 'default recipe'}; {seconds:.0f} s)")
 
     def result(self, draw: bool = False) -> TuningResult:
-        """Result so far, written to the folder; RunFailure where no trial has a score."""
+        """Result so far, written to the folder; raise RunFailure if no trial has a score."""
         objective, finished = self.objective, self._finished()
         scores = {
             trial.number: trial.value for trial in finished if trial.value is not None and trial.user_attrs["scores"]
@@ -452,7 +456,7 @@ class _Tuner:
         if not scores:
             why = f"failed: {finished[0].user_attrs['reason'].rstrip('.')}" if finished else "has not ended"
             raise RunFailure(f"No trial has a score: the first {why}; allow more time or change the settings.")
-        best = min(scores, key=lambda number: scores[number])  # the first of equal ones
+        best = min(scores, key=lambda number: scores[number])  # the first in case of ties
         values = objective.values(self.study.trials[best])
         seq_len = values.pop(SEQ_LEN, objective.default[SEQ_LEN])
         result = TuningResult(
@@ -489,16 +493,17 @@ class _Tuner:
                 row |= {f"origin_{k}": score for k, score in enumerate(scores or [nan] * origins, 1)}
             rows.append(row | self.objective.values(trial) | {k: trial.user_attrs[k] for k in ("seconds", "reason")})
         columns = {key: [row[key] for row in rows] for key in rows[0]}
-        # None is a value of its own, not a missing one.
+        # None is a value here, not a missing one.
         return pd.DataFrame({k: pd.Series(v, dtype=object if None in v else None) for k, v in columns.items()})
 
 
 def trials_picture(trials: pd.DataFrame, space: Space) -> Picture:
-    """The scores of a study by trial, with the lowest so far, and by each setting; the best trial stands out."""
+    """Plot of the scores of a study by trial, with the running minimum, and by each setting; the best trial is
+    highlighted."""
     done, keys = trials[trials["score"].notna()], ["trial", *space][:MOST_PANELS]
     across, down = min(3, len(keys)), ceil(len(keys) / 3)
     figure, best = Picture(3.4 * across, 0.4 + 2.1 * down), done["score"].argmin()
-    # Scores far above the others are drawn at the edge, so that the good ones can be told apart.
+    # Scores far above the others are drawn at the edge, so that good ones remain distinguishable.
     scores = done["score"].clip(upper=4 * done["score"].median() - 3 * done["score"].min()).tolist()
     for place, key in enumerate(keys, 1):
         panel: Any = figure.add_subplot(down, across, place)

@@ -52,13 +52,13 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
         raise UsageError(
-            f"Static column '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
+            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
             "one value, or remove it from --static-covariates."
         )
     if numeric and np.isinf(np.asarray(values)).any():
         first = int(codes[np.isinf(cells.to_numpy())][0])
         raise UsageError(
-            f"Static column '{quote(name)}' of series '{quote(series[first])}' is infinite; enter a number."
+            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' is infinite; enter a number."
         )
     cells = pd.Series([np.nan if numeric else None, *values], dtype=np.float64 if numeric else object)
     return cells.iloc[high + 1].set_axis(list(series))
@@ -96,7 +96,7 @@ class StaticColumn:
         words = tuple(sorted(set(cells)))
         if len(words) > MOST_WORDS:
             raise UsageError(
-                f"Static column '{quote(name)}' has {len(words)} categories, but at most {MOST_WORDS} are "
+                f"Static covariate '{quote(name)}' has {len(words)} categories, but at most {MOST_WORDS} are "
                 "supported; group them into fewer."
             )
         return cls(name, words)
@@ -115,7 +115,7 @@ class StaticColumn:
             unread = np.isnan(numbers) & cells.notna().to_numpy()
             if unread.any():
                 raise UsageError(
-                    f"{where} has '{quote(cells.iloc[int(np.argmax(unread))])}' in the static column "
+                    f"{where} has '{quote(cells.iloc[int(np.argmax(unread))])}' in the static covariate "
                     f"'{quote(self.name)}', which was numeric in training; enter a number there."
                 )
             return np.nan_to_num((numbers - self.mean) / self.scale)[:, None]
@@ -123,7 +123,7 @@ class StaticColumn:
         unknown = text[text.notna() & ~text.isin(self.words)]
         if len(unknown):
             warn(
-                f"static column '{quote(self.name)}' has categories not seen in training, the first "
+                f"static covariate '{quote(self.name)}' has categories not seen in training, the first "
                 f"'{quote(unknown.iloc[0])}'; they are treated as missing.",
                 GapWarning,
             )

@@ -1,1 +1,1 @@
-"""Tables of experiments: a grid of cells, engines that run them, a store of records, and the table made of these."""
+"""Benchmark tables: a grid of cells, engines that run them, a store of records, and tables computed from these."""

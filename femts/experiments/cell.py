@@ -1,4 +1,4 @@
-"""A cell of a table: one training run, decided by what it says and by nothing else."""
+"""A cell of a table: one training run, fully determined by its fields."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from femts.logging import quiet_training
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
 
-# Settings that change where and how fast a cell runs, or how long it may, but not what it is.
+# Settings that affect where, how fast or how long a cell may run, but not its result.
 RESOURCES = ("device", "devices", "compile", "max_time", "eval_batch_size")
 FROM_DATA = ("channels", "n_static", "n_known")
-PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # a value that every system takes in a folder's name, at its end too
-LONGEST = 80  # characters of settings in it; some systems allow 255 for a name
+PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # values allowed in folder names on every system, also at the end
+LONGEST = 80  # characters of settings in a folder name, which some systems limit to 255
 
 
 @dataclass(frozen=True)
 class Cell(Job):
-    """One run of the table, as it was asked for.
+    """One run of the table, as requested.
 
     Attributes:
-        dataset: name of the catalogue, or of a file without its ending.
+        dataset: catalogue name, or file name without suffix.
         model: registered name.
         pred_len: horizon in steps.
-        seed: of weights, order and dropout.
-        protocol: what fills in the look-back.
+        seed: seed of weights, order and dropout.
+        protocol: protocol that fills in the look-back.
         seq_len: look-back in steps; None leaves it to the protocol.
-        settings: `model.*` and `training.*` that differ from the model's own recipe.
-        own: for a file, or a set of the catalogue that is read in one's own way, its `sha256` and the arguments of
-            `load_dataset` that find it again, in plain types.
+        settings: `model.*` and `training.*` settings that differ from the model's own recipe.
+        own: for files, or catalogue data read with other keywords, their `sha256` and the arguments of `load_dataset`,
+            in plain types.
     """
 
     record_format: ClassVar = 1
@@ -56,8 +56,8 @@ class Cell(Job):
 
     @property
     def variant(self) -> str:
-        """The recipe as part of a path: the protocol, and where something differs from it what does,
-        as `paper-training.max_steps=3000`, or a hash of that where it is long or not plain."""
+        """The recipe as part of a path: the protocol and any differing settings, as in `paper-training.max_steps=3000`,
+        or a hash of these if they are long or not plain."""
         changes = {key: str(value) for key, value in {"seq_len": self.seq_len, **self.settings}.items()}
         if self.seq_len is None:
             del changes["seq_len"]
@@ -69,9 +69,8 @@ class Cell(Job):
 
     @property
     def path(self) -> str:
-        """Path of its record in a folder of results, without suffix. The name of data of one's own
-        has a hash of what they hold and of how they are read, so changed data make new cells; where
-        their file lies makes no difference."""
+        """Path of its record in a results folder, without suffix. For the user's own data, the name includes a hash of
+        their contents and schema, so changed data give new cells; the location of the file does not matter."""
         data = self.dataset
         if self.own is not None:
             data += f"-{_hash({key: value for key, value in self.own.items() if key != 'source'})}"
@@ -93,15 +92,16 @@ class Cell(Job):
         stored, expected = record["cell"], self.to_dict()
         for name in expected.keys() | stored.keys():
             value, other = stored.get(name), expected.get(name)
-            if name == "own":  # where a file lies makes no difference
+            if name == "own":  # the location of a file does not matter
                 value, other = (None if own is None else {**own, "source": None} for own in (value, other))
             if value != other:
-                raise ValueError(f"cell.{name} is {value!r}, not {other!r} as its place among the results says")
+                raise ValueError(f"cell.{name} is {value!r}, not {other!r} as its path in the results folder implies")
         if self.model != AUTO:
             self._check_recipe(record["config"])
 
     def _check_recipe(self, config: Mapping[str, Any]) -> None:
-        """ValueError where the cell would be made otherwise today: a default that it leaves alone has changed since."""
+        """Raise ValueError if the cell would have another configuration today, because a default that it does not set
+        has changed."""
         from femts.models.registry import build_config
         from femts.training.resolve import resolve_training
 
@@ -109,21 +109,21 @@ class Cell(Job):
         model = build_config(self.model, **{name: config["model"][name] for name in SHAPE}, settings=given)
         for part, today in (("model", asdict(model)), ("training", asdict(training))):
             for name, value in json.loads(json.dumps(today)).items():
-                said = config[part].get(name, value)  # a setting younger than the record is as by default
+                said = config[part].get(name, value)  # settings that are newer than the record have their defaults
                 left = f"{part}.{name}" not in self.settings and name not in (*RESOURCES, *FROM_DATA, "seed")
                 if left and value is not None and said != value:
                     raise ValueError(
-                        f"config.{part}.{name} is {said!r}, not {value!r} as the model's recipe says today"
+                        f"config.{part}.{name} is {said!r}, not {value!r} as in the model's current recipe"
                     )
 
     def summary(self, record: Mapping[str, Any]) -> str:
         return f"test MSE {record['test']['mse']:.4f}"
 
     def load(self, data_root: str | Path | None = None) -> Dataset:
-        """The data, split for the horizon.
+        """Load the data, split for the horizon.
 
         Raises:
-            UsageError: it is not there, or a file of one's own has changed since the cell was made.
+            UsageError: The data do not exist, or a file has changed since the cell was created.
         """
         from femts.data.loading import load_dataset
 
@@ -157,7 +157,7 @@ class Cell(Job):
 
 
 def with_newer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `config` of a record, with settings of its model and training that are younger at their defaults."""
+    """The `config` of a record, with settings of its model and training that are newer than it at their defaults."""
     from dataclasses import MISSING, fields
 
     from femts.config.training import TrainingConfig

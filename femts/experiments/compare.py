@@ -1,5 +1,4 @@
-"""Comparisons that records allow, as data frames: scores, the table of their means, pairs of models, and published
-numbers beside ours."""
+"""Comparisons from records, as data frames: scores, tables of means, pairs of models, and published results."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from femts.models.registry import has_seen, model_card
 from femts.text import quote
 
 NAIVE = "seasonal_naive"
-TABLE = {  # columns of a table, and their types
+TABLE = {  # columns of a table and their dtypes
     **{"dataset": "object", "model": "object", "pred_len": "Int64", "seq_len": "Int64", "seeds": "object"},
     **dict.fromkeys(("mse", "mse_sd", "mae", "published_mse", "naive_mse", "skill", "mase", "wape", "bias"), "float64"),
     **{"windows": "int64", "missing": "int64", "chosen": "object", "seen": "bool"},
@@ -38,8 +37,8 @@ PAIRS = {
 }
 PUBLISHED = ["dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary", "seen"]
 LITERATURE = Path(__file__).with_name("literature.csv")
-ALL = "all"  # windows of the test part were scored
-BLOCK = 2  # in horizons; blocks of one held 89 % of simulated errors, and blocks of two 93 %
+ALL = "all"  # all windows of the test split were scored
+BLOCK = 2  # in horizons; in simulations, intervals covered 89 % with blocks of one horizon and 93 % with two
 FEWEST_BLOCKS = 3
 SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
 _SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "wape", "bias", "seconds")
@@ -47,18 +46,18 @@ _KEY = ["dataset", "model", "pred_len"]
 
 
 def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> pd.DataFrame:
-    """What the store has of `cells`: a row for each data set, model, horizon and seed, NaN where there is no record.
+    """Scores of `cells` in the store: one row for each data set, model, horizon and seed, NaN if there is no record.
 
-    At the horizons `roll_out`, models of shorter ones that were rolled out count, too; of all that
-    a seed has at a horizon, the one of the lowest validation error is taken, of equals the first. A
-    record that cannot be used counts as none.
+    At the horizons `roll_out`, recursive forecasts of models with shorter horizons count, too; among all candidates of
+    a seed at a horizon, the one with the lowest validation error is selected, the first in case of ties. Invalid
+    records count as missing.
 
     Returns:
-        `val_mse`, `mse` and `mae`, of the validation and the test part, `wape` and `bias` of the latter, `seq_len`, the
-        `windows` that were scored, `rolled` (by a model of a shorter horizon), what validation has `chosen`,
-        `naive_mse`, `mase` and `season` of the seasonal naive forecast, `choices` of which validation chooses and how
-        many are `missing`, why the cell has `failed`, `seconds` and the `record`; and `catalogue`, data as they are
-        published on.
+        `val_mse`, `mse` and `mae` on the validation and test split, `wape` and `bias` on the latter, `seq_len`, the
+        number of scored `windows`, `rolled` (whether the forecast is recursive), what validation has `chosen`,
+        `naive_mse`, `mase` and `season` of the seasonal naive forecast, the number of `choices` and of those `missing`,
+        why the cell has `failed`, `seconds` and the `record`; and `catalogue`, the data set to which published results
+        apply.
     """
     rows = []
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
@@ -83,7 +82,7 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
-    """Keys that there is a choice of: `seq_len`, then those of settings, in which some of `cells` differ."""
+    """Keys with several values in `cells`: `seq_len`, then those of settings."""
     recipes = [{"seq_len": cell.seq_len, **{key: str(value) for key, value in cell.settings.items()}} for cell in cells]
     keys = dict.fromkeys(chain(*recipes))
     return [key for key in keys if len({recipe.get(key) for recipe in recipes}) > 1]
@@ -92,13 +91,14 @@ def _varied(cells: Sequence[Cell]) -> list[str]:
 def _best(
     records: Sequence[tuple[Cell, dict[str, Any] | None]], pred_len: int, rolled: bool, varied: list[str]
 ) -> dict[str, Any]:
-    """The score of the lowest validation error that `records` of one seed have at a horizon."""
+    """The score with the lowest validation error among the `records` of one seed at a horizon."""
     if len({cell.pred_len for cell, _ in records}) > 1:
         varied = ["pred_len", *varied]
     scores = []
     for cell, record in records:
         made = record
-        if record and rolled and str(pred_len) in record["rolled"]:  # its own, too: rivals have the same windows
+        # also for its own horizon, since its rivals are scored on these windows
+        if record and rolled and str(pred_len) in record["rolled"]:
             made = record["rolled"][str(pred_len)]
         elif cell.pred_len != pred_len:
             made = None
@@ -124,14 +124,14 @@ def _chosen(config: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 
 def make_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """The table of `make_scores`: means over seeds by data set, model and horizon, and then over all their horizons.
+    """Summarise `make_scores`: means over seeds by data set, model and horizon, and then over all horizons.
 
     Returns:
-        The columns of `TABLE`, `pred_len` missing for the mean, and `seq_len` where horizons or seeds differ in it;
-        `windows` of the test part that every seed scored, of the mean their sum; `seeds` that are finished, for the
-        mean at all horizons; whether the weights have `seen` the data set in their pretraining. Beside them
-        `look_backs`, the seeds that were `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and
-        `missing` of the seed that lacks most, and the `season` of the naive forecast.
+        The columns of `TABLE`, with `pred_len` missing for the mean, and `seq_len` if it differs between horizons or
+        seeds; `windows` of the test split that every seed scored, summed for the mean; finished `seeds`, for the mean
+        at all horizons; whether the weights have `seen` the data set in pretraining. In addition `look_backs`, the
+        number of seeds `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that
+        lacks most, and the `season` of the naive forecast.
     """
     rows = []
     for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):
@@ -157,7 +157,7 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
-    """Means over the seeds that have a score at each horizon that `scores` are of."""
+    """Means over the seeds that have a score at each horizon in `scores`."""
     done = scores[scores.groupby("seed")["mse"].transform(lambda mses: mses.notna().all())]
     by_seed, look_backs = done.groupby("seed", sort=False), tuple(sorted({int(n) for n in done["seq_len"]}))
     seeds = by_seed[["mse", "mae", "naive_mse", "mase", "wape", "bias"]].mean()
@@ -183,9 +183,9 @@ def _seen(dataset: str, record: Mapping[str, Any]) -> bool:
 
 
 def _naive(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
-    """The error of the seasonal naive forecast on the windows of `row`; NaN where no row beside it has it.
+    """Error of the seasonal naive forecast on the windows of `row`; NaN if no comparable row has it.
 
-    A look-back shorter than the season cannot repeat one, so what stands beside it is of the last value alone.
+    With a look-back shorter than the season, the recorded naive forecast repeats only the last value.
     """
     beside = [
         each for each in rows if all(each[name] == row[name] for name in ("dataset", "pred_len")) and each["seeds"]
@@ -199,15 +199,15 @@ def _naive(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
 
 
 def parse_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of models in `fem_sm:sm,fem_gla:gla`; UsageError for what is none."""
+    """Parse pairs of models such as `fem_sm:sm,fem_gla:gla`; raise UsageError for an invalid one."""
     return check_pairs([part.split(":") for part in text.split(",")])
 
 
 def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
-    """Pairs of two names each, every one once.
+    """Distinct pairs of two names each.
 
     Raises:
-        UsageError: one is none, or of models that do not score the same windows.
+        UsageError: A pair is invalid, or its models do not score the same windows.
     """
     checked = []
     for pair in pairs:
@@ -229,17 +229,17 @@ def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
 
 
 def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.DataFrame:
-    """Two models each by data set and horizon, over the seeds of `make_scores` that both have.
+    """Compare pairs of models by data set and horizon, over the seeds of `make_scores` that both have.
 
     Returns:
-        The columns of `PAIRS`: means of both over the `seeds`, their `difference`, the first less the second, with its
-        deviation over seeds; `low` and `high` of its 95 % interval over the windows, of a panel over its series, for
-        these seeds, or `why` there is none; `seeds_lower`, the number of seeds at which the first is lower, and
-        `windows_lower`, the part of the thinned windows or series at which its mean is; mean seconds of a training; and
-        which of both have `seen` the data set in their pretraining.
+        The columns of `PAIRS`: means of both over the `seeds`, their `difference` (first minus second) with its
+        standard deviation over seeds; `low` and `high` of its 95 % interval over the windows (for a panel, over its
+        series) for these seeds, or `why` there is none; `seeds_lower`, the number of seeds at which the first is lower,
+        and `windows_lower`, the share of the thinned windows or series at which its mean is lower; mean training times
+        in seconds; and which of both have `seen` the data set in pretraining.
 
     Raises:
-        UsageError: the models of a pair did not score the same windows.
+        UsageError: The models of a pair did not score the same windows.
     """
     rows = []
     for dataset, own in scores.groupby("dataset", sort=False):
@@ -252,7 +252,7 @@ def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.Dat
 
 
 def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
-    """The comparison of scores `_x` and `_y`, a row a seed."""
+    """Comparison of scores `_x` and `_y`, with one row per seed."""
     if both.empty:
         return {"seeds": (), "why": "not measured", "seen": ()}
     for row in both.itertuples():
@@ -261,7 +261,7 @@ def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
     errors, block, few = _errors(both, "window_errors", pred_len), 1, FEW_SERIES
     if len(errors):
         block, few = math.ceil(BLOCK * pred_len * len(errors) / both["windows_x"].iloc[0]), FEW_WINDOWS
-    else:  # of a panel, whose series are drawn one by one
+    else:  # for a panel, series are resampled independently
         errors = _errors(both, "series_errors", pred_len)
     errors = errors[~np.isnan(errors)]
     why = SEEDS_ALONE if not len(errors) else few if len(errors) < FEWEST_BLOCKS * block else ""
@@ -288,7 +288,7 @@ def _pair(both: pd.DataFrame, what: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_windows(what: Mapping[str, Any], pair: Any) -> None:
-    """UsageError where the scores of a pair are of different windows."""
+    """Raise UsageError if the models of a pair were scored on different windows."""
     one, other = (
         {**record["data"], "windows": n}
         for record, n in ((pair.record_x, pair.windows_x), (pair.record_y, pair.windows_y))
@@ -296,15 +296,15 @@ def _check_windows(what: Mapping[str, Any], pair: Any) -> None:
     for name, words in (("sha256", "data of hash"), ("split", "the split"), ("windows", "a number of windows of")):
         if one[name] != other[name]:
             raise UsageError(
-                f"Models '{what['first']}' and '{what['second']}' are no pair on {what['dataset']} at "
+                f"Models '{what['first']}' and '{what['second']}' cannot be paired on {what['dataset']} at "
                 f"{what['pred_len']} steps, seed {pair.seed}: they scored {words} {one[name]} and {other[name]}; pair "
                 "models that score the same windows."
             )
 
 
 def _errors(both: pd.DataFrame, field: str, pred_len: int) -> np.ndarray:
-    """Differences (N,) of the thinned errors that records have under `field`, means over the seeds, NaN where there is
-    no value; none where a record has none."""
+    """Differences (N,) of the thinned errors stored under `field`, averaged over the seeds, NaN for missing values;
+    empty if a record has none."""
     errors = [
         [record.get(field, {}).get(str(pred_len), []) for record in both[name]] for name in ("record_x", "record_y")
     ]
@@ -317,15 +317,14 @@ def _errors(both: pd.DataFrame, field: str, pred_len: int) -> np.ndarray:
 @cache
 def literature() -> pd.DataFrame:
     """Published test MSE in scaled units: `model`, `dataset`, `pred_len` (or `mean`, over 96, 192, 336 and 720), `mse`,
-    which windows were `scored` (all, drop_last without those of the last batch, or as somebody quoted them),
-    `look_back`, `source`, whether it was read elsewhere (`secondary`), and for numbers that a model of femts is laid
-    beside its name (`femts_model`)."""
+    which windows were `scored` (all, drop_last without those of the last batch, or as quoted), `look_back`, `source`,
+    whether it was quoted from another paper (`secondary`), and for numbers that a model of femts is compared with its
+    name (`femts_model`)."""
     return pd.read_csv(LITERATURE, keep_default_na=False).astype({"mse": float})
 
 
 def published_mse(dataset: str, model: str, pred_len: int | None) -> float | None:
-    """The published MSE of one of our models at a horizon, or with None that of the mean over all four; None where
-    there is none."""
+    """Published MSE of one of our models at a horizon, or for None the mean over all four; None if there is none."""
     rows = literature()
     at = "mean" if pred_len is None else str(pred_len)
     found = rows[(rows["femts_model"] == model) & (rows["dataset"] == dataset) & (rows["pred_len"] == at)]
@@ -339,20 +338,20 @@ def publications() -> pd.DataFrame:
 
 
 def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None:
-    """UsageError where `cells`, with horizons `roll_out` beside their own, have no means to lay beside published ones.
+    """Raise UsageError if `cells`, with the horizons `roll_out`, have no means that are comparable with published ones.
 
-    Those are of the catalogue's data as they are, over the horizons 96, 192, 336 and 720.
+    Comparable means are over the horizons 96, 192, 336 and 720 on unmodified data of the catalogue.
     """
     known = list(publications()["dataset"].unique())
     for cell in cells:
         if cell.own is not None or cell.dataset not in known:
             raise UsageError(
-                f"Nothing that femts knows is published on '{quote(cell.dataset)}' as it is read here; "
+                f"No comparable published results are known for '{quote(cell.dataset)}'; "
                 f"leave '--published' out, or take {', '.join(known)}."
             )
         if scores_some(cell.model):
             raise UsageError(
-                f"Model '{cell.model}' scores some windows alone, and what is published is of all; leave it out."
+                f"Model '{cell.model}' scores only a subset of the windows, but published scores are over all; leave it out."
             )
     asked = sorted({cell.pred_len for cell in cells} | set(roll_out))
     if tuple(asked) != HORIZONS:
@@ -363,7 +362,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
 
 
 def make_published(table: pd.DataFrame) -> pd.DataFrame:
-    """Means of a table and the published ones of its data sets: the columns of `PUBLISHED`, and those of the table."""
+    """Means of a table and published means on its data sets: the columns of `PUBLISHED`, and those of the table."""
     ours = table[table["pred_len"].isna()]
     look_backs = [
         " to ".join(map(str, dict.fromkeys((own[0], own[-1])))) if own else None for own in ours["look_backs"]

@@ -1,4 +1,4 @@
-"""The grid of a table: its cells are all combinations of data sets, models, horizons, seeds and more."""
+"""The grid of a table: all combinations of data sets, models, horizons, seeds and other axes."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ LookBacks = Sequence[int | None] | Literal["auto"]
 
 @dataclass(frozen=True)
 class Grid:
-    """Axes of a table: its cells are all combinations.
+    """Axes of a table, whose cells are all combinations.
 
     Attributes:
-        datasets: names of the catalogue, and files.
+        datasets: catalogue names, and files.
         models: registered names.
-        pred_lens: horizons in steps; empty for those that suit each data set.
-        seeds: of weights, order and dropout.
-        protocol: what fills in a look-back of None; itself None where each data set has its own.
-        seq_lens: look-backs in steps, of which validation chooses; those that do not fit a data set are left out.
-            `auto` offers each data set some that fit it.
-        settings: `model.*` and `training.*` of all cells.
-        reading: how data are read, arguments of `load_dataset`.
-        param_grid: values of settings by key, of whose combinations validation chooses; a model that lacks a setting
-            runs without it.
+        pred_lens: horizons in steps; empty for the default ones of each data set.
+        seeds: seeds of weights, order and dropout.
+        protocol: protocol that fills in a look-back of None; None takes that of each data set.
+        seq_lens: candidate look-backs in steps, of which validation selects one; those that do not fit a data set are
+            ignored. `auto` proposes some for each data set.
+        settings: `model.*` and `training.*` settings of all cells.
+        reading: keywords of `load_dataset`.
+        param_grid: candidate values of settings by key, of whose combinations validation selects one; models without a
+            setting run without it.
     """
 
     datasets: Sequence[str]
@@ -65,11 +65,11 @@ class Grid:
 
 
 def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
-    """All combinations, dataset by dataset and horizon by horizon, so that whole rows are finished first.
+    """All combinations, by data set and then by horizon, so that whole rows are finished first.
 
     Raises:
-        UsageError: an unknown dataset, model, protocol or setting, a setting that only says where to run, data that
-            cannot be read, or not by a model, two of one name, or a horizon that does not fit them.
+        UsageError: A data set, model, protocol or setting is unknown; a setting only affects where a cell runs; data
+            cannot be read, or not by a model; two data sets have the same name; or a horizon does not fit.
     """
     _check_grid(grid)
     recipes = [(model, settings) for model in grid.models for settings in _recipes(grid, model)]
@@ -79,7 +79,7 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
         data = DataShape.find(source, grid.reading, data_root)
         if sources.setdefault(data.name, source) != source:
             raise UsageError(
-                f"Data sets '{sources[data.name]}' and '{source}' have one name; leave one out, or rename a file."
+                f"Data sets '{sources[data.name]}' and '{source}' have the same name; leave one out, or rename a file."
             )
         protocol = default_protocol(data.published) if grid.protocol is None else grid.protocol
         for pred_len in grid.pred_lens or data.horizons:
@@ -87,16 +87,16 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
             for seed, (model, settings), (seq_len, steps) in product(grid.seeds, recipes, look_backs.items()):
                 changes = _changes(model, settings, seq_len=steps, pred_len=pred_len, n_channels=data.channels)
                 cell = Cell(data.name, model, pred_len, seed, protocol, seq_len, changes, data.own)
-                cells.setdefault(cell.path, cell)  # two recipes may say the same
+                cells.setdefault(cell.path, cell)  # two recipes may be equivalent
     return list(cells.values())
 
 
 def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: str | Path | None = None) -> None:
-    """Check that records of `cells` can have scores at the horizons `roll_out` that may stand in one row.
+    """Check that records of `cells` have comparable scores at the horizons `roll_out`.
 
     Raises:
-        UsageError: a horizon at which no record is scored, models that are validated on other windows there, or a
-            data set whose parts depend on the horizon.
+        UsageError: No record is scored at a horizon, models are validated on different windows there, or the splits of
+            a data set depend on the horizon.
     """
     if not roll_out:
         return
@@ -109,32 +109,32 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
         )
     if first in roll_out and first in own and own[0] < first:
         raise UsageError(
-            f"Models of {own[0]} and of {first} steps are validated on other windows at {first} steps, "
+            f"Models of {own[0]} and of {first} steps are validated on different windows at {first} steps, "
             f"so validation cannot choose between them; leave {first} out of '--roll-out', or {own[0]} out of "
             "'--horizons'."
         )
     splits: dict[str, list[Any]] = {}
     for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():
         data = cell.load(data_root)
-        if not data.schema.panel:  # whose models are not rolled out
+        if not data.schema.panel:  # models of panels do not forecast recursively
             splits.setdefault(cell.dataset, []).append(data.split)
     for dataset, of_horizons in splits.items():
         if of_horizons.count(of_horizons[0]) < len(of_horizons):
             raise UsageError(
-                f"The parts of {dataset} depend on the horizon, for it is short, so models of {_listed(own)} steps do "
+                f"The parts of {dataset} depend on the horizon, because it is short, so models of {_listed(own)} steps do "
                 "not forecast the same rows; give the parts by '--split' or '--val-rows' and '--test-rows', or leave "
                 "'--roll-out' out."
             )
 
 
 def scores_some(model: str) -> bool:
-    """True where `model` scores some windows of a part alone, as its setting `windows` says."""
+    """Return whether `model` scores only a subset of the windows of a split, according to its setting `windows`."""
     return model != AUTO and "windows" in model_card(model).default_settings()
 
 
 def _check_grid(grid: Grid) -> None:
-    """UsageError for what no data are needed to refuse."""
-    if grid.protocol is not None:  # a part of paths, also where a look-back is given
+    """Raise UsageError for mistakes that can be detected without data."""
+    if grid.protocol is not None:  # a part of paths, even if a look-back is given
         check_protocol(grid.protocol)
     for model in grid.models:
         if model != AUTO:
@@ -156,7 +156,8 @@ def _check_grid(grid: Grid) -> None:
 
 
 def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
-    """Settings of `model` for each combination of the choices that it has; one that no model has, it is refused by."""
+    """Settings of `model` for each combination of the candidate values that it has; raise UsageError for a setting that
+    no model has."""
     lacked = {
         key for key in grid.param_grid if _lacks(model, key) and not all(_lacks(each, key) for each in grid.models)
     }
@@ -166,7 +167,7 @@ def _recipes(grid: Grid, model: str) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON gives it back, so that it comes to the same path."""
+    """`value` after a JSON round trip, so that it gives the same path."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -180,7 +181,7 @@ def _lacks(model: str, key: str) -> bool:
 
 
 def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str, Any]:
-    """Those of `settings` that are not the model's own anyway; UsageError for one that it cannot take."""
+    """The `settings` that differ from the model's defaults; raise UsageError for one that it does not accept."""
     if model == AUTO:
         FitRequest.of(model, {}, settings, 0.0)
         return dict(settings)
@@ -200,19 +201,18 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
 
 @dataclass(frozen=True)
 class DataShape:
-    """Data of some cells: as much as it takes to make these.
+    """Properties of a data set that are needed to create its cells.
 
     Attributes:
-        name: of the catalogue, or of a file without its ending.
-        split: row ranges of the three parts.
-        channels: how many there are.
-        season: steps in the natural one.
-        horizons: those to train for where none are asked for: the published ones of the catalogue,
-            else one by the step.
-        published: of the catalogue, in whatever way it is read.
+        name: catalogue name, or file name without suffix.
+        split: row ranges of the three splits.
+        channels: number of channels.
+        season: natural season length in steps.
+        horizons: default horizons: the published ones for the catalogue, otherwise one by the step.
+        published: whether it is from the catalogue, however it is read.
         own: as in `Cell`.
-        fixed: whether the split does not depend on the horizon.
-        series: the data, where they have series of their own; else None.
+        fixed: whether the split is independent of the horizon.
+        series: the data if they are a panel, otherwise None.
     """
 
     name: str
@@ -227,9 +227,9 @@ class DataShape:
 
     @classmethod
     def find(cls, source: str, reading: Mapping[str, Any], data_root: str | Path | None) -> DataShape:
-        """The data that `load_dataset` finds by `source` with the arguments `reading`; UsageError
-        where it finds none."""
-        if not reading and not is_path(source):  # its card says all, and its file need not be there
+        """Properties of the data that `load_dataset` loads for `source` with keywords `reading`; raise UsageError if it
+        fails."""
+        if not reading and not is_path(source):  # its card suffices, so its file need not exist
             entry = card(source)
             return cls(entry.name, entry.split, entry.channels, entry.season, HORIZONS, True, None)
         data = load_dataset(source, data_root, **reading)
@@ -248,9 +248,10 @@ class DataShape:
         )
 
     def look_backs(self, seq_lens: LookBacks, pred_len: int, protocol: str) -> dict[int | None, int]:
-        """Those of `seq_lens` that fit, with their steps; UsageError where none does. `auto` stands
-        for those of the tables, for data that they are published of, else for some around the protocol's own."""
-        if self.series is not None:  # any fits, for a look-back may begin before its series
+        """The `seq_lens` that fit, with their steps; raise UsageError if there are none. `auto` stands for the
+        look-backs of the published tables if they exist for the data, otherwise for some around that of the
+        protocol."""
+        if self.series is not None:  # any look-back fits, since it may begin before its series
             data = self.series.for_horizon(pred_len)
             steps = self._steps(seq_lens, pred_len, protocol, data.typical_rows)
             for part in PARTS:
@@ -268,7 +269,7 @@ class DataShape:
         return fitting
 
     def _steps(self, seq_lens: LookBacks, pred_len: int, protocol: str, rows: int) -> dict[int | None, int]:
-        """Steps of each look-back, of `rows` that are trained on."""
+        """Steps of each look-back, given the number of training `rows`."""
         if seq_lens == "auto":
             seq_lens = LOOK_BACKS if self.published else look_back_choices(protocol, pred_len, rows, self.season)
         usual = default_look_back(protocol, pred_len, rows, self.season).steps

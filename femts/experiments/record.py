@@ -1,4 +1,4 @@
-"""The record of a finished cell: everything that says where a number comes from and how to get it again."""
+"""The record of a finished cell, with everything needed to trace and reproduce its scores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from femts.experiments.cell import Cell
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score, score_windows, score_with_naive, scored_part
 
-MOST_VALIDATED = 2048  # windows, evenly spaced, of a roll-out on the validation part; the test part is scored whole
+# number of evenly spaced validation windows for recursive forecasts; the test split is scored completely
+MOST_VALIDATED = 2048
 SAMPLES = 2
 
 
 def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    """The record of `cell` from its trained forecaster and the data that it was trained on."""
+    """Record of `cell`, from its trained forecaster and its training data."""
     metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
         "format": cell.record_format,
@@ -43,12 +44,12 @@ def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, 
 
 
 def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Scores at longer horizons, and errors of the test part by window, thinned, both by horizon.
+    """Scores at longer horizons, and thinned test errors by window, both by horizon.
 
-    The scores, `val` and `test` with the seasonal naive forecast beside the latter, are those of a
-    model that is made to be rolled out, at the horizons of the published tables. Its own is among
-    them where models of shorter ones may compete with it, validated on the same windows as they are.
-    A panel has neither, and a model that scores some windows alone no errors.
+    The scores, `val` and `test`, with the seasonal naive forecast for the latter, are those of models designed for
+    recursive forecasts, at the horizons of the published tables. The model's own horizon is included if models of
+    shorter ones may compete with it, validated on the same windows. Panels have neither, and models that score a subset
+    of windows have no errors.
     """
     if data.schema.panel or forecaster.model.most_windows is not None:
         return {}, {}
@@ -63,7 +64,7 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
 
 
 def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    """Errors of the test part by series, thinned, by horizon; none of a model that scores some windows alone."""
+    """Thinned test errors by series, by horizon; empty for a model that scores a subset of windows."""
     if forecaster.model.most_windows is not None:
         return {}
     of, windows, _ = scored_part(forecaster, "test", None, data)
@@ -73,11 +74,10 @@ def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
 
 
 def _samples(forecaster: Forecaster, data: Dataset) -> list[dict[str, Any]]:
-    """The first and last test window in the last target, which is the one of the ETT sets.
+    """The first and last test window of the last target, which is the target of the ETT sets.
 
-    Each has the row that the forecast begins at, and in raw units, with five digits, its recent
-    past (at most as long as the horizon), what happened (None where that is not known) and what was
-    forecast; of a panel the name of its series, too.
+    Each has the first forecast row and, in raw units with five digits, the recent past (at most as long as the
+    horizon), the true values (None if unknown) and the forecast; for a panel also the name of its series.
     """
     look_back, steps, channel = forecaster.config.seq_len, forecaster.config.pred_len, data.n_targets - 1
     windows = score_windows(forecaster, "test", None, data)

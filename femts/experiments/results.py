@@ -1,5 +1,5 @@
-"""A folder of results: a JSON record for each finished cell, a note for each that crashed, and work in progress
-beside them."""
+"""A results folder: a JSON record for each finished cell, a note for each that crashed, and unfinished runs next to
+them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Span = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 
 class Part(BaseModel):
-    """A part of a record: these types, no further fields, no NaN."""
+    """A part of a record: exactly these fields and types, without NaN."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -49,7 +49,7 @@ class Scores(OpenPart):
     mse: Loss
     mae: Loss
     windows: Positive
-    wape: Loss | None = None  # records of before it was kept lack it
+    wape: Loss | None = None  # missing in older records
     bias: float | None = None
 
 
@@ -131,7 +131,7 @@ class Environment(Part):
 
 
 class AnyRecord(Part):
-    """What records of every kind have: what was asked for, and how they were made."""
+    """Fields of records of every kind: what was requested, and how it was computed."""
 
     cell: Any
     seconds: Loss
@@ -168,52 +168,52 @@ class Failure(Part):
 
 
 class Job(ABC):
-    """One run, decided by what it says and by nothing else: a frozen dataclass, since another process makes it."""
+    """A run that is fully determined by its fields: a frozen dataclass, since it is recreated in another process."""
 
     record_format: ClassVar[int | str]
     record_model: ClassVar[type[BaseModel]]
-    command: ClassVar[str]  # that writes such records, for messages
+    command: ClassVar[str]  # command that writes such records, for messages
 
     @property
     @abstractmethod
     def path(self) -> str:
-        """Path of its record in a folder of results, without suffix."""
+        """Path of its record in a results folder, without suffix."""
 
     @property
     def source(self) -> str:
-        """Name of its data; jobs of one name share them."""
+        """Name of its data; jobs with the same name share them."""
         return ""
 
     def notes(self, data_root: Path | None) -> Sequence[str]:
-        """Sentences on what is odd about its data; UsageError, before anything is run, where they cannot be had."""
+        """Sentences on anything unusual about its data; raise UsageError, before anything is run, if they cannot be
+        loaded."""
         return ()
 
     @abstractmethod
     def check_is_of(self, record: Mapping[str, Any]) -> None:
-        """ValueError when `record` is that of another job."""
+        """Raise ValueError if `record` belongs to another job."""
 
     @abstractmethod
     def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:
-        """Do it, or go on with what an earlier run has left in the folder `work`, and return the record."""
+        """Run the job, or continue an earlier run in the folder `work`, and return the record."""
 
     @abstractmethod
     def summary(self, record: Mapping[str, Any]) -> str:
-        """Words on its score, for the line at its end."""
+        """Summary of its score for the final log line."""
 
 
 class Store:
-    """Records of cells under `folder`: `PATH.json` when finished, `PATH.failed.json` after a crash.
+    """Records of cells in `folder`: `PATH.json` when finished, `PATH.failed.json` after a crash.
 
-    A record is written whole or not at all, so a cell is finished or it is not; what an unfinished
-    one has reached lies in its run folder under `.work`, which its next start continues and its end
-    removes.
+    Records are written atomically, so a cell is either finished or not; an unfinished one keeps its progress in its run
+    folder under `.work`, which is continued by the next start and removed when it finishes.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def check_folder(self, to_show: bool) -> None:
-        """UsageError where the folder is a file, or where it is only to be shown and does not exist."""
+        """Raise UsageError if the folder is a file, or if it is only to be shown and does not exist."""
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"Results '{self.folder}' is a file; name a folder, which is created if missing.")
         if to_show and not self.folder.exists():
@@ -234,11 +234,11 @@ class Store:
         return self.folder / WORK / cell.path
 
     def finished(self, cell: Job) -> bool:
-        """Tell whether the cell has a record."""
+        """Return whether the cell has a record."""
         return self.record_path(cell).is_file()
 
     def record(self, cell: Job) -> dict[str, Any] | None:
-        """The record of a finished cell, or None; UsageError when its file holds something else."""
+        """Record of a finished cell, or None; raise UsageError if its file is invalid."""
         if not self.finished(cell):
             return None
         path = self.record_path(cell)
@@ -246,18 +246,18 @@ class Store:
         try:
             cell.check_is_of(record)
         except ValueError as error:
-            raise UsageError(f"Record {path} is of another cell: {error}; {_remedy(type(cell))}") from error
+            raise UsageError(f"Record {path} belongs to another cell: {error}; {_remedy(type(cell))}") from error
         return record
 
     def readable(self, cell: Job) -> dict[str, Any] | None:
-        """As `record`, and None also where the file holds something else."""
+        """As `record`, but None also if the file is invalid."""
         try:
             return self.record(cell)
         except UsageError:
             return None
 
     def damage(self, cell: Job) -> str | None:
-        """Reason why the record of a finished cell cannot be used; None when it can, or when there is none."""
+        """Reason why the record of a finished cell is invalid; None if it is valid or does not exist."""
         try:
             self.record(cell)
         except UsageError as error:
@@ -265,20 +265,20 @@ class Store:
         return None
 
     def failure(self, cell: Job) -> str | None:
-        """Reason why the cell crashed last, or None."""
+        """Reason why the cell last crashed, or None."""
         path = self.failure_path(cell)
         if not path.is_file():
             return None
         try:
             return Failure.model_validate(read_json(path)).reason
-        except (ValueError, OSError) as error:  # it crashed, and is tried again: only the reason is lost
+        except (ValueError, OSError) as error:  # the cell is tried again, so only the reason is lost
             reason = first_error(error) if isinstance(error, ValidationError) else error
             return f"its reason cannot be read from {path}: {reason}"
 
     def finish(self, cell: Job, record: dict[str, Any]) -> None:
-        """Keep the record of a cell and drop its work; RunFailure, with the work kept, for one that
+        """Store the record of a cell and remove its run folder; raise RunFailure, keeping the run folder, if the record
         could not be read again."""
-        record = json.loads(json.dumps(record))  # as it is read again
+        record = json.loads(json.dumps(record))  # as it will be read again
         try:
             cell.record_model.model_validate(record)
             cell.check_is_of(record)
@@ -290,12 +290,12 @@ class Store:
         shutil.rmtree(self.work(cell), ignore_errors=True)
 
     def fail(self, cell: Job, reason: str) -> None:
-        """Keep why a cell crashed; its work stays, to be continued or looked at."""
+        """Store why a cell crashed; its run folder remains, to be continued or inspected."""
         _write(self.failure_path(cell), {"reason": reason})
 
 
 def read_record(path: Path, *kinds: type[Job]) -> dict[str, Any]:
-    """The record of a job of one of `kinds`; UsageError when `path` holds none."""
+    """Read the record of a job of one of `kinds`; raise UsageError if `path` does not hold one."""
     remedy = f"give a file that {' or '.join(repr(kind.command) for kind in kinds)} wrote."
     try:
         record = read_json(path)
@@ -306,13 +306,13 @@ def read_record(path: Path, *kinds: type[Job]) -> dict[str, Any]:
     of_format = [kind for kind in kinds if isinstance(record, dict) and record.get("format") == kind.record_format]
     if not of_format:
         formats = " or ".join(str(kind.record_format) for kind in kinds)
-        raise UsageError(f"File {path} is no record of format {formats}; {remedy}")
+        raise UsageError(f"File {path} is not a record of format {formats}; {remedy}")
     check_record(record, of_format[0], f"Record {path}")
     return dict(record)
 
 
 def check_record(record: Any, kind: type[Job], name: str) -> None:
-    """UsageError that names the first field of `record` that a job of a `kind` cannot have written."""
+    """Raise UsageError naming the first invalid field of `record` for a job of `kind`."""
     try:
         kind.record_model.model_validate(record)
     except ValidationError as error:
@@ -320,7 +320,7 @@ def check_record(record: Any, kind: type[Job], name: str) -> None:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first of what is wrong, as a part of a sentence."""
+    """The first validation error as part of a sentence."""
     first = error.errors(include_url=False)[0]
     name = ".".join(map(str, first["loc"])) or "its content"
     if first["type"] == "missing":
@@ -334,5 +334,5 @@ def _remedy(kind: type[Job]) -> str:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     text = strict_json(content, indent=1)
-    text = _NUMBERS.sub(lambda series: re.sub(r"\s+", " ", series[0]), text)  # a series is one line
+    text = _NUMBERS.sub(lambda series: re.sub(r"\s+", " ", series[0]), text)  # each series on one line
     write_file(path, (text + "\n").encode())

@@ -1,4 +1,4 @@
-"""Tables and pairs in one call: what is missing of a grid is trained, and all of it returned."""
+"""Tables and pairs in one call: trains the missing cells of a grid and returns all of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
 
 
 class Options(TypedDict, total=False):
-    """Further arguments of `table`."""
+    """Keyword arguments of `table`."""
 
     seq_lens: Sequence[int] | int | Literal["auto"] | None
     protocol: str | None
@@ -136,11 +136,11 @@ def run_grid(
     train: bool = True,
     published: bool = False,
 ) -> list[Cell]:
-    """Train what is missing of a grid, where that is asked for, and return its cells.
+    """Train the missing cells of a grid if requested, and return its cells.
 
     Raises:
-        UsageError: before anything is trained, for a grid that cannot be, horizons `roll_out` or `published` means
-            that nothing could stand at or beside, and where something is to be trained for a damaged record.
+        UsageError: The grid is invalid, nothing is comparable at the horizons `roll_out` or with `published` means, or
+            a record is damaged and cells are to be trained. Raised before anything is trained.
     """
     cells = make_grid(grid, engine.data_root)
     if published:
@@ -155,7 +155,7 @@ def run_grid(
 def _grid(
     datasets: object, models: tuple[str, ...], pred_lens: object, seeds: object, options: Mapping[str, Any]
 ) -> Grid:
-    """The grid that the arguments of a table ask for; UsageError where one cannot be read."""
+    """Grid from the arguments of a table; raise UsageError if one is invalid."""
     unknown = next((name for name in options if name not in Options.__annotations__), None)
     if unknown is not None:
         raise UsageError(
@@ -171,7 +171,7 @@ def _grid(
         protocol=options.get("protocol"),
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
-        reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # as the command line says it
+        reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # normalised as on the command line
         param_grid={
             key: _several(value, f"param_grid['{key}']")
             for key, value in _mapping(options.get("param_grid"), "param_grid").items()
@@ -180,7 +180,7 @@ def _grid(
 
 
 def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
-    """Scores of the cells of a grid, trained where they are missing."""
+    """Scores of the cells of a grid, after training the missing ones."""
     store = Store(check_path(results, "The folder of results"))
     roll_out, train = _steps(options.get("roll_out"), "roll_out"), check_flag(options.get("train", True), "train")
     cells = run_grid(grid, store, _engine(options), roll_out, train=train)
@@ -204,7 +204,7 @@ def _engine(options: Options) -> Engine:
 
 
 def _several(value: object, name: str) -> tuple[Any, ...]:
-    """One value, or several; UsageError that names the argument where it is an empty list."""
+    """One or several values as a tuple; raise UsageError naming the argument for an empty list."""
     several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     if not several:
         raise UsageError(f"Argument '{quote(name)}' is empty; pass at least one value, or omit it.")

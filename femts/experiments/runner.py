@@ -1,6 +1,6 @@
-"""Cells of a table, each in a process of its own: on this machine, or where a Ray cluster has room.
+"""Runs each cell of a table in a process of its own, on this machine or on a Ray cluster.
 
-A process a cell, and no pool of workers, since a worker of a pool that is killed takes the pool's other work with it.
+One process per cell instead of a pool, since a killed pool worker would take the pool's other work with it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from femts.text import quote
 
 ENGINES = ("local", "ray")
 INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
-logger = logging.getLogger("femts.experiments.runner")  # `__name__` is `__main__` in the process of a cell
+logger = logging.getLogger("femts.experiments.runner")  # in the process of a cell, `__name__` is `__main__`
 
-GRACE = 120.0  # seconds for a process to keep what it has reached
+GRACE = 120.0  # seconds that a process has to save its progress
 POLL = 0.2
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs the cells.
+    """Engine that runs the cells.
 
     Attributes:
-        name: `local`, this machine, or `ray`, a cluster.
-        jobs: cells at a time, on one machine or one GPU; None takes one a core, or four on a GPU.
-        time_limit: the longest time, such as `30m`; None takes all that it needs.
+        name: `local` for this machine, or `ray` for a cluster.
+        jobs: number of cells run at once on one machine or one GPU; None takes one per core, or four on a GPU.
+        time_limit: time limit, such as `30m`; None is no limit.
         device: `auto`, `cpu`, `cuda` or `mps`.
-        data_root: where data of the catalogue is looked for.
+        data_root: folder with the files of the catalogue.
     """
 
     name: str = "local"
@@ -66,12 +66,12 @@ class Engine:
 
 @dataclass(frozen=True)
 class Work:
-    """A cell and what its process may use.
+    """A cell and the resources of its process.
 
     Attributes:
-        threads: cores.
-        deadline: `time.time()`, which machines share, at which it is stopped with what it has reached.
-        modules: outside femts, which bring models, priors or data sets of the cell.
+        threads: number of cores.
+        deadline: `time.time()`, comparable across machines, at which it is stopped with its progress saved.
+        modules: modules outside femts that define models, priors or data sets of the cell.
     """
 
     cell: Job
@@ -84,13 +84,13 @@ class Work:
 
 
 def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
-    """Run the unfinished ones of `cells`, and log notes on their data and how each ends.
+    """Run the unfinished cells among `cells`, and log notes on their data and how each ends.
 
-    One that crashes or is killed leaves its reason in the store, and the others go on.
+    Cells that crash or are killed store the reason, and the others continue.
 
     Raises:
-        UsageError: a record that cannot be used (to run its cell again would replace what may be mended), data that
-            cannot be had, or Ray is not installed.
+        UsageError: A record is invalid (running its cell again would replace a file that may be repaired), data cannot
+            be loaded, or Ray is not installed.
     """
     from femts.config.training import parse_span
     from femts.training.accelerator import named_accelerator
@@ -103,7 +103,8 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
     threads, root = max(1, free // jobs), None if engine.data_root is None else str(engine.data_root.resolve())
     store, left = Store(store.folder.resolve()), [cell for cell in cells if not store.finished(cell)]
     modules = tuple(sorted(modules_of([asdict(cell) for cell in left])))  # type: ignore[call-overload]
-    for source, cell in {cell.source: cell for cell in left}.items():  # fetched once, and refused before anything runs
+    # loaded once, so that errors are raised before anything runs
+    for source, cell in {cell.source: cell for cell in left}.items():
         for note in cell.notes(engine.data_root):
             logger.info(f"{source}: {note}")
     with (_ray if engine.name == "ray" else _local)(jobs, threads, device) as (submit, stop), progress_line() as show:
@@ -114,7 +115,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
             told.add(future)
             try:
                 line = future.result()
-            except Exception as error:  # the machine of a cluster is gone
+            except Exception as error:  # the machine of the cluster is gone
                 line = _failed(futures[future], store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             if line:
                 PROGRESS.info(line)
@@ -132,7 +133,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
 
 
 def refuse_damaged(cells: Sequence[Job], store: Store) -> None:
-    """UsageError for a record of `cells` that cannot be used."""
+    """Raise UsageError for an invalid record of `cells`."""
     damaged = next(filter(None, map(store.damage, cells)), None)
     if damaged is not None:
         raise UsageError(damaged)
@@ -150,13 +151,13 @@ def _local(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Calla
 
 @contextmanager
 def _ray(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Callable[[], object]]]:
-    """The cluster that `RAY_ADDRESS` names, or this machine as one; a cell takes `threads` cores and, on CUDA,
-    1 / `jobs` of a GPU. The folders of results and data must be the same on all of its machines."""
+    """The cluster at `RAY_ADDRESS`, or this machine as one; a cell uses `threads` cores and, on CUDA, 1 / `jobs` of a
+    GPU. The folders of results and data must be shared by all of its machines."""
     try:
         import ray
     except ImportError as error:
         raise UsageError(
-            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or take --engine local."
+            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or use --engine local."
         ) from error
     ours, tasks = not ray.is_initialized(), []
     if ours:
@@ -176,8 +177,8 @@ def _ray(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Callabl
 
 
 def run_process(work: Work, stopped: threading.Event | None = None) -> str:
-    """Run a cell in a process of its own, until it ends, its deadline or `stopped`; how it ended, or nothing where
-    it was not begun."""
+    """Run a cell in a process of its own until it ends, its deadline passes or `stopped` is set; return how it ended,
+    or an empty string if it did not start."""
     stopped, cell = stopped or threading.Event(), work.cell
     if stopped.is_set() or time.time() >= work.deadline:
         return ""
@@ -189,13 +190,13 @@ def run_process(work: Work, stopped: threading.Event | None = None) -> str:
             stdout=subprocess.DEVNULL,
             stderr=errors,
             env={**os.environ, "OMP_NUM_THREADS": str(work.threads), "PYTHONPATH": path},
-            start_new_session=True,  # a Ctrl-C is ours to pass on
+            start_new_session=True,  # Ctrl-C is forwarded by this process
         )
         assert process.stdin is not None
         interrupted = False
         try:
             process.stdin.write(pickle.dumps(work))
-            process.stdin.flush()  # and stays open: its end tells the process that nobody waits for it
+            process.stdin.flush()  # and keep it open: its end tells the process that its parent is gone
             while process.poll() is None and time.time() < work.deadline and not stopped.wait(POLL):
                 pass
         finally:
@@ -213,7 +214,7 @@ def run_process(work: Work, stopped: threading.Event | None = None) -> str:
     record = work.store.record(cell)
     if status == 0 and record is not None:
         return f"{cell.path}: {cell.summary(record)} after {record['seconds']:.0f} s"
-    if status == INTERRUPTED or (interrupted and status < 0):  # before it could listen
+    if status == INTERRUPTED or (interrupted and status < 0):  # before it installed its signal handler
         return f"{cell.path}: stopped, continues next time"
     if status == BUSY:
         return f"{cell.path}: already running in another process"
@@ -227,16 +228,16 @@ def _failed(cell: Job, store: Store, reason: str) -> str:
 
 
 def main() -> int:
-    """The process of a cell, which it reads from its standard input.
+    """Main function of the process of a cell, which is read from standard input.
 
     Returns:
-        Exit status 0 when the cell is finished, 130 when it was interrupted and can go on, 75 when another process
-        is at it, and 1 with a sentence on stderr.
+        Exit status 0 if the cell is finished, 130 if it was interrupted and can be continued, 75 if another process is
+        running it, and 1 with a sentence on stderr.
     """
     from femts.training.stopping import Interrupted
 
-    # Training takes the signal over, to keep what it has reached. Before and after it there is nothing to keep, and an
-    # exception in the middle of an import may be swallowed.
+    # Training handles the signal itself, to save its progress. Before and after it there is nothing to save, and an
+    # exception in the middle of an import might be swallowed.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(INTERRUPTED))
     work: Work = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
@@ -246,7 +247,7 @@ def main() -> int:
         return INTERRUPTED
     except FemtsError as error:
         print(error, file=sys.stderr)
-    except Exception as error:  # its reason is recorded, and the other cells go on
+    except Exception as error:  # the reason is recorded, and the other cells continue
         print(f"{type(error).__name__}: {error}{_where(error)}", file=sys.stderr)
     return 1
 
@@ -274,15 +275,15 @@ def _run(work: Work) -> int:
 
 
 def _where(error: Exception) -> str:
-    """The last line of code that is no library's, which for an error in a model of one's own is a line of that."""
+    """The last line of the traceback outside libraries; for an error in a user-defined model, a line of that model."""
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     return f" (line {own[-1].lineno} of {own[-1].filename})" if own else ""
 
 
 def _end_with_the_parent() -> None:
-    """The parent holds the other end of the standard input for as long as it lives."""
-    os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, whose lock would be held when the interpreter ends
+    """Terminate when the parent, which holds the other end of standard input, is gone."""
+    os.read(sys.stdin.fileno(), 1)  # not `sys.stdin`, whose lock would be held when the interpreter shuts down
     os.kill(os.getpid(), signal.SIGTERM)
 
 

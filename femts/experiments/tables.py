@@ -1,4 +1,4 @@
-"""Tables of comparisons as text, Markdown, CSV and HTML."""
+"""Comparison tables as text, Markdown, CSV and HTML."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from femts.text import part_of, quote, sentence, spreadsheet_safe, table
 
 MISSING, ROLLED, SEEN = "-", " r", " (seen)"
 LEAST_DIGITS = 3
-SIZE = WIDE, HIGH = 520, 130  # of a picture
+SIZE = WIDE, HIGH = 520, 130  # of a chart, in pixels
 MARGIN = 8
 
 
 class Lowest(str):
-    """A cell that is marked as the lowest."""
+    """A cell marked as the lowest."""
 
 
 class Shown(NamedTuple):
-    """A table as it is shown, in texts."""
+    """A table as texts."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """A table, pairs or published means as CSV that a spreadsheet may open: numbers in full, nothing for what is
-    missing, and `mean` for the horizon of a mean."""
+    """Tables, pairs or published means as CSV for spreadsheets: full precision, empty cells for missing values, and
+    `mean` for the horizon of a mean."""
     columns = next(names for names in (PUBLISHED, list(PAIRS), list(TABLE)) if set(names) <= set(frame.columns))
     frame = frame[columns].astype(object)
     if columns == list(TABLE):
@@ -49,7 +49,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
-    """The same for people: numbers in a few digits, and the lowest of a row marked."""
+    """The same for display: rounded numbers, with the lowest of a row marked."""
     lines: list[str] = []
     if "first" in frame.columns:
         tables, lines = pair_tables(frame), _seen_in_pairs(frame)
@@ -61,7 +61,7 @@ def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, where a bar would end a cell and HTML would be HTML."""
+    """A table in Markdown, with bars and HTML escaped."""
     cells = [[f"**{_escaped(cell)}**" if isinstance(cell, Lowest) else _escaped(cell) for cell in row] for row in rows]
     lines = [[_escaped(name) for name in header], ["---"] * len(header), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -80,11 +80,11 @@ def _number(value: Any, form: str) -> str:
 
 
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
-    """A table for each data set, a column for each model: MSE of every horizon and of their mean with its deviation
-    over seeds, and what is missing or not scored. Below them stand what is published for the last row, and the gap to
-    it, then skill over the seasonal naive forecast, MASE, WAPE and bias. That forecast has the last column where it is
-    no model of the table. A cell of fewer windows than others of its row, or of a model that has seen the data set in
-    its pretraining, is never the lowest."""
+    """A table for each data set with one column per model: MSE at every horizon and its mean, with standard deviations
+    over seeds, and what is missing or not scored. Below follow the published value for the last row and the gap to it,
+    then skill relative to the seasonal naive forecast, MASE, WAPE and bias. The seasonal naive forecast has the last
+    column if it is not a model of the table. A cell with fewer windows than others in its row, or of a model that was
+    pretrained on the data set, is never marked as the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):
         models = list(own["model"].unique())
@@ -126,13 +126,13 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
 
 
 def _lacking(row: Any) -> str:
-    """Words of a row that lacks seeds which were asked for, or choices of validation; none where all are there."""
+    """Note on a row that lacks requested seeds or choices of validation; empty if it is complete."""
     seeds = part_of(len(row.seeds), len(row.asked), "seeds")
     return f"{seeds}{part_of(row.choices - row.missing, row.choices, 'choices')}"
 
 
 def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
-    """Paragraphs: as text what validation chose, why cells failed, and what was seen before."""
+    """Paragraphs on what validation selected, why cells failed, and pretraining on a data set."""
     chosen, failed = list[str](), list[str]()
     for row in scores.itertuples():
         where = f"{row.dataset} {row.model} {row.pred_len}"
@@ -143,7 +143,7 @@ def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
 
 
 def _seen_before(scores: pd.DataFrame) -> list[str]:
-    """Lines on models whose pretraining has seen a data set, as the marks of their scores say."""
+    """Lines on models that were pretrained on a data set, matching the marks of their scores."""
     marked = scores.loc[scores["seen"].astype(bool), ["dataset", "model"]].drop_duplicates()
     return [_seen_line(dataset, model) for dataset, model in marked.itertuples(index=False)]
 
@@ -164,7 +164,7 @@ def _by_seed(chosen: Mapping[int, str]) -> str:
 
 
 def worse_than_naive(scores: pd.DataFrame) -> list[str]:
-    """Warnings on models that are worse than the seasonal naive forecast by their squared error, with the horizons."""
+    """Warnings about models with a higher squared error than the seasonal naive forecast, with the horizons."""
     worse = scores[(scores["skill"] < -EVEN) & scores["pred_len"].notna()]
     return [
         f"{dataset} {model} is worse than the seasonal naive forecast by its squared error at "
@@ -174,8 +174,8 @@ def worse_than_naive(scores: pd.DataFrame) -> list[str]:
 
 
 def pair_tables(pairs: pd.DataFrame) -> list[Shown]:
-    """A table for each data set and pair, a row a horizon, and a last one of all pairs: at how many horizons the first
-    is lower, and at how many the interval leaves 0 out."""
+    """A table for each data set and pair with one row per horizon, and a summary of all pairs: the number of horizons
+    at which the first is lower, and at which the interval excludes 0."""
     tables, wins = list[Shown](), []
     for (dataset, first, second), own in pairs.groupby(["dataset", "first", "second"], sort=False):
         names = ["difference", "95 %", "seeds lower", "windows lower", "seconds"]
@@ -204,10 +204,9 @@ def _pair_row(row: Any) -> list[str]:
 
 
 def published_tables(means: pd.DataFrame) -> list[Shown]:
-    """A table of our means and the published ones, the lowest of all windows marked on each data set, and one of how
-    ours stand to the lowest: which are below it and which are equal in its digits, and which publications, of other
-    windows or of unknown ones, are lower than all of them; ours of models that have seen a data set do not count
-    there."""
+    """A table of our means and published ones, with the lowest over all windows marked for each data set, and a
+    comparison with the lowest: ours below it, ours equal to its digits, and publications on other or unknown windows
+    that are lower than all of them; models pretrained on a data set do not count."""
     datasets = list(means.loc[means["ours"], "dataset"].unique())
     beside, stand, best = list[list[str]](), list[list[str]](), dict[str, str]()
     for dataset in datasets:
@@ -253,13 +252,13 @@ def _few_seeds(row: Any) -> str:
 
 
 def _mean(mean: float) -> str:
-    """A mean in three digits, or in four where it is published so."""
+    """A mean with three digits, or with four if it is published with four."""
     return _number(mean, "{:.4f}" if len(str(mean).partition(".")[2]) == LEAST_DIGITS + 1 else "{:.3f}")
 
 
 def to_html(scores: pd.DataFrame, cells: Sequence[Cell], store: Store) -> str:
-    """One page that needs nothing else: the tables of `scores`, then for every cell that is finished its curve and
-    forecasts, and why others failed."""
+    """A self-contained page with the tables of `scores`, then the learning curve and forecasts of every finished cell,
+    and the reasons why others failed."""
     return render(
         "table.html",
         tables=[
@@ -281,7 +280,7 @@ def _trouble(cell: Cell, store: Store) -> str | None:
 
 
 def _polylines(lines: Mapping[str, tuple[int, Sequence[float | None]]]) -> dict[str, str]:
-    """Points of each line, which begins at its own first place and leads over gaps, in a picture of `SIZE`."""
+    """Points of each line in a chart of `SIZE`; lines have their own first index and bridge gaps."""
     values = [value for _, series in lines.values() for value in series if value is not None]
     low, span = min(values), (max(values) - min(values)) or 1.0
     last = max(first + len(series) for first, series in lines.values()) - 1 or 1

@@ -1,4 +1,4 @@
-"""Run a cell of a table again from its own record, and compare all that the record says."""
+"""Runs a cell of a table again from its record, and compares the results with the record."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from femts.errors import UsageError
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.results import check_record
 
-TOLERANCE = 0.02  # of a score, on other hardware or with other libraries
-SHOWN = 3  # deviations that a sentence names
+TOLERANCE = 0.02  # relative, of a score on other hardware or with other libraries
+SHOWN = 3  # deviations listed in a message
 _ERRORS = ("window_errors", "series_errors")
 _SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase", ".wape")
 _MISSING = object()
@@ -21,15 +21,15 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Scope:
-    """Fields of a kind of records that need not be equal, as dotted names without the places in a list.
+    """Fields of a kind of record that may differ, as dotted names without list indices.
 
     Attributes:
-        unchecked: fields that no score rests on, such as when and how long a cell ran.
+        unchecked: fields that no score depends on, such as the date and duration of a run.
         of_the_place: fields that other hardware or libraries change by more than rounding.
-        newer: last parts of fields that records of before they were kept lack.
-        tolerance: the largest change of a score elsewhere, from its dotted name and its value in the
-            record; None for a value that is no score and has to be equal.
-        within: words for that tolerance.
+        newer: last parts of the names of fields that older records lack.
+        tolerance: largest change of a score elsewhere, given its dotted name and its recorded value; None for values
+            that are not scores and must be equal.
+        within: description of that tolerance.
     """
 
     unchecked: tuple[str, ...]
@@ -39,14 +39,14 @@ class Scope:
     within: str
 
     def deviations(self, then: Mapping[str, Any], now: Mapping[str, Any], elsewhere: bool) -> tuple[str, ...]:
-        """A sentence for each value of the record `then` that is not as it is made `now`.
+        """A sentence for each value of the record `then` that differs `now`.
 
         Args:
             then: the record, or fields of it.
-            now: the same, made again.
-            elsewhere: made with other hardware or libraries, so that scores may differ a little.
+            now: the same from the repeated run.
+            elsewhere: whether it ran on other hardware or libraries, so that scores may differ slightly.
         """
-        return tuple(self._compare(then, json.loads(json.dumps(now)), "", elsewhere))  # as a record has it
+        return tuple(self._compare(then, json.loads(json.dumps(now)), "", elsewhere))  # in the types of a record
 
     def _compare(self, then: Any, now: Any, name: str, elsewhere: bool) -> Iterator[str]:
         general = ".".join(part for part in name.split(".") if not part.isdecimal())
@@ -96,12 +96,12 @@ class Verdict:
     """Result of running a record again.
 
     Attributes:
-        measure: words for the score.
-        recorded: score in the record.
-        repeated: the same now; None where the cell was not run, because it would be another one already.
-        differences: what is not as it was then (hardware, libraries); empty where all must be equal to the bit.
-        deviations: what the record says wrongly: field, its value now and the one in the record.
-        within: words for what scores may differ by elsewhere.
+        measure: name of the score.
+        recorded: recorded score.
+        repeated: repeated score; None if the cell was not run, because its configuration would differ already.
+        differences: changes of hardware and libraries since then; if empty, results must be bit-identical.
+        deviations: fields that differ, with their present and recorded values.
+        within: description of the tolerance of scores elsewhere.
     """
 
     measure: str
@@ -113,39 +113,40 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """All equal to the bit in the same place; elsewhere scores within the tolerance, and the rest equal."""
+        """Whether everything is bit-identical on the same hardware and libraries; elsewhere, whether scores are within
+        the tolerance and the rest is equal."""
         return not self.deviations
 
     def __str__(self) -> str:
         more = len(self.deviations) - SHOWN
         wrong = "; ".join(self.deviations[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         if self.repeated is None:
-            return f"NOT run, for this femts makes another thing of its cell: {wrong}"
+            return f"NOT run, because this version of femts configures the cell differently: {wrong}"
         pair = f"{self.measure} {self.repeated:.6f}, recorded {self.recorded:.6f}"
         if not self.differences:
-            return f"{pair}: {'equal to the bit' if self.holds else f'NOT equal, in the same place: {wrong}'}"
+            return f"{pair}: {'bit-identical' if self.holds else f'NOT identical on the same hardware and libraries: {wrong}'}"
         gap = f"{100 * (self.repeated / self.recorded - 1):+.2f} %" if self.recorded else "no ratio"
         within = f"within {self.within}" if self.holds else f"NOT within {self.within}: {wrong}"
         return f"{pair}: {gap}, {within}; different now: {', '.join(self.differences)}"
 
 
 def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: str | None = None) -> Verdict:
-    """Train what `record` describes, roll it out where it was, and compare all that the record says of it.
+    """Train what `record` describes, score it at the same horizons, and compare the results with the record.
 
     Raises:
-        UsageError: the record cannot be one, or the data are not those of the record.
+        UsageError: The record is invalid, or the data do not match it.
     """
     check_record(record, Cell, "The record")
     cell, mse = Cell(**record["cell"]), record["test"]["mse"]
     if cell.load(data_root).sha256 != record["data"]["sha256"]:
         raise UsageError(
-            f"The data of {cell.dataset} are not those of the record (sha256 {record['data']['sha256'][:12]}...)."
+            f"The data of {cell.dataset} do not match the record (sha256 {record['data']['sha256'][:12]}...)."
         )
     try:
         cell.check_is_of(record)
-    except ValueError as error:  # known before hours of training
+    except ValueError as error:  # checked before hours of training
         return Verdict("test MSE", mse, None, (), (str(error),), SCOPE.within)
-    with cpu_threads(min(record["place"]["threads"], cores())):  # with another number sums have another order
+    with cpu_threads(min(record["place"]["threads"], cores())):  # other numbers of threads sum in another order
         again = cell.run(None, device, data_root)
     differences = place_differences(record["place"], again["place"])
     then = {**record, "config": with_newer_settings(record["config"])}
@@ -160,7 +161,7 @@ def place_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
         for key in now
         if key != "libraries" and now[key] != then.get(key)
     ]
-    for name in ("femts", "torch", "numpy"):  # what a score on a CPU is computed with
+    for name in ("femts", "torch", "numpy"):  # libraries that a score on a CPU depends on
         before, after = then["libraries"].get(name), now["libraries"].get(name)
         if before != after:
             changed.append(f"{name} {after} instead of {before}")

@@ -1,1 +1,1 @@
-"""Past that a mixer read: the numbers and their picture."""
+"""Explanation of what a mixer read: the numbers and their plot."""

@@ -1,4 +1,4 @@
-"""A picture of an explanation: each channel's look-back over the weights of its segments, its sharpness at the side."""
+"""Plot of an explanation: each channel's look-back over the weights of its segments, with its sharpness at the side."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from femts.text import quote
 if TYPE_CHECKING:
     import pandas as pd
 
-# Blue to orange over white, which colour-blind readers tell apart too; the blue is pale, because
-# what was not read should not be what is seen first.
+# Blue to orange over white, which remains distinguishable with colour blindness; the blue is pale, so that what was not
+# read does not stand out.
 LESS, EVEN, MORE, INK, FAINT = "#8dbbe0", "#ffffff", "#e6700a", "#22272b", "#6b757d"
-# Where a row of height 1 shows a channel's own segments, its series over them, and the segments of all channels.
+# Vertical positions, in a row of height 1, of a channel's own segments, its series over them, and the segments of all
+# channels.
 MAIN, SERIES, CONTEXT = (0.04, 0.68), (0.22, 0.64), (0.72, 0.92)
-FINEST = 1.5  # smallest share, times an even one, that fills the colours, so that noise stays pale
-ALIKE = 1.05  # times an even share, or one part of as many: what is nearer is drawn as even
+FINEST = 1.5  # smallest multiple of a uniform share that saturates the colours, so that noise stays pale
+ALIKE = 1.05  # multiples of a uniform share between this and its inverse are drawn as uniform
 
 
 class _Rows(NamedTuple):
-    """Values drawn of C channels and N segments: means over the layers of the frame."""
+    """Values to draw for C channels and N segments: means over the layers in the frame."""
 
     names: list[str]
     weights: np.ndarray  # (C, N, 2), context and main
@@ -38,26 +39,25 @@ class _Rows(NamedTuple):
 def plot_explanation(
     history: pd.DataFrame, explanation: pd.DataFrame, path: str | Path, columns: Sequence[str] | None = None
 ) -> Path:
-    """Draw an explanation and write it as an image; the ending of `path` decides the format (png, pdf, svg).
+    """Plot an explanation and write it as an image; the suffix of `path` determines the format (png, pdf, svg).
 
-    A row is a channel: its look-back over the posterior weights of its own segments, beneath them
-    the weights of the context tokens, both as multiples of an even share; at its right the
-    effective number of segments, under the prior and under the posterior, and the hidden
-    temperature. Weights and temperatures are means over the layers in the frame, numbers of
-    segments geometric means (the mean of entropies); for one layer, pass its rows alone.
+    Each row is a channel: its look-back over the posterior weights of its own segments and, below them, the weights of
+    the context tokens, both as multiples of a uniform share; on the right the effective number of segments under the
+    prior and the posterior, and the hidden temperature. Weights and temperatures are means over the layers in the
+    frame, numbers of segments geometric means (the mean of entropies); for a single layer, pass its rows only.
 
     Args:
-        history: the wide frame that was explained.
-        explanation: what `Forecaster.explain` made of it.
-        path: the image's file; written whole or not at all.
-        columns: the channels to draw; by default the first twelve.
+        history: the explained wide frame.
+        explanation: result of `Forecaster.explain` for it.
+        path: image file to write, completely or not at all.
+        columns: channels to draw; by default the first twelve.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: a column that the explanation does not have, or an image format that cannot be written.
-        RunFailure: the disk refuses.
+        UsageError: The explanation lacks a column, or the image format is not supported.
+        RunFailure: The file cannot be written.
     """
     path = Path(path)
     kind = picture_format(path)
@@ -66,7 +66,7 @@ def plot_explanation(
         if column not in named:
             raise UsageError(f"The explanation has no column '{column}'{suggest(column, named)}")
     rows = _rows(explanation, list(columns or named[:MOST_PANELS]))
-    history = history.set_axis([str(c) for c in history.columns], axis=1)  # as the forecaster names them
+    history = history.set_axis([str(c) for c in history.columns], axis=1)  # named as by the forecaster
 
     figure = Picture(9.6, 1.75 + 0.66 * len(rows.names))
     past, sharpness, temperature = figure.subplots(1, 3, sharey=True, width_ratios=[7, 1.5, 1.1])
@@ -100,9 +100,11 @@ def plot_explanation(
         shrink=0.7,
         extend="min" if clipped else "neither",
     )
-    _label_colours(bar, f"posterior weight of a segment, times an even share of 1/{rows.weights[0].size} ({of})")
+    _label_colours(
+        bar, f"posterior weight of a segment, as a multiple of a uniform share of 1/{rows.weights[0].size} ({of})"
+    )
 
-    # Not in its panel, where the layout would push the colours further down.
+    # Outside its panel, where the layout would push the colours further down.
     figure.legend(loc="lower center", bbox_to_anchor=(0.82, 0.0), frameon=False, fontsize=8, handletextpad=0.1)
 
     write_file(path, figure.to_bytes(kind))
@@ -119,8 +121,8 @@ def _rows(explanation: pd.DataFrame, names: list[str]) -> _Rows:
 
 
 def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, rows: _Rows) -> tuple[Any, int, bool]:
-    """The heat map under the series; what carries its colours, the steps of a segment, and whether
-    some share is off them."""
+    """Draw the heat map under the series; return its colour mappable, the steps per segment, and whether some share
+    saturates the colours."""
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.patheffects import withStroke
 
@@ -145,7 +147,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
                 linewidth=0.5,
             )
         values = history[name].to_numpy(dtype=float)[-len(x) :]
-        low, high = history[name].iloc[-len(x) :].min(), history[name].iloc[-len(x) :].max()  # of those that there are
+        low, high = history[name].iloc[-len(x) :].min(), history[name].iloc[-len(x) :].max()  # of the available steps
         height = (values - low) / (high - low) if high > low else np.where(np.isnan(values), np.nan, 0.5)
         panel.plot(x, row + SERIES[1] - (SERIES[1] - SERIES[0]) * height, color=INK, linewidth=0.8, path_effects=halo)
         segment, token = divmod(int(np.argmax(rows.weights[row])), 2)
@@ -160,7 +162,7 @@ def _draw_past(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame, row
         panel.text(-0.01, row + 0.5, _range(low, high), size=7, color=FAINT, **aside)
         panel.text(-0.01, row + sum(CONTEXT) / 2, "all channels", size=7, color=FAINT, **aside)
     panel.set_title(
-        "the past of each channel, coloured by how much its forecast read of it", size=8.5, color=INK, loc="left"
+        "the past of each channel, coloured by how much its forecast read it", size=8.5, color=INK, loc="left"
     )
     panel.set_yticks([])
     panel.set_xlim(edges[0], edges[-1])
@@ -178,7 +180,7 @@ def _percent(weight: float) -> str:
 
 
 def _steps(panel: Any, history: pd.DataFrame, explanation: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Places on the time axis of the steps looked back at and of the starts of the segments."""
+    """Positions on the time axis of the look-back steps and of the starts of the segments."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
     from matplotlib.ticker import MaxNLocator
 

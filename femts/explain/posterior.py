@@ -1,17 +1,15 @@
-"""Posterior of the Free Energy Mixer, read out: which past segments each channel chose for its
-forecast, and how sharply.
+"""Posterior of the Free Energy Mixer: which past segments each channel selected for its forecast, and how sharply.
 
-The forecast of a channel is made of its last token. In each layer that token reads the past through
-a prior p(i) over the tokens i, and each component j of the read tilts it by its own values, to the
-posterior of eq. 5 of the paper,
+The forecast of a channel is computed from its last token. In each layer that token reads the past through a prior p(i)
+over the tokens i, and each component j of the read tilts it by its own values, to the posterior of eq. 5 of the paper,
 
     q_j(i) = p_j(i) exp(beta_j v_ij) / sum_r p_j(r) exp(beta_j v_rj),
 
-at the hidden temperature beta_j in [0, beta_max] at which the free energy of that component is what
-the layer did read (proposition G.2). The components differ, which is the point of the mixer, so one
-number a token needs a mean over them. The read is written into the token as sum_j g_j F_j W_j, with
-the outer gate g (eq. 11) and the columns W_j of the output projection: a unit read by component j
-moves the token by g_j |W_j|. That, over its sum, is the weight of j in all means here.
+at the hidden temperature beta_j in [0, beta_max] at which the free energy of that component equals the layer's read
+(proposition G.2). The components differ, which is the point of the mixer, so a single number per token requires a mean
+over them. The read enters the token as sum_j g_j F_j W_j, with the outer gate g (eq. 11) and the columns W_j of the
+output projection: a unit read by component j moves the token by g_j |W_j|. Normalised by its sum, this is the weight of
+j in all means here.
 """
 
 from __future__ import annotations
@@ -33,19 +31,20 @@ from femts.models.base import ForecastModel
 from femts.models.fem import SegmentForecaster
 from femts.models.mean import MeanModel
 
-TOKENS = ("context", "main")  # before each segment of a channel comes that of all channels, mixed
+TOKENS = ("context", "main")  # each segment of a channel is preceded by a mixture of all channels
 OF_CHANNEL = ("hidden_temperature", "effective_segments", "prior_segments")
 LAST = slice(-1, None)
-MOST_CELLS = 2**24  # dense weights held at once, so that many channels take time and not memory
+MOST_CELLS = 2**24  # dense weights in memory at once, so that many channels take time rather than memory
 
 
 class Explained(NamedTuple):
-    """Read of the forecast token of each of C channels in one layer, from N segments of two tokens (`TOKENS`); float64.
+    """Read of the forecast token of each of C channels in one layer, over N segments of two tokens (`TOKENS`); float64.
 
     Attributes:
         posterior: q (C, N, 2), sums to 1 over a channel's tokens.
         prior: p (C, N, 2), likewise.
-        temperature: hidden temperature beta* (C,), an inverse one: 0 reads the mean, larger selects more sharply.
+        temperature: hidden temperature beta* (C,), an inverse temperature: 0 reads the mean, larger values select more
+            sharply.
         segments: effective number of segments under q, (C,): from 1 to N.
         prior_segments: the same under p.
     """
@@ -58,7 +57,7 @@ class Explained(NamedTuple):
 
 
 def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
-    """`model`, when it reads segments through a log-sum-exp; UsageError with the model's `name` when not."""
+    """`model` if it reads segments through a log-sum-exp; otherwise raise UsageError with its `name`."""
     if isinstance(model, MeanModel):
         members = ", ".join(f"'{member.model}'" for member in model.config.members)
         raise UsageError(f"Model '{name}' is the mean of {members}; explain one of its members.")
@@ -76,12 +75,12 @@ def explainable(model: ForecastModel, name: str) -> SegmentForecaster:
 
 
 def explained(model: SegmentForecaster, batch: Batch) -> list[Explained]:
-    """Reads behind the forecast of a single window, in scaled units, layer by layer."""
+    """Reads behind the forecast of a single window, in scaled units, by layer."""
     inputs, thread = list[Tensor](), threading.get_ident()
     layers = cast(list[FreeEnergyMixer], [block.mixer for block in model.blocks])
 
     def record(_: torch.nn.Module, args: tuple[Tensor, ...]) -> None:
-        if threading.get_ident() == thread:  # others may forecast with the same model
+        if threading.get_ident() == thread:  # other threads may use the same model
             inputs.append(args[0])
 
     hooks = [layer.register_forward_pre_hook(record) for layer in layers]
@@ -98,35 +97,31 @@ def explained(model: SegmentForecaster, batch: Batch) -> list[Explained]:
 def explanation(model: SegmentForecaster, batch: Batch, columns: Sequence[str], steps: pd.Index) -> pd.DataFrame:
     """Table of the reads behind the forecast of a single window, in scaled units; see `Forecaster.explain`.
 
-    For models that read segments through a Free Energy Mixer (`fem_*`, with L among their
-    components). In each layer the last token of a channel reads N segments of P steps, each as two
-    tokens: `main`, the channel's own, and `context`, mixed from all channels. The layers above the
-    first read tokens that already hold what came before them. `fem_*_ridge` is explained by its
-    mixer, which is one half of the forecast.
+    For models that read segments through a Free Energy Mixer (`fem_*` with component L). In each layer, the last token
+    of a channel reads N segments of P steps, each as two tokens: `main`, the channel's own, and `context`, mixed from
+    all channels. Layers above the first read tokens that already contain earlier ones. `fem_*_ridge` is explained by
+    its mixer, which gives one half of the forecast.
 
     Args:
         columns: names of the C channels.
         steps: stamps or numbers of the L steps.
 
     Returns:
-        One row for each channel, layer (1 is the lowest), segment (the oldest first) and token:
-        `start`, `end`: first and last stamp of the segment, or step numbers that end where those of
-        `predict` begin.
-        `weight`: what the posterior gives the token (eq. 5 of the paper at the hidden temperature,
-        proposition G.2), the mean over the components of the read, each counting as far as it moves
-        the token (`femts.explain.posterior`); sums to 1 over the 2 N tokens of a channel and layer.
-        `prior`: the same of the prior, which is what the keys chose before the values did.
-        And for the channel and layer, repeated in its rows: `hidden_temperature`, the mean beta*,
-        an inverse temperature that is 0 where the mean is read; `effective_segments`, exp of the
-        mean entropy of the components' posteriors over segments, from 1 (each component reads one)
-        to N (all alike); `prior_segments`, the same of their priors.
-
+        One row for each channel, layer (1 is the lowest), segment (oldest first) and token:
+        `start`, `end`: first and last stamp of the segment, or step numbers that end where those of `predict` begin.
+        `weight`: posterior weight of the token (eq. 5 of the paper at the hidden temperature, proposition G.2),
+        averaged over the components of the read in proportion to their effect on the token (`femts.explain.posterior`);
+        sums to 1 over the 2 N tokens of a channel and layer.
+        `prior`: the same for the prior, which the keys determine without the values.
+        Repeated in all rows of a channel and layer: `hidden_temperature`, the mean beta*, an inverse temperature that
+        is 0 for reading the mean; `effective_segments`, exp of the mean entropy of the components' posteriors over
+        segments, from 1 (each component reads one) to N (uniform); `prior_segments`, the same for their priors.
     """
     layers = explained(model, batch)
     chosen = Explained(*(torch.stack(values, dim=1) for values in zip(*layers, strict=True)))  # (C, layers, ...)
     segments, length = model.config.n_segments, model.config.segment
     stops = len(steps) - length * np.arange(segments)[::-1]
-    starts = np.maximum(stops - length, 0)  # what pads the oldest segment is not the user's
+    starts = np.maximum(stops - length, 0)  # padding of the oldest segment is not part of the user's data
     names = ["channel", "layer", "segment", "token"]
     rows = pd.MultiIndex.from_product([columns, range(1, len(layers) + 1), range(segments), TOKENS], names=names)
     frame = rows.to_frame(index=False)
@@ -139,7 +134,7 @@ def explanation(model: SegmentForecaster, batch: Batch, columns: Sequence[str], 
 
 
 def _explained(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
-    """The selection of one layer from its input (C, 2N, d)."""
+    """The selection of one layer, given its input (C, 2N, d)."""
     rows = max(1, MOST_CELLS // (tokens.shape[1] ** 2 * layer.widths.fem_dim))
     pieces = [_read_out(layer, part) for part in tokens.split(rows)]
     return Explained(*(torch.cat(values) for values in zip(*pieces, strict=True)))
@@ -160,7 +155,7 @@ def _read_out(layer: FreeEnergyMixer, tokens: Tensor) -> Explained:
         return torch.einsum("cte,ce->ct", weights, share).unflatten(1, (-1, 2))
 
     def effective(weights: Tensor) -> Tensor:
-        """exp of the mean entropy over segments, both tokens of a segment taken together."""
+        """exp of the mean entropy over segments, with both tokens of a segment pooled."""
         of_segment = weights.unflatten(1, (-1, 2)).sum(2)
         return (torch.special.entr(of_segment).sum(1) * share).sum(-1).exp()
 

@@ -1,1 +1,1 @@
-"""A trained model with everything that turns raw data into forecasts, and its folder."""
+"""The trained forecaster with everything needed to forecast raw data, and its run folder."""

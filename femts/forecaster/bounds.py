@@ -1,4 +1,4 @@
-"""Ends of the intervals around forecasts, in raw units."""
+"""Bounds of prediction intervals around forecasts, in raw units."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Array = NDArray[np.float64]
 
 
 class QuantileSpec(NamedTuple):
-    """Ends of intervals that a user asks for.
+    """Requested interval bounds.
 
     Attributes:
-        levels: percent.
-        quantiles: each an end of an interval; 0.5 is the forecast.
+        levels: levels in percent.
+        quantiles: each the bound of an interval; 0.5 is the forecast.
     """
 
     levels: tuple[float, ...] = ()
@@ -39,7 +39,7 @@ class QuantileSpec(NamedTuple):
 
     @classmethod
     def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> QuantileSpec:
-        """The ends by what `predict` was given; UsageError for what is no level or quantile."""
+        """Bounds from the arguments of `predict`; raise UsageError for an invalid level or quantile."""
         return cls(
             () if level is None else check_levels(level),
             () if quantiles is None else check_quantiles(quantiles),
@@ -53,15 +53,15 @@ class QuantileSpec(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SeriesForecasts:
-    """Forecasts of S series, P steps of T targets each, and what they are of.
+    """Forecasts of S series, P steps of T targets each, with their inputs.
 
     Attributes:
         series: names of the series.
-        preprocess: of the series.
-        recent: look-backs (S, L, C), raw units, NaN where missing.
-        stamps: of the steps of each, (S P,), series by series.
-        scaled: forecasts, in scaled units, effects of known columns taken off.
-        offsets: these effects (S, P, C); None where there are none.
+        preprocess: preprocessing of the series.
+        recent: look-backs (S, L, C) in raw units, NaN for missing values.
+        stamps: time stamps of the steps of each series, (S P,), series by series.
+        scaled: forecasts in scaled units, without the effects of future covariates.
+        offsets: these effects (S, P, C); None if there are none.
         targets: T.
     """
 
@@ -74,7 +74,7 @@ class SeriesForecasts:
     targets: int
 
     def first(self, steps: int) -> SeriesForecasts:
-        """The same without what comes after so many steps."""
+        """The same forecasts, truncated to `steps` steps."""
         every = len(self.stamps) // len(self.series)
         if steps == every:
             return self
@@ -91,18 +91,17 @@ class SeriesForecasts:
 
     @property
     def ended(self) -> NDArray[np.bool_]:
-        """Which targets have no value in the look-back, (S, T)."""
+        """Mask (S, T) of the targets without any value in the look-back."""
         return np.asarray(np.isnan(self.recent[..., : self.targets]).all(axis=1))
 
     def recent_level(self, steps: int, units: Preprocess) -> torch.Tensor:
-        """Mean of the last `steps` values (S, 1, T) float64 in the scaled `units`, effects among them."""
+        """Mean of the last `steps` values (S, 1, T), float64, in the scaled `units`, including effects."""
         recent = units.scale(self.recent[:, -steps:])[..., : self.targets]
         count = (~np.isnan(recent)).sum(1, keepdims=True)
         return torch.from_numpy(np.nansum(recent, axis=1, keepdims=True) / np.maximum(count, 1))
 
     def within(self) -> Forecasts:
-        """The forecasts as they are scored, and as intervals are around them: at the ends of the domain, where they
-        leave it."""
+        """The forecasts as they are scored and surrounded by intervals, clipped to the bounds of the domain."""
         limits, points, quantiles = Limits.of(self.preprocess, self.targets), self.scaled.points, self.scaled.quantiles
         points = points[..., : self.targets].cpu().double()
         quantiles = None if quantiles is None else quantiles[..., : self.targets].cpu().double()
@@ -113,7 +112,7 @@ class SeriesForecasts:
         return Forecasts(limits.clip(points), None if quantiles is None else limits.clip(quantiles))
 
     def in_units_of(self, units: Preprocess) -> Forecasts:
-        """The forecasts `within` in other scaled `units`, effects put back; float64 on the CPU."""
+        """The result of `within` in other scaled `units`, with effects added back; float64 on the CPU."""
         made = self.within()
         points, quantiles = (
             None if each is None else torch.from_numpy(self._converted(each.numpy(), units))
@@ -123,7 +122,7 @@ class SeriesForecasts:
         return Forecasts(points, quantiles)
 
     def _converted(self, values: Array, units: Preprocess) -> Array:
-        """Scaled `values` (S, P, T) or (S, P, Q, T) in other units."""
+        """Convert scaled `values` (S, P, T) or (S, P, Q, T) to other units."""
         known = self.offsets
         if known is not None:
             known = known[..., : self.targets] if values.ndim == 3 else known[:, :, None, : self.targets]
@@ -135,14 +134,14 @@ class SeriesForecasts:
 def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, ends: QuantileSpec) -> dict[str, Array]:
     """Bounds (S, P, T) in raw units by name: `lo-80`, `hi-80`, `q-10`.
 
-    They are made in the scaled units of the forecaster whose errors the intervals come from, by which they are also
-    undone: one that has learned from all rows scales otherwise.
+    They are computed in, and converted from, the scaled units of the forecaster whose errors calibrated the intervals,
+    because a refitted forecaster scales differently.
 
     Args:
-        forecaster: a trained one.
+        forecaster: a trained forecaster.
         made: its forecasts.
         points: the same in raw units, (S, P, T).
-        ends: which to make.
+        ends: requested bounds.
     """
     intervals, units = calibrated(forecaster), _scored_units(forecaster, made)
     phase = phases(made.stamps, forecaster.freq, len(intervals.difficulty.phases))
@@ -159,13 +158,13 @@ def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, end
     pairs = {0.0: (points, points)}
     for level in set(ends.needed):
         low, high = (units.inverse(bound.numpy()) for bound in each[level])
-        pairs[level] = np.minimum(low, points), np.maximum(high, points)  # which rounding might leave outside
+        pairs[level] = np.minimum(low, points), np.maximum(high, points)  # rounding might leave points outside
     bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
 
 
 def _scored_units(forecaster: Forecaster, made: SeriesForecasts) -> Preprocess:
-    """Preprocessing of the series by the forecaster whose errors its intervals come from; that of a new series is its
+    """Preprocessing of the series by the forecaster whose errors calibrated the intervals; new series have their
     own."""
     if forecaster.scored is None:
         return made.preprocess

@@ -1,4 +1,4 @@
-"""Calibration of a trained forecaster: the intervals of its forecasts, made on the validation part."""
+"""Calibration of the prediction intervals of a trained forecaster on the validation split."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
-    """Intervals calibrated anew on the validation part of `data`; see `Forecaster.calibrate`."""
+    """Intervals recalibrated on the validation split of `data`; see `Forecaster.calibrate`."""
     model, steps = forecaster.model, check_steps(_steps(forecaster, pred_len))
     usual = level is None or (isinstance(level, list | tuple) and not level)
     further = () if usual else check_levels(level)
-    if model.levels:  # the model's own
+    if model.levels:  # the model has its own intervals
         own = Intervals.of_model(model, steps, len(forecaster.targets))
         own.check(further, steps)
         return own
@@ -34,7 +34,7 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
 
 
 def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
-    """Steps to calibrate: `pred_len`, or as many as before; UsageError for fewer than a forecast has."""
+    """Number of steps to calibrate: `pred_len`, or as many as before; raise UsageError for fewer than the horizon."""
     own = forecaster.config.pred_len
     if pred_len is None:
         return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
@@ -47,8 +47,8 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
 
 
 def calibrate_again(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
-    """Intervals of the forecaster calibrated anew, and where it learned from all rows, those of the one
-    that is scored as well; see `Forecaster.calibrate`."""
+    """Recalibrate the intervals of the forecaster and, if it was refitted on all rows, those of its scored model; see
+    `Forecaster.calibrate`."""
     of, (on, data) = scorer(forecaster), scorer_on(forecaster, dataset)
     of.intervals = new_intervals(on, pred_len, level, data)
     return of.intervals if of is forecaster else new_intervals(on, pred_len, level, data.held_out())

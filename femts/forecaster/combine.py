@@ -1,4 +1,4 @@
-"""Several forecasters made into one: the mean of their forecasts."""
+"""Combines several forecasters into one that forecasts their mean."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from femts.forecaster.members import MEMBERS, member_record
 from femts.models.mean import MEAN, MeanConfig, MeanModel, Member
 
 GIVE = "give several that femts.train or femts.load returned"
-# What all must share, in words.
+# Properties that all members must share, as named in messages.
 _SHARED: dict[str, Callable[[Forecaster], object]] = {
     "columns": lambda one: one.columns,
     "targets": lambda one: one.targets,
     "step": lambda one: one.freq,
-    "way of reading the data": lambda one: one.config.schema,
+    "data schema": lambda one: one.config.schema,
     "training data or split": lambda one: dict(one.data),
     "horizon": lambda one: one.config.pred_len,
     "scaling": lambda one: one.preprocess.reading(False, known=False).to_dict(),
-    "rows to learn from": lambda one: (one.config.refit, one.scored is None),
+    "training rows": lambda one: (one.config.refit, one.scored is None),
 }
-# And those that read what is known in advance.
+# Properties that members with future covariates must share.
 _SHARED_BY_READERS: dict[str, Callable[[Forecaster], object]] = {
-    "way of reading what is known in advance": lambda one: (one.config.reads, one.preprocess.to_dict().get("known")),
+    "use of future covariates": lambda one: (one.config.reads, one.preprocess.to_dict().get("known")),
 }
 
 
@@ -70,7 +70,7 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
     shares = None if weights is None else _shares(weights, len(forecasters), len(first.targets), shape["n_channels"])
     longest = max(one.config.seq_len for one in forecasters)
     mean = MeanConfig(seq_len=longest, **shape, members=members, weights=shares)
-    # Members that read nothing that is known in advance do not mind what the others read.
+    # Members without future covariates are unaffected by those of others.
     config = replace(first_reading.config, model=MEAN, model_config=mean)
     made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),
@@ -89,7 +89,7 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
 
 
 def _shares(weights: ArrayLike, members: int, targets: int, channels: int) -> tuple[tuple[float, ...], ...]:
-    """Weights (members, channels) that sum to 1 over the members; channels behind the targets have equal ones."""
+    """Weights (members, channels) that sum to 1 over the members; channels that are not targets have equal weights."""
     try:
         given = np.asarray(weights, dtype=np.float64)
         each = np.broadcast_to(given[:, None] if given.ndim == 1 else given, (members, targets))
@@ -106,7 +106,7 @@ def _shares(weights: ArrayLike, members: int, targets: int, channels: int) -> tu
 
 
 def _check_member(forecaster: Forecaster) -> None:
-    """UsageError for a forecaster that is no member of a mean."""
+    """Raise UsageError if a forecaster cannot be a member of a mean."""
     name = forecaster.config.model
     if isinstance(forecaster.model, MeanModel):
         raise UsageError(
@@ -119,7 +119,7 @@ def _check_member(forecaster: Forecaster) -> None:
 
 
 def _check_same(one: Forecaster, other: Forecaster, shared: Mapping[str, Callable[[Forecaster], object]]) -> None:
-    """UsageError for two forecasters that differ in what they forecast, or learned from."""
+    """Raise UsageError if two forecasters differ in what they forecast or were trained on."""
     for what, of in shared.items():
         if of(one) != of(other):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""A trained forecaster: forecasts raw data, scores itself, and lives in a folder."""
+"""The trained forecaster, which forecasts raw data, scores itself, and is saved in a run folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from femts.plotting import Picture
 
 Scores = dict[str, float | int]
-Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # of data, as `load_dataset` takes them
+Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # data as accepted by `load_dataset`
 
 
 @dataclass(eq=False, repr=False)
@@ -89,7 +89,9 @@ class Forecaster:
         if "refit" in metrics:
             first = metrics["scored"]["train"][1]
             on = f"{first} of them" if "series" in metrics["scored"] else f"the first {first}"
-            lines.append(f"  learned from: all {count(metrics['refit']['rows'], 'row')}; scores are of one on {on}")
+            lines.append(
+                f"  trained on: all {count(metrics['refit']['rows'], 'row')}; scores are of a model trained on {on}"
+            )
         for part in ("val", "test"):
             if part in metrics:
                 of = metrics[part]
@@ -98,20 +100,20 @@ class Forecaster:
         if self.intervals is None:
             return "\n".join([*lines, "  intervals: none"])
         if not self.intervals.levels:
-            return "\n".join([*lines, "  intervals: of no level"])
+            return "\n".join([*lines, "  intervals: no calibrated levels"])
         highest, source = self.intervals.levels[-1], self.intervals.source
         return "\n".join([*lines, f"  intervals: any level up to {highest:g} %, from {source}"])
 
     @property
     def subject(self) -> str:
-        """Series or columns that are forecast, in words."""
+        """Description of the series or columns that are forecast."""
         if self.config.schema.panel:
             return f"{len(self.series)} series: {names(self.series)}"
         return f"{count(len(self.targets), 'column')} to forecast: {names(self.targets)}"
 
     @property
     def device(self) -> torch.device:
-        """Device of the model's weights, trained or fitted; the CPU for one without."""
+        """Device of the model's weights; the CPU if it has none."""
         weights = chain(self.model.parameters(), self.model.buffers())
         return next((weight.device for weight in weights), torch.device("cpu"))
 
@@ -127,24 +129,24 @@ class Forecaster:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """Names of the S series of the training; that of a wide table is empty."""
+        """Names of the S training series; empty for a wide table."""
         return self.preprocess.series
 
     @property
     def season(self) -> int:
-        """Steps in the season of the training data."""
+        """Season length of the training data in steps."""
         entry, schema = CATALOG.get(self.config.source or ""), self.config.schema
         return entry.season if entry is not None and not schema.season else schema.season_of(self.freq)
 
     @property
     def members(self) -> tuple[Forecaster, ...]:
-        """Forecasters whose mean this one is, in order, each as it was before; empty for any other model."""
-        from femts.forecaster.members import members_of  # it makes forecasters
+        """Forecasters that this mean combines, in order and as they were before; empty for any other model."""
+        from femts.forecaster.members import members_of  # imports this module in turn
 
         return members_of(self)
 
     def to(self, device: torch.device | str) -> Forecaster:
-        """Move the model to `device` and return the forecaster; UsageError where that is not there."""
+        """Move the model to `device` and return the forecaster; raise UsageError if the device is not available."""
         place = check_device(device)
         self.model.to(place)
         if self.scored is not None:
@@ -172,7 +174,7 @@ class Forecaster:
         number = self.series.index(name)
         try:
             data: Dataset | None = self.training_data()[name]
-        except UsageError:  # it forecasts without them, too
+        except UsageError:  # forecasts do not need the data
             data = None
         schema = replace(self.config.schema.wide(), panel=False)
         if data is not None:
@@ -469,39 +471,38 @@ class Forecaster:
         return export(of, check_path(path, "The ONNX file"), None if horizon is None else check_steps(horizon))
 
     def save(self, folder: str | Path) -> None:
-        """Write a run to `folder`, to be read by `load`; UsageError if the folder is not empty, RunFailure if it cannot
-        be written."""
+        """Write a run to `folder` for `load`; UsageError if it is not empty, RunFailure if it cannot be written."""
         place = check_path(folder, "The run folder")
         with locked(place):
             run_folder.check_new_folder(place)
             self.write(place)
 
     def write(self, folder: Path) -> None:
-        """As `save`, over whatever `folder` holds; within it the run of the one that is scored."""
+        """As `save`, replacing the contents of `folder`; the run of the scored model is written within it."""
         preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
         files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
         if self.scored is not None:
-            run_folder.unfinish(folder)  # before its other half changes
+            run_folder.unfinish(folder)  # before its scored half changes
             self.scored.write(folder / SCORED)
             files[SCORED_WEIGHTS] = (folder / SCORED_WEIGHTS).read_bytes()
         config = replace(self.config, refit=self.scored is not None)
         run_folder.write_run(folder, config, files, self.validations, self.metrics)
 
     def preprocess_record(self) -> dict[str, Any]:
-        """Record of what turns raw data into the model's input, in plain types; `preprocess.json`."""
+        """Record of the preprocessing from raw data to model inputs, in plain types, as in `preprocess.json`."""
         until = {"until": self.until, "series_until": list(self.series_until)}
         return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
-        """The forecaster in the run `folder`, its weights on `device`, as `femts.load` gives it."""
+        """Load the forecaster in the run `folder` with its weights on `device`; see `femts.load`."""
         where, run = check_device(device), restore(check_path(folder, "The run folder"))
         return cls._restored(run).to(where)
 
     @classmethod
     def _restored(cls, run: Restored) -> Forecaster:
-        """The forecaster of a `run` that was read from its folder, and that which is scored beside it."""
+        """Forecaster of a `run` that was read from its folder, with its scored model."""
         return cls(**run.fields(), scored=None if run.scored is None else cls(**run.scored.fields()))
 
 
@@ -523,7 +524,7 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Forecaster:
 
 
 def check_device(device: object) -> torch.device:
-    """`device` as one of torch; UsageError for what is none, or is not there."""
+    """Resolve `device` to a torch device; raise UsageError if it is unknown or not available."""
     try:
         place = torch.device(device)  # type: ignore[call-overload]
         torch.empty(0, device=place)

@@ -1,4 +1,4 @@
-"""Forecasts of a forecaster, from a user's table to a table, or from arrays to arrays."""
+"""Forecasts from a user's table to a table, or from arrays to arrays."""
 
 from __future__ import annotations
 
@@ -35,23 +35,25 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 Array = NDArray[np.float64]
-AT_A_TIME = 256  # series
+AT_A_TIME = 256  # series per batch
 
-# A fork has none of the threads that OpenMP began before it, and would wait for them for ever.
+# A forked process lacks the threads that OpenMP started before and would wait for them forever.
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def forecast_batch(forecaster: Forecaster, batch: Batch, steps: int) -> Forecasts:
-    """Forecast `steps` of the windows of `batch`, in float32, as scores are, also within the autocast of a caller."""
+    """Forecast `steps` steps of the windows in `batch`, in float32 as for scores, even within an autocast of the
+    caller."""
     with torch.no_grad(), full_precision(batch.past.device.type):
         return forecaster.model.eval().forecasts(batch, steps)
 
 
 def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
-    """Forecast `steps` from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T), raw units.
+    """Forecast `steps` steps from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T) in
+    raw units.
 
     Raises:
-        UsageError: another shape, or offsets that are missing or not wanted, or a model of several series.
+        UsageError: A shape is wrong, offsets are missing or not expected, or the model has several series.
     """
     preprocess = forecaster.preprocess
     if len(preprocess.series) > 1:
@@ -90,7 +92,7 @@ def forecast_table(
     future: inputs.Future | None,
     series: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Forecast what follows `history`; see `Forecaster.predict`."""
+    """Forecast the steps after `history`; see `Forecaster.predict`."""
     config, targets = forecaster.config, forecaster.targets
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
@@ -133,7 +135,7 @@ def forecast_table(
 def _scenario(
     forecaster: Forecaster, data: Dataset, name: str, future: pd.DataFrame, ahead: pd.Index, steps: int
 ) -> Array:
-    """What is known of the steps to come in the scenario `name`, as `known_ahead` gives it."""
+    """Future covariates of the scenario `name`; see `known_ahead`."""
     try:
         return inputs.known_ahead(forecaster, data, future, ahead, steps)
     except UsageError as error:
@@ -141,7 +143,7 @@ def _scenario(
 
 
 def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecasts, ends: QuantileSpec) -> pd.DataFrame:
-    """The forecasts `made` of `past`, with their bounds, in the form that the history had."""
+    """The forecasts `made` for `past`, with their bounds, in the form of the history."""
     config, targets, data = forecaster.config, forecaster.targets, past.data
     points, ahead = made.raw(), made.stamps
     steps = points.shape[1]
@@ -167,13 +169,13 @@ def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecast
 
 @dataclass(frozen=True, eq=False)
 class LookBacks:
-    """Last rows of S series, as a model reads them.
+    """Last rows of S series, as model inputs.
 
     Attributes:
-        preprocess: of the S series.
-        recent: (S, L, C) raw units, NaN where missing or before a series began.
-        batch: the same as windows without what followed, with the known inputs of the steps to come.
-        offsets: of the steps to come (S, steps, C); None where nothing is known in advance.
+        preprocess: preprocessing of the S series.
+        recent: (S, L, C) in raw units, NaN for missing values and before a series began.
+        batch: the same as windows without futures, with the known inputs of the forecast steps.
+        offsets: offsets of the forecast steps (S, steps, C); None without future covariates.
     """
 
     preprocess: Preprocess
@@ -183,10 +185,10 @@ class LookBacks:
 
 
 def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: pd.Index) -> LookBacks:
-    """The last rows of each series of `data`, with what is known of the steps `ahead`, (S, steps, K).
+    """The last rows of each series of `data`, with future covariates of the steps `ahead`, (S, steps, K).
 
-    A gap holds the last value before it, in these rows or in those before them. Of one table, the rows before a
-    history that is shorter than the look-back repeat its first season, where it has one.
+    Gaps are filled with the last value before them, in these rows or earlier ones. For a single table that is shorter
+    than the look-back, the rows before it repeat its first season, if it has one.
     """
     preprocess, length = forecaster.preprocess.for_series(data), forecaster.config.seq_len
     rows = data.spans[:, 1:] - length + np.arange(length)
@@ -222,7 +224,8 @@ def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: 
 def _known(
     preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
 ) -> Tensor | None:
-    """Known inputs (S, L + steps, K) of the `rows` (S, L) of each series, and of the steps ahead; None without any."""
+    """Known inputs (S, L + steps, K) of the `rows` (S, L) of each series and of the forecast steps; None if there are
+    none."""
     if preprocess.known is None:
         return None
     covariates, stamps = _rows_and_ahead(data, rows, in_advance, ahead)
@@ -232,8 +235,8 @@ def _known(
 def _rows_and_ahead(
     data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
 ) -> tuple[Array, pd.Index | None]:
-    """Known columns and stamps of the `rows` (S, L) of each series and of the steps ahead, (S (L + steps), K) and as
-    long."""
+    """Future covariates and time stamps of the `rows` (S, L) of each series and of the forecast steps, (S (L + steps),
+    K) and of the same length."""
     (series, length), steps = rows.shape, len(ahead) // len(rows)
     covariates = np.concatenate([data.covariates[rows], in_advance], axis=1).reshape(series * (length + steps), -1)
     if data.stamps is None:
@@ -245,9 +248,9 @@ def _rows_and_ahead(
 def _offsets(
     preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
 ) -> tuple[Array | None, Array | None]:
-    """Offsets of the `rows` (S, L) of each series, and of the steps ahead (S, steps, C); none without effects.
+    """Offsets of the `rows` (S, L) of each series and of the forecast steps (S, steps, C); None without effects.
 
-    Rows before a series began are missing, so what is taken off them does not matter.
+    Rows before a series began are missing, so their offsets do not matter.
     """
     if preprocess.effects is None:
         return None, None
@@ -262,8 +265,8 @@ def _offsets(
 def _carried(
     preprocess: Preprocess, data: Dataset, recent: Array, begin: NDArray[np.int64]
 ) -> tuple[Array, Array | None]:
-    """The last value (S, C) before the look-backs, which begin at the rows `begin` (S,), of each channel without one in
-    their first row, NaN for others; and its offsets, where there are effects."""
+    """The last value (S, C) before the look-backs, which start at the rows `begin` (S,), for channels without a value
+    in their first row, NaN for others; and its offsets, if there are effects."""
     values = np.full((len(data), recent.shape[2]), np.nan)
     offsets = None if preprocess.effects is None else np.zeros_like(values)
     for s, c in np.argwhere(np.isnan(recent[:, 0])).tolist():
@@ -283,13 +286,13 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     """Forecast the stamps `ahead` (S steps,) of each series of `data`.
 
     Args:
-        forecaster: a trained one.
-        data: the series up to where their forecasts begin.
-        ahead: the same number of steps after the end of each, series by series.
-        in_advance: what is known of these steps, (S, steps, K).
+        forecaster: a trained forecaster.
+        data: the series up to their forecast origins.
+        ahead: the same number of steps after the end of each series, series by series.
+        in_advance: future covariates of these steps, (S, steps, K).
 
     Raises:
-        RunFailure: the model does not forecast finite numbers.
+        RunFailure: The forecast is not finite.
     """
     steps, ready = len(ahead) // len(data), look_backs(forecaster, data, in_advance, ahead)
     pieces = list[Forecasts]()
@@ -307,7 +310,7 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
 
 
 def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
-    """Explain the forecast of what follows `history`; see `Forecaster.explain`."""
+    """Explain the forecast of the steps after `history`; see `Forecaster.explain`."""
     model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
     data = inputs.read_history(forecaster, history, series).data
     steps = forecaster.config.pred_len if forecaster.config.reads.any else 0

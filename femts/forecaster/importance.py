@@ -1,9 +1,9 @@
-"""Permutation importance of what a forecaster reads: how much its error rises when one input is exchanged between
+"""Permutation importance of the inputs of a forecaster: the increase of its error when an input is exchanged between
 windows (Breiman, "Random Forests", Machine Learning 2001; Fisher, Rudin & Dominici, "All Models are Wrong, but Many are
 Useful", JMLR 2019).
 
-Inputs are exchanged in the rows that windows are cut out of, before any preprocessing, so that whatever reads them
-reads the exchanged ones: the model, and the linear effect of known columns that is taken off before it and put back
+Inputs are exchanged in the raw rows of the windows, before any preprocessing, so that everything that reads them sees
+the exchanged values: the model, and the linear effect of future covariates that is removed before it and added back
 after it.
 """
 
@@ -38,8 +38,8 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 WINDOWS, REPEATS = 128, 5
-FITS, REPEATED_FITS = 12, 2  # the same of a model that is fitted to each look-back, or is as slow
-MOST_BLOCKS = 8  # of lags; the last one holds all older ones
+FITS, REPEATED_FITS = 12, 2  # the same for models that are fitted to each look-back, or are as slow
+MOST_BLOCKS = 8  # of lags; the last one contains all older lags
 MOST_COLUMNS = 32
 KINDS = {
     "column": "the look-back of one column",
@@ -47,19 +47,19 @@ KINDS = {
     "future": "known in advance",
     "calendar": "the calendar",
     "static": "static",
-}  # of inputs, in words
-NO_ERROR = 1e-12  # squared, in scaled units: what rounding leaves
+}  # kinds of inputs, with their descriptions
+NO_ERROR = 1e-12  # squared error in scaled units below which only rounding is left
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """W windows before any preprocessing: L steps of look-back, and H to come.
+    """W windows before any preprocessing, with look-back L and horizon H.
 
     Attributes:
-        values: (W, L, C) raw units, NaN where missing or before the series began.
-        covariates: what is known in advance, (W, L + H, K).
-        when: rows of the data set whose stamps the steps have, (W, L + H).
-        static: one row for each window; None without static columns.
+        values: (W, L, C) in raw units, NaN for missing values and before a series began.
+        covariates: future covariates, (W, L + H, K).
+        when: rows of the data set that give the time stamps of the steps, (W, L + H).
+        static: one row for each window; None without static covariates.
     """
 
     values: Array
@@ -69,13 +69,13 @@ class Cut:
 
 
 class Input(NamedTuple):
-    """An input that is permuted.
+    """An input to permute.
 
     Attributes:
         kind: one of `KINDS`.
-        name: of it within its kind.
-        exchange: a cut with this input of the windows `others` (W,), whose look-backs `foreign` (W, L, C) holds in the
-            units of the windows that get them.
+        name: its name within its kind.
+        exchange: returns a cut with this input taken from the windows `others` (W,), whose look-backs `foreign`
+            (W, L, C) are given in the units of the receiving windows.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def permutation_importance(
     index = _spread(len(every), most, rng)
     if len(index) < 2:
         raise UsageError(
-            f"The {part} part has {len(every)} windows, of which {most} are used, but permuting inputs needs two; use "
+            f"The {part} split has {len(every)} windows, of which {most} are used, but permuting inputs needs two; use "
             "another part, a shorter horizon or more windows."
         )
     length, targets = of.config.seq_len, len(of.targets)
@@ -121,13 +121,13 @@ def permutation_importance(
         counted &= True if mask is None else mask.cpu().numpy()
 
     def errors(of_cut: Cut) -> Array:
-        """Sums of the squared errors of each window, (W,)."""
+        """Sums of squared errors per window, (W,)."""
         made = _forecast(of, data, series, of_cut, every.pred_len)
         return np.where(counted, (made - truth) ** 2, 0.0).sum((1, 2))
 
     base = errors(cut)
     if not base.sum() > NO_ERROR * counted.sum():
-        raise UsageError(f"These forecasts of the {part} part have zero error, so importance cannot be computed.")
+        raise UsageError(f"These forecasts of the {part} split have zero error, so importance cannot be computed.")
     inputs, scaled = list(_inputs(of, data, columns)), units.scale(values)
     rises = np.zeros((len(inputs), len(index)))
     for _ in range(times):
@@ -144,18 +144,18 @@ def permutation_importance(
 
 
 def importance_label(kind: str, name: str) -> str:
-    """An input in words."""
+    """Description of an input."""
     return f"lags {name.replace('-', ' to ')}" if kind == "lags" else quote(name)
 
 
 def percent_label(rise: float) -> str:
-    """A rise in percent."""
+    """Format an increase in percent."""
     return f"{100 * rise:+.{1 if abs(rise) < 0.0995 else 0}f} %"
 
 
 def _spread(count: int, most: int, rng: np.random.Generator) -> Numbers:
-    """Numbers of all of `count` windows, or one out of each of `most` equal parts: at even distances all could begin at
-    the same hour, and an exchange of hours would change nothing."""
+    """Indices of all `count` windows, or of one random window in each of `most` equal parts: evenly spaced windows
+    could all start at the same hour, so that an exchange of hours would have no effect."""
     if count <= most:
         return np.arange(count)
     edges = np.linspace(0, count, most + 1).astype(np.int64)
@@ -163,20 +163,20 @@ def _spread(count: int, most: int, rng: np.random.Generator) -> Numbers:
 
 
 def _another_each(count: int, rng: np.random.Generator) -> Numbers:
-    """For each of `count` windows the number of another one, each once."""
+    """A random derangement: for each of `count` windows the index of another one, each used once."""
     order, others = rng.permutation(count), np.empty(count, dtype=np.int64)
     others[order] = np.roll(order, 1)
     return others
 
 
 def _raw(units: Preprocess, scaled: Array, targets: int) -> Array:
-    """Raw values of `scaled` ones (W, L, C): what is exchanged between series keeps its place in the scale of each."""
+    """Raw values of `scaled` (W, L, C): values exchanged between series keep their position in the scale of each."""
     return np.concatenate([units.restore(scaled[..., :targets]), units.scaler.inverse(scaled)[..., targets:]], axis=-1)
 
 
 def _forecast(forecaster: Forecaster, data: Dataset, series: Numbers, cut: Cut, steps: int) -> Array:
-    """Forecasts (W, steps, T) of `cut` in scaled units, as they are scored; `series` (W,) says of which its windows "
-    "are."""
+    """Forecasts (W, steps, T) of `cut` in scaled units, as they are scored; `series` (W,) gives the series of each
+    window."""
     windows, length, channels = cut.values.shape
     begin = np.arange(windows) * length
     look_backs = replace(
@@ -196,7 +196,7 @@ def _forecast(forecaster: Forecaster, data: Dataset, series: Numbers, cut: Cut, 
 
 
 def _inputs(forecaster: Forecaster, data: Dataset, columns: Sequence[str] | None) -> Iterator[Input]:
-    """Inputs of a forecaster in the order in which they are shown."""
+    """Inputs of a forecaster in display order."""
     roles, form = data.schema.roles, data.schema.form
     listed, length = origins(data.columns, form), forecaster.config.seq_len
     for name in _chosen(columns, listed):
@@ -225,8 +225,7 @@ def _chosen(columns: Sequence[str] | None, listed: Sequence[str]) -> Sequence[st
 
 
 def _blocks(forecaster: Forecaster, season: int) -> list[tuple[int, int]]:
-    """Blocks of lags, the first and the last lag of each, from the most recent on: a season long, or without one a
-    horizon."""
+    """First and last lag of each block, from the most recent on: a season long, or one horizon without a season."""
     length = forecaster.config.seq_len
     size = min(length, season if season > 1 else forecaster.config.pred_len)
     firsts = range(1, length + 1, size)[:MOST_BLOCKS]

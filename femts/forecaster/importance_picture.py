@@ -1,4 +1,4 @@
-"""A picture of permutation importances: a bar for each input, with its interval."""
+"""Plot of permutation importances: one bar per input, with its interval."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ COLOURS = {"column": TRUTH, "lags": "#56b4e9", "future": FORECAST, "calendar": "
 
 
 def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:
-    """Draw the importance of inputs and write it as an image; the ending of `path` decides the format (png, pdf, svg).
+    """Plot the importance of inputs and write it as an image; the suffix of `path` determines the format (png, pdf,
+    svg).
 
-    A bar is the rise of the error where that input is exchanged between windows, a line its interval of 95 %. Kinds of
-    inputs keep their order, and have a colour each.
+    A bar is the increase of the error when that input is exchanged between windows, a line its 95 % interval. Kinds of
+    inputs keep their order and have one colour each.
 
     Args:
-        importance: what `Forecaster.importance` gave.
-        path: the image's file; written whole or not at all.
+        importance: result of `Forecaster.importance`.
+        path: image file to write, completely or not at all.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: an image format that cannot be written.
-        RunFailure: the disk refuses.
+        UsageError: The image format is not supported.
+        RunFailure: The file cannot be written.
     """
     path = Path(path)
     kind = picture_format(path)
@@ -58,13 +59,13 @@ def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:
     panel.spines["bottom"].set_color(AXIS)
     panel.tick_params(labelsize=8, colors=LABEL, length=0)
     windows = importance["windows"].iloc[0]
-    panel.set_xlabel(f"rise of the squared error on {windows} windows, percent", size=8, color=LABEL)
+    panel.set_xlabel(f"increase of the squared error on {windows} windows, percent", size=8, color=LABEL)
     figure.legend(
         loc="outside upper left",
         ncols=3,
         frameon=False,
         fontsize=8,
-        title="What the forecasts depend on: each input exchanged between windows",
+        title="Permutation importance: increase of the error when an input is exchanged between windows",
         title_fontsize=10,
         alignment="left",
     )

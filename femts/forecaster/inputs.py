@@ -1,5 +1,4 @@
-"""Inputs of a forecast: the last rows of a user's table, checked, on their grid, and what is known of the steps to "
-"come."""
+"""Inputs of a forecast: the last rows of a user's table, checked and aligned to its step, and future covariates."""
 
 from __future__ import annotations
 
@@ -34,22 +33,22 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 Array = NDArray[np.float64]
-UNIT = 50  # between sizes, which no usual trend or jump makes
+UNIT = 50  # ratio of magnitudes beyond usual trends and jumps
 KNOWN = "The table of known columns"
-SCENARIO = "scenario"  # the column that tells forecasts by several tables of known columns apart
+SCENARIO = "scenario"  # column that distinguishes forecasts for several scenarios
 Future: TypeAlias = pd.DataFrame | Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Rows that a forecast goes on from.
+    """Rows to forecast from.
 
     Attributes:
-        data: of one series of a wide table the last steps, after rows that fill gaps at their start; else all rows.
-            Data without stamps have the numbers of their rows.
-        time: what the table calls its stamps.
-        long: the columns of a table in long form whose series are columns, in its order; empty for others.
-        wide: whether the table has a column for each series, and no names of series.
+        data: for a single wide table the last steps, after rows that fill gaps at their start; otherwise all rows. Data
+            without time stamps have row numbers.
+        time: name of the time column in the table.
+        long: columns, in order, of a long table whose series are columns; empty for other tables.
+        wide: whether the table has one column per series and no series names.
     """
 
     data: Dataset
@@ -58,9 +57,8 @@ class History:
     wide: bool = False
 
     def named(self, forecast: pd.DataFrame, form: ColumnNames, targets: Sequence[str]) -> pd.DataFrame:
-        """A wide `forecast` (`date` or `step` first, then `targets`, each with its bounds) as the history was, under "
-        "its
-        names."""
+        """A wide `forecast` (`date` or `step` first, then `targets` with their bounds) in the form and with the names
+        of the history."""
         if not self.long:
             return forecast.rename(columns={"date": self.time})
         long = form.to_long(forecast, targets)
@@ -68,13 +66,13 @@ class History:
 
 
 def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> History:
-    """The rows of a user's `history`, of all series or of those named, on the step of the training.
+    """Read the rows of a user's `history`, of all or the given series, at the step of the training data.
 
     Raises:
-        UsageError: it cannot be used; the text says why.
+        UsageError: The history cannot be used; the message says why.
 
     Warns:
-        GapWarning: values of a wide table are missing.
+        GapWarning: A wide table has missing values.
     """
     schema = forecaster.config.schema
     if not is_table(history):
@@ -100,8 +98,8 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
 def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> History:
     """The last `config.seq_len` steps of a wide table, or of a long one whose series are columns.
 
-    It needs the columns `config.schema.roles.future`, too; where the training named roles, further
-    columns do not matter. A shorter history is filled up, except for a model that reads raw values.
+    The columns `config.schema.roles.future` are required, too; if training assigned roles, further columns are ignored.
+    A shorter history is padded, except for a model that reads raw values.
     """
     needed, ahead = config.seq_len, config.schema.roles.future
     whole, schema = _as_trained(history, config.schema, freq, "The history")
@@ -149,7 +147,7 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
 
 
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
-    """The rows of a user's table that its last `needed` steps are in, made wide, and the schema of these."""
+    """The rows of a user's table that cover its last `needed` steps, in wide form, and their schema."""
     form = schema.form
     if freq is None or form.time_of(table) not in map(str, table.columns):
         return table, schema
@@ -162,8 +160,8 @@ def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | Non
 def _checked(
     rows: pd.DataFrame, needed: int, columns: Sequence[str], schema: Schema, freq: str | None, where: str
 ) -> tuple[pd.DataFrame, pd.Index]:
-    """The last `needed` of wide `rows`, their cells checked, with `columns` in this order, and their stamps or
-    numbers."""
+    """The last `needed` of wide `rows`, after checking their cells, with `columns` in this order, and their time stamps
+    or row numbers."""
     recent = rows.tail(needed)
     if freq is None:
         last = rows.index[-1]
@@ -174,7 +172,7 @@ def _checked(
 
 
 def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
-    """A table of any library as a frame, and the schema of the training with the names that this table has."""
+    """A table of any library as a pandas frame, and the training schema with the names of this table."""
     if freq is None:
         return to_frame(table, where, None), schema
     frame = to_frame(table, where, schema.form)
@@ -186,18 +184,18 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
-    """The time stamps and `columns` of a wide table, as far as it has them."""
+    """The time stamps and those of `columns` that a wide table has."""
     return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
 
 
 def ends_of(data: Dataset) -> pd.Index:
-    """The last stamp of each series."""
+    """The last time stamp of each series."""
     assert data.stamps is not None, "a history has stamps, or the numbers of its rows"
     return data.stamps[data.spans[:, 1] - 1]
 
 
 def steps_ahead(data: Dataset, steps: int) -> pd.Index:
-    """The stamps of `steps` steps after the end of each series, (S steps,), series by series."""
+    """The time stamps of `steps` steps after the end of each series, (S steps,), series by series."""
     ends = ends_of(data)
     if data.freq is None:
         return pd.RangeIndex(int(ends[0]) + 1, int(ends[0]) + 1 + steps)
@@ -209,10 +207,10 @@ def steps_ahead(data: Dataset, steps: int) -> pd.Index:
 
 
 def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
-    """Several tables of known columns by the names of their scenarios; None where one or none is given.
+    """Tables of future covariates by scenario name; None if one table or none is given.
 
     Raises:
-        UsageError: there is none among several, or a name that is no text.
+        UsageError: The mapping is empty, or a name is not text.
     """
     if not isinstance(future, Mapping):
         return None
@@ -224,11 +222,11 @@ def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
 def known_ahead(
     forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int
 ) -> Array:
-    """The columns known in advance at the stamps `ahead` of each series, (S, steps, K), from a user's table that has
-    the `first` of those steps, at least; after its last row, that one stands.
+    """Future covariates at the stamps `ahead` of each series, (S, steps, K), from a user's table that covers at least
+    the first `first` of these steps; later ones repeat its last row.
 
     Raises:
-        UsageError: the table is missing or lacks one of these values, which nobody may guess; or it is not wanted.
+        UsageError: The table is missing, lacks a required value, or is not expected.
     """
     schema, freq = forecaster.config.schema, forecaster.freq
     names, steps = schema.roles.future, len(ahead) // len(data)
@@ -265,7 +263,7 @@ def known_ahead(
 
 
 def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when: pd.Index) -> pd.DataFrame:
-    """The known columns at the stamps `when`; nothing is asked of the other rows."""
+    """The future covariates at the stamps `when`; other rows are not checked."""
     names = schema.roles.future
     future, schema = _as_trained(future, schema, freq, KNOWN)
     given = len(future)
@@ -273,7 +271,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
         future = future.head(len(when))
     else:
         time = schema.form.time_of(future)
-        if time in map(str, future.columns):  # else who checks it says so
+        if time in map(str, future.columns):  # otherwise the check below reports it
             stamps = _on_clock(read_dates(future[time], KNOWN, freq), when)
             future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
     rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
@@ -288,7 +286,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
 
 
 def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, needed: pd.MultiIndex) -> pd.DataFrame:
-    """The known columns by series and stamp, where these are `needed`; nothing is asked of the other rows."""
+    """The future covariates by series and time stamp, for the `needed` ones; other rows are not checked."""
     form, names = schema.form, schema.roles.future
     frame = to_frame(future, KNOWN, form)
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
@@ -316,11 +314,11 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
 
 
 def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
-    """The `stamps` of a table as they compare with those to come, `when`: as instants, or where all of both are
-    midnights on their own clocks, as days, for these are an hour shorter or longer where a clock changes.
+    """The time `stamps` of a table in a form comparable with `when`: as instants, or if all are local midnights, as
+    days, because days are an hour shorter or longer when the clock changes.
 
     Raises:
-        UsageError: one of them has a time zone, and the other has none.
+        UsageError: Only one of them has a time zone.
     """
     ours, theirs = (getattr(each, "tz", None) for each in (stamps, when))
     if ours == theirs or not len(stamps):
@@ -330,18 +328,19 @@ def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
     if (ours is None) != (theirs is None):
         has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(
-            f"{has} has stamps in the time zone {theirs or ours}, and {lacks} has stamps without one; write both alike."
+            f"{has} has stamps in the time zone {theirs or ours}, but {lacks} has stamps without one; "
+            "use a time zone in both or in neither."
         )
     return stamps
 
 
 def _are_days(stamps: pd.DatetimeIndex) -> bool:
-    """Tell whether all stamps are midnights on the clock of their time zone."""
+    """Return whether all time stamps are midnights in their time zone."""
     return bool((stamps.tz_localize(None).normalize() == stamps.tz_localize(None)).all())
 
 
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
-    """Warn of missing values and say by which `rule` they are filled; refuse a table without any value."""
+    """Warn about missing values and how they are filled (`rule`); raise UsageError for a table without any value."""
     missing = values.isna()
     if len(values.columns) and missing.all(axis=None):
         raise UsageError(f"{where} has no value; provide at least one.")
@@ -351,29 +350,29 @@ def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
 
 
 def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
-    """Warn of a history that ends with the stamp `last`, more than a horizon after the last row
-    learned from, `until`."""
+    """Warn if a history ends, at `last`, more than one horizon after the last training row, `until`."""
     if until is None or freq is None:
         return
     distance = steps_between(until, last, freq)
     if distance is None:
         text = (
-            f"The age of the history is unknown: it ends {last}, and the last row learned from was {until}; "
-            "write both with a time zone, or both without."
+            f"The age of the history is unknown: it ends {last}, and the last training row was {until}; "
+            "use a time zone in both or in neither."
         )
     elif distance > config.pred_len:
         learn = "refit on all rows (--refit, or refit=True)"
-        remedy = "train again on the rows since" if config.refit else learn
-        text = f"The history ends {distance} steps after the last row learned from ({until}); {remedy}."
+        remedy = "train again on recent rows" if config.refit else learn
+        text = f"The history ends {distance} steps after the last training row ({until}); {remedy}."
     else:
         return
     warn(text, AgeWarning)
 
 
 def warn_stopped(data: Dataset, most: int) -> None:
-    """Warn of series that end more than `most` steps before the last one does: their forecasts are of the past."""
+    """Warn about series that end more than `most` steps before the last one does, since their forecasts start in the
+    past."""
     ends = ends_of(data)
-    if len(data) == 1 or data.freq is None or data.schema.form.time == ROW:  # numbers of rows tell no time
+    if len(data) == 1 or data.freq is None or data.schema.form.time == ROW:  # row numbers do not denote time
         return
     last = ends.max()
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
@@ -386,8 +385,8 @@ def warn_stopped(data: Dataset, most: int) -> None:
 
 
 def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> None:
-    """Warn of series of which less is known than intervals take for granted: `known` ones (S,) shorter than a season,
-    and new ones, whose scale is that of their own rows, shorter than the look-back of `length`."""
+    """Warn about series that are shorter than intervals assume: `known` ones (S,) with less than a season, and new
+    ones, which are scaled by their own rows, with less than the look-back `length`."""
     short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
     if data.schema.panel and len(short):
         warn(
@@ -399,7 +398,7 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
 
 
 def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
-    """Warn of series that are not `known` (S,)."""
+    """Warn about series that are not `known` (S,)."""
     new = np.flatnonzero(~known)
     if len(new):
         warn(
@@ -410,13 +409,13 @@ def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
 
 
 def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, targets: Sequence[str]) -> None:
-    """Warn of values of another size than those of the training rows, as in another unit: `UNIT` times as large, or as
-    small where those were never near 0. A trend or a jump does less.
+    """Warn about values whose magnitude differs from that of the training rows as if in another unit: `UNIT` times
+    larger, or smaller if the training values were never near 0. Trends and jumps are rarely that large.
 
     Args:
-        preprocess: of the S series.
-        series: their names; that of a table is empty.
-        recent: last rows (S, L, C), raw units, NaN where missing.
+        preprocess: preprocessing of the S series.
+        series: their names; empty for a table.
+        recent: last rows (S, L, C) in raw units, NaN for missing values.
         targets: names of the first T columns.
     """
     if not len(series):
@@ -445,12 +444,12 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
 
 
 def warn_ended(names: Sequence[str], steps: int) -> None:
-    """Warn of targets that have no value in the last `steps` steps."""
+    """Warn about targets without any value in the last `steps` steps."""
     if names:
         warn(f"{ended_note(names, steps)}.", GapWarning)
 
 
 def ended_note(names: Sequence[str], steps: int) -> str:
-    """What is said of targets `names` that have no value in the last `steps` steps."""
+    """Sentence about targets `names` without any value in the last `steps` steps."""
     some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
     return f"{some}: no value in the last {steps} steps, so no forecast"

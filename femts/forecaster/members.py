@@ -1,4 +1,4 @@
-"""Members of a mean: what a run keeps of each, and the forecasters that they were."""
+"""Members of a mean: their records in a run, and the forecasters restored from them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from femts.models.mean import MeanConfig, MeanModel
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
-MEMBERS = "members"  # in `metrics.json`
+MEMBERS = "members"  # key in `metrics.json`
 
 
 def member_record(forecaster: Forecaster) -> dict[str, Any]:
-    """Record of a member: how it was trained, and what came of it, in plain types."""
+    """Record of how a member was trained and scored, in plain types."""
     return {"config": forecaster.config.to_dict(), "metrics": dict(forecaster.metrics)}
 
 
 def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
-    """The forecasters whose mean `forecaster` is; see `Forecaster.members`."""
+    """The members of the mean `forecaster`; see `Forecaster.members`."""
     if not isinstance(forecaster.model, MeanModel):
         return ()
     records = forecaster.metrics.get(MEMBERS)
     scored = () if forecaster.scored is None else members_of(forecaster.scored)
     made = []
     for place, (model, config) in enumerate(zip(forecaster.model.models, _configs(forecaster.config), strict=True)):
-        record = None if records is None else records[place]  # a view of a series has none
+        record = None if records is None else records[place]  # a view of one series has no records
         one = type(forecaster)(
             model,
             config if record is None else _trained_as(config, record),
@@ -48,10 +48,10 @@ def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
 
 
 def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
-    """The forecaster to explain: of a mean the member `name`, by default the first that can be explained.
+    """The forecaster to explain: for a mean the member `name`, by default the first that can be explained.
 
     Raises:
-        UsageError: there is no such member, or none that can be explained.
+        UsageError: There is no such member, or none that can be explained.
     """
     members = members_of(forecaster)
     if not members:
@@ -78,13 +78,13 @@ def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
 
 
 def _configs(config: RunConfig) -> list[RunConfig]:
-    """Runs of the members of a mean, by its own."""
+    """Run configurations of the members of a mean, derived from its own."""
     assert isinstance(config.model_config, MeanConfig)
     return [replace(config, model=each.model, model_config=each.config) for each in config.model_config.members]
 
 
 def _trained_as(config: RunConfig, record: Mapping[str, Any]) -> RunConfig:
-    """`config` with the recipe that the `record` of the member has."""
+    """`config` with the recipe in the member's `record`."""
     said = record["config"]
     own = RunConfig.from_dict({**config.to_dict(), "protocol": said["protocol"], "training": said["training"]})
     return replace(config, protocol=own.protocol, training=own.training)

@@ -1,4 +1,5 @@
-"""A forecaster as an ONNX file: raw units in, raw units out, for programs that have onnxruntime but not torch."""
+"""Export of a forecaster to ONNX, with raw units as inputs and outputs, for programs with onnxruntime but without
+torch."""
 
 from __future__ import annotations
 
@@ -31,15 +32,15 @@ from femts.text import quote
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
-BOUND = 1e-4  # scaled units by which a graph may differ from torch
+BOUND = 1e-4  # tolerated difference between graph and torch, in scaled units
 NAMES = ("history", "forecast")
-BATCHES = (1, 5)  # look-backs at a time in the check
+BATCHES = (1, 5)  # batch sizes of the check
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Attributes: path: the file; size: bytes; steps: of a forecast; difference: largest one from
-    torch, in scaled units."""
+    """Attributes: path: the file; size: bytes; steps: horizon; difference: largest difference from torch, in scaled
+    units."""
 
     path: Path
     size: int
@@ -48,8 +49,8 @@ class Exported:
 
 
 class RawForecast(nn.Module):
-    """Raw look-backs (B, L, C), float32, to raw forecasts of targets (B, steps, T): filled, scaled,
-    forecast, scaled back; NaN for a target without any value, as there is nothing to forecast from."""
+    """Maps raw look-backs (B, L, C), float32, to raw forecasts of the targets (B, steps, T): fills gaps, scales,
+    forecasts and scales back; NaN for a target without any value in its look-back."""
 
     def __init__(self, forecaster: Forecaster, steps: int) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class RawForecast(nn.Module):
         return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
 
     def _even(self, history: Tensor) -> Tensor:
-        """As `femts.data.power.PowerTransform.apply`, of the targets."""
+        """As `femts.data.power.PowerTransform.apply`, for the targets."""
         if self.powers is None:
             return history
         targets, rest = history.split([self.targets, history.shape[-1] - self.targets], dim=-1)
@@ -94,26 +95,25 @@ class RawForecast(nn.Module):
 
 
 def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None) -> Exported:
-    """Write `forecaster` to `path` as ONNX, once onnxruntime has computed the same from it as torch.
+    """Export `forecaster` to `path` as ONNX, after verifying that onnxruntime and torch give the same forecasts.
 
-    The graph takes `history` (B, L, C), float32, raw units, oldest step first, columns in the order
-    of the training, NaN where a value is missing (other sentinels are the caller's to replace), and
-    fills those as `predict` does a history of L rows: by the last value before, at the start by the
-    training mean. It gives `forecast` (B, horizon, T) of the targets, float32, raw units,
-    NaN for a target whose history has no value; B is free. Intervals and time stamps are not in it.
-    Its metadata hold `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty
+    The graph takes `history` (B, L, C), float32, in raw units, oldest step first, with columns in training order and
+    NaN for missing values (replace other sentinels beforehand). It fills these like `predict` for a history of L rows:
+    with the last value before, or at the start with the training mean. It returns `forecast` (B, horizon, T) of the
+    targets, float32, in raw units, NaN for a target whose history has no value; B is dynamic. Intervals and time stamps
+    are not included. The metadata contain `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty
     without stamps), `seq_len`, `pred_len` and `data_sha256`.
 
     Args:
-        forecaster: a trained one; not changed.
-        path: the file, written whole or not at all.
-        horizon: steps of a forecast, P by default; longer ones are rolled out in the graph, which grows with them.
+        forecaster: a trained forecaster, which is not changed.
+        path: file to write, completely or not at all.
+        horizon: number of steps to forecast, P by default; longer forecasts are recursive within the graph, whose size
+            grows accordingly.
 
     Raises:
-        UsageError: the run knows columns in advance, onnxscript or onnxruntime is missing, ONNX has
-            no form of the model's operators, or the graph differs from torch by more than `BOUND`
-            in scaled units; nothing is written.
-        RunFailure: the disk refuses.
+        UsageError: The run has future covariates, onnxscript or onnxruntime is missing, an operator of the model is not
+            supported by ONNX, or graph and torch differ by more than `BOUND` in scaled units; nothing is written.
+        RunFailure: The file cannot be written.
     """
     if len(forecaster.series) > 1:
         raise UsageError(
@@ -121,8 +121,8 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             f"'{quote(forecaster.series[0])}' (series= in Python)."
         )
     apart = {
-        "is fitted to each look-back anew": lambda one: one.config.reads_raw,
-        "decides by trees outside of torch": lambda one: not one.model.in_torch,
+        "is refitted to each look-back": lambda one: one.config.reads_raw,
+        "uses decision trees outside of torch": lambda one: not one.model.in_torch,
     }
     for does, of in apart.items():
         found = [each for each in forecaster.members or (forecaster,) if of(each)]
@@ -143,9 +143,10 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
 
 
 def _graph(forecaster: Forecaster, steps: int) -> bytes:
-    """The ONNX file's bytes."""
+    """Bytes of the ONNX file."""
     config, columns = forecaster.config, forecaster.columns
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it gives this machine a number, kept in the user's cache
+    # otherwise it assigns this machine an identifier, stored in the user's cache
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # noqa: F401  # before the minute that the graph takes
         import onnxscript  # noqa: F401
@@ -154,7 +155,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
             f"ONNX needs {error.name}, which is not installed; run pip install onnxruntime onnxscript."
         ) from error
     example = torch.zeros(2, config.seq_len, len(columns))
-    # They tell of operators of libraries that are not installed, and of what they leave as it is.
+    # These messages report operators of libraries that are not installed and skipped optimisations.
     chatty = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
     levels = [logger.level for logger in chatty]
     try:
@@ -184,7 +185,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
             logger.setLevel(level)
     proto = program.model_proto
     for node in (*proto.graph.node, *(node for function in proto.functions for node in function.node)):
-        # Where in the source it comes from: most of a small file, and the paths of this machine.
+        # Source locations take up most of a small file and contain paths of this machine.
         del node.metadata_props[:]
     for key, value in _facts(forecaster, steps).items():
         proto.metadata_props.add(key=key, value=value)
@@ -193,7 +194,7 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
 
 
 def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
-    """Facts that whoever has the file alone must know."""
+    """Metadata that users of the file need."""
     config = forecaster.config
     return {
         "femts": __version__,
@@ -208,8 +209,8 @@ def _facts(forecaster: Forecaster, steps: int) -> dict[str, str]:
 
 
 def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
-    """The largest difference between onnxruntime and torch, in scaled units; UsageError where it is
-    more than it may be."""
+    """Largest difference between onnxruntime and torch, in scaled units; raise UsageError if it exceeds the
+    tolerance."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -218,11 +219,11 @@ def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
         (forecast,) = session.run(NAMES[1:], {NAMES[0]: past})
         expected = forecast_array(forecaster, past, steps).astype(np.float32)
         empty = np.isnan(past[..., : len(forecaster.targets)]).all(1, keepdims=True)
-        # Only what has no value is forecast as NaN; any other NaN is as far off as can be.
+        # Only targets without a value may be NaN; any other NaN counts as an infinite difference.
         difference = np.where(empty & np.isnan(forecast), 0.0, np.abs(forecast.astype(np.float64) - expected))
         difference[np.isnan(difference) | (empty & ~np.isnan(forecast))] = np.inf
         worst = max(worst, float(_in_scaled_units(difference, expected, preprocess).max()))
-        # What float32 cannot tell apart, where values are far from 0 for their spread, is no difference of the models.
+        # Differences below the resolution of float32, for values far from 0 relative to their spread, do not count.
         beyond = np.maximum(difference - 4 * np.nan_to_num(np.spacing(np.abs(expected))), 0.0)
         if not (_in_scaled_units(beyond, expected, preprocess) <= BOUND).all():
             raise UsageError(
@@ -235,7 +236,7 @@ def _difference(forecaster: Forecaster, content: bytes, steps: int) -> float:
 def _in_scaled_units(
     difference: NDArray[np.float64], expected: NDArray[np.float32], preprocess: Preprocess
 ) -> NDArray[np.float64]:
-    """Differences (..., T) in scaled units from raw `expected` (..., T), those of a transform at that value."""
+    """Differences (..., T) in scaled units, given raw `expected` values (..., T); with a transform, at these values."""
     if preprocess.power is None:
         return difference / preprocess.scaler.scale[0, : difference.shape[-1]]
     values = expected.astype(np.float64)
@@ -244,8 +245,8 @@ def _in_scaled_units(
 
 
 def _look_backs(forecaster: Forecaster) -> list[NDArray[np.float32]]:
-    """Noise of the training's mean and spread, a random walk of it, the same with gaps, one of
-    them at the start, and with a target of the first look-back empty."""
+    """Look-backs for the check: noise with the training's mean and spread, a random walk of it, and the same with gaps,
+    one of them at the start and one target of the first look-back empty."""
     rng, batches = np.random.default_rng(0), []
     for batch in BATCHES:
         noise = rng.normal(size=(batch, forecaster.config.seq_len, len(forecaster.columns)))

@@ -1,4 +1,4 @@
-"""Picture of a forecast and of the history before it, as `Forecaster.plot` draws it."""
+"""Plot of a forecast and the history before it, for `Forecaster.plot`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Drawing(TypedDict, total=False):
-    """Further arguments of `Forecaster.plot`."""
+    """Keyword arguments of `Forecaster.plot`."""
 
     level: Sequence[float] | None
     future: Future | None
@@ -34,7 +34,7 @@ class Drawing(TypedDict, total=False):
 def draw_forecast(
     forecaster: Forecaster, history: pd.DataFrame, forecast: pd.DataFrame, drawn: Drawing | None = None
 ) -> Picture:
-    """Draw `forecast`, which `predict` made of `history`; the rest as in `Forecaster.plot`."""
+    """Draw `forecast`, the result of `predict` for `history`; see `Forecaster.plot`."""
     drawn = drawn or {}
     actual, panel = drawn.get("actual"), forecaster.config.schema.panel
     if actual is not None:
@@ -56,7 +56,7 @@ def draw_forecast(
 
 
 def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
-    """A history or a forecast in wide form, its stamps in `date`, bounds as `NAME-lo-80`."""
+    """A history or forecast in wide form, with time stamps in `date` and bounds as `NAME-lo-80`."""
     table = numbered(table, forecaster.config.schema.form, "The table to draw")
     form = match_columns(table, forecaster.config.schema.form)
     if form.series not in table.columns:
@@ -95,7 +95,7 @@ def _series_picture(
 
 
 def _by_series(forecaster: Forecaster, forecast: pd.DataFrame, series: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Rows of a forecast by series, with `date` and the targets, each with its bounds; of a wide one, too."""
+    """Rows of a long or wide forecast by series, with `date` and the targets with their bounds."""
     form, target = forecaster.config.schema.form, forecaster.targets[0]
     if form.series in forecast.columns:
         named = forecast.rename(columns={form.time or "ds": "date"})
@@ -112,7 +112,8 @@ def _by_series(forecaster: Forecaster, forecast: pd.DataFrame, series: Sequence[
 def read_of_one(
     forecaster: Forecaster, history: pd.DataFrame, explanation: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """History and explanation of a single series as `plot_explanation` takes them, the series as their column."""
+    """History and explanation of a single series in the form that `plot_explanation` expects, with the series as
+    column."""
     name, value = explanation["series"].iloc[0], forecaster.targets[0]
     past = _frame(read_history(forecaster, history).data, name)
     chosen = explanation[explanation["channel"] == value]
@@ -125,7 +126,7 @@ def _frame(data: Dataset, name: str) -> pd.DataFrame:
 
 
 def _after(happened: Dataset | None, name: str, forecast: pd.DataFrame) -> pd.DataFrame | None:
-    """Rows of the series at the steps that are forecast; None where there is none."""
+    """Actual values of a series at the forecast steps; None if there are none."""
     if happened is None or name not in happened.series:
         return None
     rows = _frame(happened, name)

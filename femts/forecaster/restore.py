@@ -1,4 +1,4 @@
-"""A saved run made anew from the files that `femts.forecaster.saved_run` has verified."""
+"""Restores a saved run from the files that `femts.forecaster.saved_run` has verified."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from femts.forecaster.saved_run import SavedRun, changed, read_run
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
-# What comes of a folder whose files are whole, and do not belong together.
+# Errors caused by intact files that do not belong together.
 UNFIT = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ArithmeticError, IndexError)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A run, and what was made of its files."""
+    """A run with the objects restored from its files."""
 
     run: SavedRun
     model: ForecastModel
@@ -34,7 +34,7 @@ class Restored:
     scored: Restored | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Fields of a forecaster by name, but for `scored`."""
+        """Fields of a forecaster by name, except `scored`."""
         run = self.run
         trained_on = {name: run.preprocess[name] for name in ("freq", "data", "until", "series_until")}
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
@@ -42,15 +42,15 @@ class Restored:
 
 
 def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
-    """`model.safetensors`, which says by a hash what data the weights are for: the order of the
-    columns, and their scales."""
+    """Contents of `model.safetensors`, with a hash of the data that the weights are for: the order of the columns and
+    their scales."""
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     return tensors_bytes(state, {"preprocess": fingerprint(preprocess)})
 
 
 def restore(folder: str | Path) -> Restored:
-    """Restore what `folder` holds, and the run that is scored within it; UsageError in one sentence for each way in
-    which it cannot be a run."""
+    """Restore the run in `folder`, and the scored run within it; raise UsageError if it is not a valid run, with the
+    reason."""
     run, folder = read_run(folder), Path(folder)
     try:
         preprocess = Preprocess.from_dict(run.preprocess)
@@ -61,8 +61,8 @@ def restore(folder: str | Path) -> Restored:
         raise changed(folder, str(error).rstrip(".")) from error
     except UNFIT as error:
         raise changed(folder, f"its files do not belong together ({str(error).partition(chr(10))[0]})") from error
-    model.read_weights()  # which are no part of the folder
+    model.read_weights()  # weights that are not stored in the folder
     scored = restore(folder / SCORED) if run.config.refit else None
     if scored is not None and scored.run.config != replace(run.config, refit=False):
-        raise changed(folder, f"{SCORED}/{CONFIG} is of another run")
+        raise changed(folder, f"{SCORED}/{CONFIG} belongs to another run")
     return Restored(run, model.eval(), preprocess.reading(model.supports.raw), intervals, scored)

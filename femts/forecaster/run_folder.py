@@ -1,9 +1,9 @@
-"""The run folder: its files and how they are written; `femts.forecaster.saved_run` reads them.
+"""The files of a run folder and how they are written; see `femts.forecaster.saved_run` for reading.
 
-Every file is written beside its final place and moved there, and `metrics.json`, which holds the
-hashes of the files a forecaster is loaded from and of itself, comes last. So a folder killed at any
-moment is finished, resumable or as it was before, and a changed bit is found: in
-`checkpoints/last.ckpt` by a hash of its own. `metrics.csv` is for people alone.
+Every file is written under a temporary name and then moved. `metrics.json`, which contains the hashes of all files that
+a forecaster is loaded from and its own, is written last. A process that is killed at any moment therefore leaves a
+folder that is finished, resumable or unchanged, and every changed bit is detected; `checkpoints/last.ckpt` has a hash
+of its own. `metrics.csv` is informational.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
     from femts.data.known import Reads
     from femts.models.base import ForecastModel
 
-FORMAT = 5  # raised when an older femts could not read the folder; not the version of the package
+FORMAT = 5  # increased if older versions of femts cannot read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
-SEAL = "sha256"  # of `metrics.json`, in itself
-INTERVALS = "intervals.safetensors"  # hashed, too, where `metrics.json` lists it; a run may be without
-INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash, when made anew
-SCORED = "scored"  # folder of the run that is scored, in that of a forecaster that learned from all rows
-EVENTS = "tensorboard"  # folder of the curves of a training, for TensorBoard
-CANDIDATES = "candidates"  # folder of the trainings among which `--model auto` chooses, while it does
-REQUEST = f"{CANDIDATES}/request.json"  # what such a choice follows from, written before anything else
-SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed by the latter
+SEAL = "sha256"  # key of the hash of `metrics.json` in itself
+INTERVALS = "intervals.safetensors"  # optional; hashed if listed in `metrics.json`
+INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash if recalibrated
+SCORED = "scored"  # run folder of the scored model, within that of the refitted forecaster
+EVENTS = "tensorboard"  # folder of the TensorBoard curves
+CANDIDATES = "candidates"  # folder of the trials of `--model auto`, during the selection
+REQUEST = f"{CANDIDATES}/request.json"  # request of such a selection, written before anything else
+SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed in the metrics of that run
 _OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides a run, resolved; `config.yaml` as an object.
+    """Resolved configuration of a run, as stored in `config.yaml`.
 
     Attributes:
         dataset: name of the data set.
-        source: what `load_dataset` was given, None when it was a DataFrame.
+        source: argument of `load_dataset`, None for a DataFrame.
         model: registered name.
-        model_config: the model's frozen configuration.
-        protocol: named protocol that chose what was not given.
-        training: the recipe, its seed among them.
+        model_config: frozen configuration of the model.
+        protocol: protocol that filled in what was not given.
+        training: recipe, including the seed.
         schema: how the data are read.
-        refit: whether the forecaster learned from all rows, after one that was scored.
+        refit: whether the forecaster was refitted on all rows after scoring.
     """
 
     dataset: str
@@ -75,40 +75,40 @@ class RunConfig:
 
     @property
     def seq_len(self) -> int:
-        """Steps of look-back."""
+        """Look-back in steps."""
         return self.model_config.seq_len
 
     @property
     def pred_len(self) -> int:
-        """Steps of one forecast."""
+        """Horizon in steps."""
         return self.model_config.pred_len
 
     @property
     def quantiles(self) -> tuple[float, ...]:
-        """Quantiles that come out of the model; none where a mean does."""
+        """Quantiles that the model forecasts; empty for a model of the mean."""
         return self.training.learned_quantiles
 
     @property
     def reads_raw(self) -> bool:
-        """True where the model reads values before scaling."""
+        """Whether the model reads values before scaling."""
         return self._model_class.supports_of(self.model_config).raw
 
     @property
     def reads(self) -> Reads:
-        """How what is known in advance reaches the model."""
+        """How the model uses future covariates and calendar."""
         from femts.data.known import Reads  # numpy takes long to import
 
         supports = self._model_class.supports_of(self.model_config)
         return Reads.of(self.schema.roles, supports.known, supports.calendar, self.training.covariates)
 
     def known_steps(self, steps: int) -> int:
-        """Steps whose known columns a forecast of `steps` is made from: where the model reads some, the forecast is the
-        beginning of one of whole horizons."""
+        """Number of steps whose future covariates a forecast of `steps` needs: models that read them forecast whole
+        horizons and truncate."""
         return -(-steps // self.pred_len) * self.pred_len if self.reads.any else steps
 
     @property
     def fewest_rows(self) -> int:
-        """Rows that a history needs at least."""
+        """Smallest number of rows that a history needs."""
         return self._model_class.fewest_rows(self.model_config)
 
     @property
@@ -118,7 +118,7 @@ class RunConfig:
         return model_card(self.model).model_class
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for YAML, in the order in which a person reads them."""
+        """Plain types for YAML, in an order suited to readers."""
         return {
             "format": FORMAT,
             "dataset": {"name": self.dataset, "source": self.source, **self.schema.to_dict()},
@@ -132,7 +132,7 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> RunConfig:
-        """The inverse of `to_dict`; UsageError when a setting is unknown to this femts."""
+        """Inverse of `to_dict`; raise UsageError if a setting is unknown to this version of femts."""
         from femts.config.settings import apply_settings
         from femts.models.registry import read_config
 
@@ -158,8 +158,8 @@ def _plain(value: Any) -> Any:
 
 
 def check_new_folder(folder: Path) -> None:
-    """UsageError unless a new run can be written to `folder`: it is missing, empty, or a run that
-    never got anywhere."""
+    """Raise UsageError unless a new run can be written to `folder`: it does not exist, is empty, or holds a run that
+    never started training."""
     check_folder(folder)
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
@@ -177,9 +177,8 @@ def check_new_folder(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path) -> None:
-    """UsageError unless a new run can take the place of what is in `folder`: nothing, or runs of femts, finished or "
-    "not,
-    of whatever version."""
+    """Raise UsageError unless `folder` may be replaced by a new run: it is empty or holds runs of femts, finished or
+    not, of any version."""
     check_folder(folder)
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if names and not (_is_run(folder) or _runs_within(folder)):
@@ -190,18 +189,18 @@ def check_replaceable(folder: Path) -> None:
 
 
 def clear_run(folder: Path) -> None:
-    """Remove the run in `folder`, and those of several horizons within it; files that no training wrote stay.
+    """Remove the run in `folder`, and runs of several horizons within it; other files stay.
 
-    What says that it is a run goes last, so that a folder killed in between can be cleared again.
+    The files that identify a run are removed last, so that a folder whose removal was killed can be cleared again.
 
     Raises:
-        RunFailure: the disk refuses.
+        RunFailure: A file cannot be removed.
     """
     unfinish(folder)
     try:
         for run in _runs_within(folder):
             _remove_run(run)
-            with suppress(OSError):  # where something else is in it
+            with suppress(OSError):  # keeps folders with other files in them
                 run.rmdir()
         _remove_run(folder)
     except OSError as error:
@@ -219,14 +218,14 @@ def _remove_run(folder: Path) -> None:
         shutil.rmtree(folder / CANDIDATES)
     for within in (folder / SCORED, folder):
         for emptied in (within / EVENTS, (within / CHECKPOINT).parent):
-            with suppress(OSError):  # where there is none, or something else is in it
+            with suppress(OSError):  # there is none, or it has other files in it
                 emptied.rmdir()
     with suppress(OSError):
         (folder / SCORED).rmdir()
 
 
 def _is_run(folder: Path) -> bool:
-    """Tell if the files in `folder` are of a training: its configuration, or the request of a choice."""
+    """Return whether `folder` holds files of a training: its configuration, or the request of a selection."""
     import yaml
 
     try:
@@ -238,18 +237,18 @@ def _is_run(folder: Path) -> bool:
 
 
 def _runs_within(folder: Path) -> list[Path]:
-    """Folders of the runs of a training over several horizons, which are named by these."""
+    """Folders of the runs of a training over several horizons, named after these."""
     within = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     return [path for path in within if path.name.isdecimal() and path.is_dir() and _is_run(path)]
 
 
 def has_begun(folder: Path) -> bool:
-    """Tell if a training left in `folder` what it is of; one that was killed before has nothing to go on with."""
+    """Return whether the training in `folder` recorded its configuration; a run killed earlier cannot be resumed."""
     return (folder / CONFIG).is_file() or (folder / REQUEST).is_file()
 
 
 def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
-    """`metrics.csv`: one row for each validation."""
+    """Contents of `metrics.csv`: one row for each validation."""
     text = io.StringIO()
     names = ["step", "train_loss", "val_mse", "val_mae", "lr", "seconds"]
     writer = csv.DictWriter(text, list(validations[0]) if validations else names, lineterminator="\n")
@@ -259,14 +258,14 @@ def validations_csv(validations: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def config_yaml(config: RunConfig) -> bytes:
-    """`config.yaml` of `config`."""
+    """Contents of `config.yaml`."""
     import yaml
 
     return yaml.safe_dump(config.to_dict(), sort_keys=False).encode()
 
 
 def begin_run(folder: Path, config: RunConfig, preprocess: Mapping[str, Any]) -> None:
-    """Begin a run folder: with configuration and preprocessing alone it is unfinished and resumable."""
+    """Start a run folder: with only configuration and preprocessing, it is unfinished and resumable."""
     write_file(folder / CONFIG, config_yaml(config))
     write_file(folder / PREPROCESS, json_bytes(preprocess))
 
@@ -278,12 +277,12 @@ def write_run(
     validations: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
 ) -> None:
-    """Write the folder that `read_run` reads, `metrics.json` last; RunFailure when the disk refuses.
+    """Write the folder that `read_run` reads, with `metrics.json` last; raise RunFailure if it cannot be written.
 
-    `files` are the contents of `WEIGHTS`, `PREPROCESS` and, where a run has some, `INTERVALS`.
+    `files` are the contents of `WEIGHTS`, `PREPROCESS` and, if the run has intervals, `INTERVALS`.
     """
     contents = {CONFIG: config_yaml(config), **files}
-    unfinish(folder)  # from here to the last line
+    unfinish(folder)  # until the last line
     for name, content in contents.items():
         write_file(folder / name, content)
     write_file(folder / ROWS, validations_csv(validations))
@@ -293,7 +292,7 @@ def write_run(
 
 
 def unfinish(folder: Path) -> None:
-    """Make a run folder count as unfinished, before its files are written over; RunFailure when the disk refuses."""
+    """Mark a run folder as unfinished before its files are replaced; raise RunFailure if it cannot be written."""
     try:
         (folder / METRICS).unlink(missing_ok=True)
     except OSError as error:
@@ -301,11 +300,11 @@ def unfinish(folder: Path) -> None:
 
 
 def sealed(metrics: Mapping[str, Any]) -> bytes:
-    """`metrics.json`, with a hash of all else that it says."""
+    """Contents of `metrics.json` with a hash of everything else in it."""
     content = {name: value for name, value in json.loads(strict_json(metrics)).items() if name != SEAL}
     return json_bytes({**content, SEAL: fingerprint(content)})
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:
-    """JSON as it is written to a run folder."""
+    """JSON in the format of run folders."""
     return (strict_json(value, indent=2) + "\n").encode()

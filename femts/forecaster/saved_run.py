@@ -1,4 +1,4 @@
-"""A finished run read from its folder: every file verified, and every fault of one told in a sentence."""
+"""Reads and verifies a finished run; every defect is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from femts.forecaster.run_folder import (
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A finished run as read from its folder: verified, nothing built yet."""
+    """A finished run as read from its folder: verified, but not restored yet."""
 
     config: RunConfig
     weights: bytes
@@ -41,7 +41,7 @@ class SavedRun:
 
 
 def read_run(folder: str | Path) -> SavedRun:
-    """Read and verify a finished run; UsageError in one sentence for each way in which it cannot be one."""
+    """Read and verify a finished run; raise UsageError with the reason if it is not valid."""
     folder = Path(folder)
     metrics, intervals = _metrics_and_intervals(folder)
     files = metrics["files"]
@@ -56,7 +56,7 @@ def read_run(folder: str | Path) -> SavedRun:
 
 
 def _metrics_and_intervals(folder: Path) -> tuple[dict[str, Any], bytes | None]:
-    """`metrics.json` and the intervals that it names, which may be replaced meanwhile."""
+    """`metrics.json` and the intervals named in it, which may be replaced while reading."""
     metrics = read_metrics(folder)
     while True:
         name = intervals_of(metrics["files"])
@@ -69,12 +69,12 @@ def _metrics_and_intervals(folder: Path) -> tuple[dict[str, Any], bytes | None]:
 
 
 def intervals_of(files: Mapping[str, str]) -> str | None:
-    """Name of the file of intervals among `files`; None where a run has none."""
+    """Name of the intervals file among `files`; None if there is none."""
     return next((name for name in files if INTERVALS_NAME.fullmatch(name)), None)
 
 
 def _verified(folder: Path, name: str, hashes: Mapping[str, str]) -> bytes:
-    """Content of the file `name`; UsageError where it is missing, or another one."""
+    """Contents of the file `name`; raise UsageError if it is missing or does not match its hash."""
     try:
         content = (folder / name).read_bytes()
     except OSError as error:
@@ -85,20 +85,21 @@ def _verified(folder: Path, name: str, hashes: Mapping[str, str]) -> bytes:
 
 
 def changed(folder: Path, what: object) -> UsageError:
-    """Error that is said of a run which is not as it was saved, as `what` says."""
+    """Error for a run that was changed after saving, as described by `what`."""
     return UsageError(f"Run {folder} was changed after it was saved: {what}; train again.")
 
 
 def _check_run(folder: Path) -> None:
-    """UsageError where `folder` is missing, or no run."""
-    if not os.path.isdir(folder):  # False, where Path would raise, for a name that no folder can have
+    """Raise UsageError if `folder` does not exist or is not a run."""
+    if not os.path.isdir(folder):  # returns False for invalid folder names, for which Path would raise
         raise UsageError(f"Run folder {folder} does not exist; give the --out of a `femts train` call.")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
 
 
 def read_config(folder: Path) -> RunConfig:
-    """`config.yaml` of a run, finished or not; UsageError when the folder is missing, no run, or of another format."""
+    """Read `config.yaml` of a finished or unfinished run; raise UsageError if the folder does not exist, is not a run,
+    or has another format."""
     import yaml
 
     _check_run(folder)
@@ -125,17 +126,17 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def read_preprocess(folder: Path) -> dict[str, Any]:
-    """`preprocess.json` of a run, finished or not; UsageError when it cannot be read."""
+    """Read `preprocess.json` of a finished or unfinished run; raise UsageError if it cannot be read."""
     try:
         record: dict[str, Any] = read_json(folder / PREPROCESS)
         return record
     except (OSError, RecordError) as error:
-        raise UsageError(f"Run {folder} lacks a readable {PREPROCESS}; train again.") from error
+        raise UsageError(f"Run {folder} has no readable {PREPROCESS}; train again.") from error
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """`metrics.json` of a finished run; UsageError when the folder is missing, no run, unfinished
-    or of another format."""
+    """Read `metrics.json` of a finished run; raise UsageError if the folder does not exist, is not a run, is unfinished
+    or has another format."""
     _check_run(folder)
     if not (folder / METRICS).is_file():
         raise UsageError(f"Run {folder} is unfinished: it has no {METRICS}; finish it with `femts train ... --resume`.")
@@ -153,7 +154,7 @@ def read_metrics(folder: Path) -> dict[str, Any]:
     if metrics.get(SEAL) != fingerprint(content):
         raise changed(folder, f"{METRICS} does not match its own hash")
     for said in (metrics, *(member["metrics"] for member in metrics.get("members", ()))):
-        for part in said.keys() & {"val", "test"}:  # JSON has no NaN, which is the error of a part without values
+        for part in said.keys() & {"val", "test"}:  # JSON has no NaN, the error of a split without values
             said[part] = {name: math.nan if value is None else value for name, value in said[part].items()}
     return metrics
 
@@ -164,10 +165,10 @@ def _version_of(metrics: Mapping[str, Any]) -> str:
 
 
 def write_intervals(folder: Path, intervals: bytes) -> Path:
-    """Give a finished run these intervals for those it has, and return their file; RunFailure when the disk refuses.
+    """Replace the intervals of a finished run and return their file; raise RunFailure if it cannot be written.
 
-    They are a new file, which `metrics.json` names from one moment to the next: killed or read at
-    any of them, the run has the old intervals or the new ones.
+    They are written to a new file, and `metrics.json` switches to it atomically, so that the run has either the old or
+    the new intervals at any moment.
     """
     metrics, digest = read_metrics(folder), hashlib.sha256(intervals).hexdigest()
     name = f"intervals-{digest[:12]}.safetensors"

@@ -1,4 +1,4 @@
-"""Errors of a forecaster: windows of a part, scores in detail, and what the intervals cover."""
+"""Scores of a forecaster: windows of a split, detailed scores, and coverage of the intervals."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 def scorer(forecaster: Forecaster) -> Forecaster:
-    """The forecaster that scores are of: of one that learned from all rows the one beside it that did not."""
+    """The forecaster to score: the scored model of a refitted forecaster, otherwise itself."""
     return forecaster.scored or forecaster
 
 
 def score_windows(
     forecaster: Forecaster, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
-    """Windows of `part` that a score is of, on the forecaster's device; `like` are others of the same data."""
+    """Windows of `part` to score, on the forecaster's device; `like` are other windows of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
     lengths = forecaster.config.seq_len, steps
     windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), *lengths, like)
@@ -53,16 +53,13 @@ def score_windows(
 def scored_part(
     forecaster: Forecaster, part: str, pred_len: int | None, dataset: object
 ) -> tuple[Forecaster, Windows, Dataset]:
-    """The forecaster that scores are of, the windows of `part` to score it on, and their data; as in
-    `Forecaster.evaluate`."""
+    """The forecaster to score, the windows of `part`, and their data; see `Forecaster.evaluate`."""
     of, data = scorer_on(forecaster, dataset)
     return of, score_windows(of, part, pred_len, data), data
 
 
 def scorer_on(forecaster: Forecaster, dataset: object) -> tuple[Forecaster, Dataset]:
-    """The forecaster that scores are of, for the series of `dataset`, which may be some of its own in another order, "
-    "and
-    their data; see `own_data`."""
+    """The forecaster to score, restricted to the series of `dataset` in their order, and the data; see `own_data`."""
     of = scorer(forecaster)
     data = own_data(of, dataset)
     if data.series != of.preprocess.series:
@@ -71,15 +68,15 @@ def scorer_on(forecaster: Forecaster, dataset: object) -> tuple[Forecaster, Data
 
 
 def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None = None) -> Dataset:
-    """Data to score `forecaster` on.
+    """Data on which to score `forecaster`.
 
     Args:
-        forecaster: a trained one.
-        dataset: what `load_dataset` takes, read as the run's own data were; None loads those again.
-        data_root: where data of the catalogue is looked for.
+        forecaster: a trained forecaster.
+        dataset: argument of `load_dataset`, read with the schema of the run; None loads the training data again.
+        data_root: folder with the files of the catalogue.
 
     Raises:
-        UsageError: they cannot be read, have other columns, or a series that was not in the training.
+        UsageError: The data cannot be read, or have other columns or a series that was not in the training data.
     """
     if dataset is None:
         return forecaster.training_data(data_root)
@@ -89,7 +86,7 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         kinds = ("series", "a table") if own.panel else ("a table", "series")
         raise UsageError(
             f"Data set '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
-            f"and this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
+            f"but this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
         )
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
@@ -111,15 +108,16 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
 
 
 def check_step_of_training(forecaster: Forecaster, freq: str | None, where: str) -> None:
-    """UsageError where data of the step `freq`, called `where`, have another one than those of the training."""
+    """Raise UsageError if data with the step `freq`, called `where`, differ in it from the training data."""
     if freq != forecaster.freq:
         steps = ("no dates" if each is None else f"the step '{each}'" for each in (freq, forecaster.freq))
-        raise UsageError("{} has {}, but the training data had {}; give data like those.".format(where, *steps))
+        raise UsageError(
+            "{} has {}, but the training data had {}; provide data with the same step.".format(where, *steps)
+        )
 
 
 def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None, remedy: str) -> Dataset:
-    """The data of the training, by default loaded again; UsageError that ends with `remedy` where
-    `dataset` is other data."""
+    """The training data, loaded again by default; raise UsageError ending with `remedy` if `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
     if data.record != forecaster.data:
         raise UsageError(f"Data set '{quote(data.name)}' is not what this model was trained on; {remedy}.")
@@ -127,7 +125,7 @@ def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path
 
 
 def read_like(forecaster: Forecaster, source: Any, data_root: str | Path | None = None) -> Dataset:
-    """The data that `load_dataset` finds by `source`, read by the schema of the run."""
+    """Load `source` by `load_dataset` with the schema of the run."""
     if not is_table(source) and not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
     schema = forecaster.config.schema
@@ -135,7 +133,7 @@ def read_like(forecaster: Forecaster, source: Any, data_root: str | Path | None 
 
 
 def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
-    """The data of the training by its name or path; see `Forecaster.training_data`."""
+    """Load the training data again by name or path; see `Forecaster.training_data`."""
     config = forecaster.config
     source = config.source
     if source is None:
@@ -183,7 +181,7 @@ def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
 
 
 def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
-    """Distinct `horizons` in the order given; UsageError for one that is no number of steps, or where there is none."""
+    """Distinct `horizons` in the given order; raise UsageError if there are none or one is not a number of steps."""
     if not horizons:
         raise UsageError("No horizon was given; pass one or more, such as [96, 192].")
     return tuple(dict.fromkeys(map(check_steps, horizons)))
@@ -197,22 +195,23 @@ def score_with_naive(
     most: int | None = None,
     also: Mapping[int, Metric] | None = None,
 ) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
-    """Scores at several horizons, and beside them the seasonal naive forecast; of one series from one roll-out of each
-    window.
+    """Scores at several horizons, with those of the seasonal naive forecast; for a single series from one recursive
+    forecast of each window.
 
     Args:
-        forecaster: a trained one.
+        forecaster: a trained forecaster.
         part, dataset: as in `Forecaster.evaluate`.
-        horizons: steps of each forecast to score.
-        most: windows at most, spread evenly over those of the longest horizon; None scores all of each horizon.
-        also: further sums, by horizon.
+        horizons: horizons to score, in steps.
+        most: largest number of windows, evenly spaced over those of the longest horizon; None scores all of each
+            horizon.
+        also: further metrics, by horizon.
 
     Returns:
-        By horizon, in the order given, what `Forecaster.evaluate` returns, and what the naive
-        forecast makes of the same windows (`NaiveSums.beside`).
+        By horizon, in the given order, the scores of `Forecaster.evaluate`, and those of the naive forecast on the same
+        windows (`NaiveSums.beside`).
 
     Raises:
-        UsageError: as in `Forecaster.evaluate`, or no horizon.
+        UsageError: As in `Forecaster.evaluate`, or no horizon is given.
     """
     horizons = check_horizons(horizons)
     forecaster, data = scorer_on(forecaster, dataset)
@@ -227,7 +226,7 @@ def score_with_naive(
     size = forecaster.config.training.eval_batch_size
     if len(data) == 1:
         scores = evaluate_horizons(forecaster.model, windows, size, most, every)
-    else:  # windows of several horizons do not begin at the same rows
+    else:  # windows of several horizons start at different rows
         scores = {
             each.pred_len: evaluate(forecaster.model, each, size, some=most, also=every[each.pred_len])
             for each in windows
@@ -244,35 +243,34 @@ def score_details(
     level: Sequence[float] | None,
     data: Dataset,
 ) -> pd.DataFrame:
-    """Scores in detail, over `windows` of `data`; the rest as in `Forecaster.scores`.
+    """Detailed scores over `windows` of `data`; other arguments as in `Forecaster.scores`.
 
     Returns:
-        By series one row for each that has windows, in raw units: `series`, `units`, `windows`, `mse`, `mae`, `mase`
-        and `rmsse` (over the mean absolute and the root mean squared change over a season of its training rows; NaN
-        where those are 0), `wape` and `bias` (NaN where its values are 0), `skill`, and for each level `coverage-80`
-        and mean `width-80`.
+        By series, one row for each with windows, in raw units: `series`, `units`, `windows`, `mse`, `mae`, `mase` and
+        `rmsse` (relative to the mean absolute and the root mean squared change over a season of its training rows; NaN
+        if these are 0), `wape` and `bias` (NaN if all values are 0), `skill`, and for each level `coverage-80` and mean
+        `width-80`.
 
-        Else one row for each group in scaled units and, of one series, then one in raw ones, as
-        `units` says, with the columns `step` (from 1) and `channel` as asked for, `windows`, `mse`, `mae`, `rmse` and
+        Otherwise one row for each group in scaled units and, for a single series, one in raw units (column `units`),
+        with the columns `step` (from 1) and `channel` as requested, `windows`, `mse`, `mae`, `rmse` and
 
-        - `smape`: of raw values, mean of 200 |y - f| / (|y| + |f|), percent (Makridakis et al., the M4
-          competition), in which a forecast of 0 for a 0 counts as 0, as in utilsforecast and
-          sktime; NaN in scaled units, which put 0 anywhere.
-        - `mase`: absolute error over that of the seasonal naive forecast on the training rows
-          (Hyndman & Koehler, 2006), or of the naive one where these are no longer than a season;
-          NaN where those repeat their season exactly. Of several channels the mean of theirs; of several series the
-          row of all has the means of `mase` and `rmsse` over them, and `wape` and `bias` of their values together.
-        - `wape` and `bias`: of raw values, the sum of absolute errors, and of forecasts less values, over that of the
-          sizes of the values (`RelativeErrors`), of several channels the mean of theirs; NaN where that is 0, and in
-          scaled units.
-        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN where
-          that makes no error, and where the look-back is shorter than a season. A season before a series began counts
-          as its mean.
-        - with `level` the continuous ranked probability score `crps`, from all quantiles that are
-          calibrated, whichever levels are asked for (`intervals.quantiles`; see
-          `CoverageSums.crps`); scores of other quantiles do not compare.
-        - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both ends.
-          In raw units `crps`, widths and pinball losses are NaN with a transform; `coverage` has raw widths then, too.
+        - `smape`: mean of 200 |y - f| / (|y| + |f|) in raw units, in percent (Makridakis et al., the M4 competition); a
+          forecast of 0 for a 0 counts as 0, as in utilsforecast and sktime. NaN in scaled units, whose origin is
+          arbitrary.
+        - `mase`: absolute error relative to that of the seasonal naive forecast on the training rows
+          (Hyndman & Koehler, 2006), or of the naive forecast if these are no longer than a season; NaN if they repeat
+          their season exactly. Averaged over channels; for several series, the overall row has the means of `mase` and
+          `rmsse` over them, and `wape` and `bias` of their pooled values.
+        - `wape` and `bias`: sums of absolute errors and of forecasts minus values, in raw units, relative to the sum of
+          absolute values (`RelativeErrors`), averaged over channels; NaN if the latter is 0, and in scaled units.
+        - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN if the latter is 0 or the
+          look-back is shorter than a season. Missing values before the start of a series count as its mean.
+        - with `level`, the continuous ranked probability score `crps` from all calibrated quantiles, whichever levels
+          are requested (`intervals.quantiles`; see `CoverageSums.crps`); scores from other quantiles are not
+          comparable.
+        - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both bounds. In raw
+          units, `crps`, widths and pinball losses are NaN with a transform, although `coverage` has raw widths then,
+          too.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)
     most = forecaster.model.most_windows
@@ -300,10 +298,10 @@ def score_details_with_naive(
     level: Sequence[float] | None,
     dataset: object,
 ) -> pd.DataFrame:
-    """As `score_details` at several horizons, each of them in turn; `pred_len` says which.
+    """As `score_details` for several horizons in turn, which the column `pred_len` identifies.
 
     Raises:
-        UsageError: as in `Forecaster.scores`, or no horizon.
+        UsageError: As in `Forecaster.scores`, or no horizon is given.
     """
     steps, frames = check_horizons(horizons), list[pd.DataFrame]()
     of, data = scorer_on(forecaster, dataset)
@@ -314,7 +312,7 @@ def score_details_with_naive(
 
 
 def detail_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> DetailSums:
-    """Metric of the errors by step and channel; of several series in the scaled units of each."""
+    """Metric of the errors by step and channel; for several series in the scaled units of each."""
     preprocess = forecaster.preprocess if len(data) == 1 else None
     return DetailSums(windows.pred_len, windows.n_targets, preprocess, data.season)
 
@@ -327,7 +325,7 @@ def details_frame(
     covered: CoverageSums | None = None,
     levels: Sequence[float] = (),
 ) -> pd.DataFrame:
-    """The rows of `score_details` by these groups, from sums over every window."""
+    """Rows of `score_details` by the given groups, from sums over all windows."""
     rows = data.train_values if len(data) == 1 else data.values[:0]
     return scores_frame(sums, forecaster.targets, rows[:, : data.n_targets], groups, covered, levels)
 
@@ -348,7 +346,7 @@ def score_coverage(forecaster: Forecaster, windows: Windows, level: Sequence[flo
 def _coverage_rows(
     forecaster: Forecaster, levels: Sequence[float], sums: CoverageSums, width: NDArray[np.float64], units: str
 ) -> pd.DataFrame:
-    """One row for each of `levels`, step and channel of `sums`, whose `width` (K, S, C) is in these `units`."""
+    """One row for each of `levels`, step and channel of `sums`, with `width` (K, S, C) in the given `units`."""
     steps = range(1, width.shape[1] + 1)
     index = pd.MultiIndex.from_product([levels, steps, forecaster.targets], names=["level", "step", "channel"])
     places = [sums.levels.index(level) for level in levels]
@@ -357,14 +355,14 @@ def _coverage_rows(
 
 
 def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Windows) -> Bounds:
-    """Bounds of `windows` at the standard levels and these."""
+    """Bounds of `windows` at the standard levels and the given ones."""
     intervals, model = calibrated(forecaster), forecaster.model
     intervals.check(levels, windows.pred_len)
     return Bounds(intervals, windows, model.quantiles, levels)
 
 
 def calibrated(forecaster: Forecaster) -> Intervals:
-    """Intervals of the forecaster; UsageError where it has none."""
+    """Intervals of the forecaster; raise UsageError if it has none."""
     if forecaster.intervals is None:
         raise UsageError("This run has no intervals; create them with `femts calibrate RUN`, or calibrate() in Python.")
     return forecaster.intervals

@@ -1,9 +1,8 @@
-"""Widths of a layer: every variant spends what a softmax attention block does, 4 D^2 weights
-(section 2.3.3, appendix H.7).
+"""Widths of a layer: every variant has as many weights as a softmax attention block, 4 D^2 (section 2.3.3, appendix
+H.7).
 
-As in the paper, the conditioner comes on top: 5 to 9 percent from D = 128 on, 11 at D = 64, 22 at
-D = 32. A variant without C has so much less; to compare the two at equal weights, give the one
-without C a larger `fem_dim`.
+As in the paper, the conditioner is additional: 5 to 9 percent from D = 128 on, 11 at D = 64, 22 at D = 32. A variant
+without C has correspondingly fewer; for a comparison at equal weights, give it a larger `fem_dim`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from femts.errors import UsageError
 from femts.mixers.config import FreeEnergyMixerConfig
 from femts.mixers.priors.registry import prior_class
 
-ALIGNED = 4  # widths of which rows are whole vectors; a product of odd width takes twice as long
+ALIGNED = 4  # widths whose rows are whole vectors; a product of odd width takes twice as long
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Attributes: fem_dim: E, all heads together; qk_dim: q (and k), all heads together, 0 where there are none;
+    """Attributes: fem_dim: E over all heads; qk_dim: width of q (and k) over all heads, 0 if there are none;
     conv_hidden: width of the conditioner."""
 
     fem_dim: int
@@ -36,15 +35,14 @@ def weight_count(config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> in
 
 
 def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
-    """Widths that the configuration leaves open, chosen so that `weight_count` comes nearest to 4 D^2.
+    """Fill in the widths that the configuration leaves open so that `weight_count` is closest to 4 D^2.
 
-    The two are chosen together: q and k stay near D and E near 2 D / (number of maps), both in
-    whole heads; for softmax with all gates this is the paper's `fem_ratio` 1/2 and
-    `p_t_to_fem_ratio` 4. Priors without q and k solve for E alone, a multiple of 4 unless it is
-    small.
+    Both are chosen jointly: q and k stay close to D and E close to 2 D / (number of maps), both multiples of the heads;
+    for softmax with all gates, these are the paper's `fem_ratio` 1/2 and `p_t_to_fem_ratio` 4. For priors without q and
+    k, only E is chosen, as a multiple of 4 unless it is small.
 
     Raises:
-        UsageError: a given width that the heads do not divide, or that rotary positions cannot pair.
+        UsageError: A given width is not divisible by the heads, or not even with rotary positions.
     """
     d, heads, target = config.n_embd, config.heads, 4 * config.n_embd**2
     has_qk = weight_count(config, 0, 1) > weight_count(config, 0, 0)
@@ -56,7 +54,7 @@ def resolve_widths(config: FreeEnergyMixerConfig) -> Widths:
     if qk_given is None and config.p_t_to_fem_ratio and has_qk:
         if not e_given:
             raise UsageError(
-                f"p_t_to_fem_ratio={config.p_t_to_fem_ratio} is a part of fem_dim; give fem_dim or fem_ratio too."
+                f"p_t_to_fem_ratio={config.p_t_to_fem_ratio} is relative to fem_dim; give fem_dim or fem_ratio too."
             )
         qk_given = max(qk_step, round(config.p_t_to_fem_ratio * e_given / 2 / qk_step) * qk_step)
     if has_qk and qk_given and qk_given % qk_step:

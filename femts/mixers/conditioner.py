@@ -10,12 +10,12 @@ from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 
 
 class TimeDecayConditioner(nn.Module):
-    """Local features of the tokens; the layer adds what `out_proj` makes of them to its own projection (eq. 33 and 34).
+    """Local features of the tokens; the layer adds their `out_proj` to its own projection (eq. 33 and 34).
 
     Args:
         n_embd: width D of the tokens.
         hidden: width H_c of the convolution.
-        n_out: width of what is modulated; `out_proj` starts at zero, so a new layer is unconditioned.
+        n_out: width of the modulated projection; `out_proj` is initialised to zero, so a new layer is unconditioned.
         norm_first: LayerNorm on the tokens.
         causal: False adds the mirror image of the convolution.
     """
@@ -31,7 +31,7 @@ class TimeDecayConditioner(nn.Module):
         nn.init.zeros_(self.out_proj.weight)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`x` (B, T, D) -> features h (B, T, H_c); tokens where `mask` (B, T) is False count as absent."""
+        """`x` (B, T, D) -> features h (B, T, H_c); tokens with a False `mask` (B, T) are treated as absent."""
         log_decay, u, shortcut = self._convolved(x)
         if mask is not None:
             u = u.masked_fill(~mask.unsqueeze(-1), 0.0)
@@ -42,18 +42,18 @@ class TimeDecayConditioner(nn.Module):
         return self._gated(h, shortcut)
 
     def init_state(self, batch_size: int) -> Tensor:
-        """The empty convolution, (B, H_c), in float32 at least, as `decayed_sum` sums."""
+        """Initial state of the convolution, (B, H_c), at least in float32, like `decayed_sum`."""
         weight = self.out_proj.weight
         return weight.new_zeros(batch_size, self.hidden, dtype=torch.promote_types(weight.dtype, torch.float32))
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One token `x` (B, D) -> its features (B, H_c) and the next state."""
+        """Process one token `x` (B, D): its features (B, H_c) and the next state."""
         log_decay, u, shortcut = self._convolved(x)
         state = log_decay.to(torch.promote_types(u.dtype, state.dtype)).exp() * state + u
         return self._gated(state.to(u.dtype), shortcut), state
 
     def _convolved(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        # Contiguous, or softplus runs without vector instructions.
+        # Contiguous, otherwise softplus is not vectorised.
         s, u, a = (part.contiguous() for part in self.in_proj(self.norm_in(x)).chunk(3, dim=-1))
         return -F.softplus(s), u, F.softplus(a)
 

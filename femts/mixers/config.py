@@ -13,14 +13,15 @@ from femts.mixers.priors.registry import prior_class
 COMPONENTS = "CLTG"
 SoftmaxBackend = Literal["auto", "flash"]
 BACKENDS: tuple[str, ...] = get_args(SoftmaxBackend)
-_Size = Annotated[int, Bounds("no size; give a number above 0", above=0)]
-_NO_WIDTH = Bounds("no width; give a number above 0, or None for the budget's", above=0)
+_Size = Annotated[int, Bounds("not positive; give a number above 0", above=0)]
+_NO_WIDTH = Bounds("not positive; give a number above 0, or None for the budget rule", above=0)
 _Width = Annotated[int, _NO_WIDTH]
 _Ratio = Annotated[float, _NO_WIDTH]
-# A gradient of the read can reach exp(2 cap), which float32 holds up to 44; sums over tokens take the rest.
-_Cap = Annotated[float, Bounds("no cap that float32 bears; give a number above 0, at most 40", above=0, at_most=40)]
+# A gradient of the read can reach exp(2 cap), which float32 represents up to a cap of 44; sums over tokens use the
+# rest.
+_Cap = Annotated[float, Bounds("not supported in float32; give a number above 0, at most 40", above=0, at_most=40)]
 # Products of three of them stay normal numbers of float32.
-_Floor = Annotated[float, Bounds("not above 0 by what float32 needs; give 1e-12 or more", at_least=1e-12)]
+_Floor = Annotated[float, Bounds("too small for float32; give 1e-12 or more", at_least=1e-12)]
 _AboveZero = Annotated[float, Bounds("not above 0; give a positive number", above=0)]
 _WHOLE = ("n_embd", "n_head", "fem_dim", "qk_dim", "conv_hidden", "ssm_rank")
 _REAL = ("fem_ratio", "p_t_to_fem_ratio", "dropout", "value_logexp_cap", "eps", "rope_theta")
@@ -28,43 +29,41 @@ _REAL = ("fem_ratio", "p_t_to_fem_ratio", "dropout", "value_logexp_cap", "eps", 
 
 @dataclass(frozen=True)
 class FreeEnergyMixerConfig:
-    """Everything that fixes one layer; `None` leaves a width to the budget rule of `femts.mixers.budget`.
+    """Configuration of one layer; widths that are None follow from the budget rule of `femts.mixers.budget`.
 
     Attributes:
         n_embd: model width D.
-        n_head: heads H of the prior; priors with one weight per channel use a single head.
-        prior_type: how `p_t(i)` is made (appendix H): a name of `femts.mixers.priors.registry`.
-        fem_dim: width E of the value path; over `fem_ratio` when both are given.
-        fem_ratio: E as a part of D, rounded to a multiple of the heads.
-        qk_dim: width of q and of k over all heads; over `p_t_to_fem_ratio` when both are given.
-        p_t_to_fem_ratio: width of q and k together as a part of E.
+        n_head: number H of heads of the prior; priors with one weight per channel use a single head.
+        prior_type: selection prior that defines `p_t(i)` (appendix H): a name in `femts.mixers.priors.registry`.
+        fem_dim: width E of the value path; takes precedence over `fem_ratio`.
+        fem_ratio: E relative to D, rounded to a multiple of the heads.
+        qk_dim: width of q and of k over all heads; takes precedence over `p_t_to_fem_ratio`.
+        p_t_to_fem_ratio: width of q and k together relative to E.
         use_conv: C, the time-decay conditioner (appendix I).
         use_lse: L, the log-sum-exp read (eq. 4).
         use_temperature: T, the inner gate (eq. 10); needs L.
         use_outer_gate: G, the outer gate (eq. 11).
-        softmax_backend: `auto` takes torch's scaled-dot-product attention as it comes, `flash`
-            insists on its flash kernel and is refused where that cannot run.
+        softmax_backend: `auto` lets torch's scaled dot product attention choose; `flash` requires its flash kernel and
+            raises if that cannot run.
         dropout: on the read, before the output projection; never on `p_t`.
         causal: False lets every token see every other, in the conditioner too.
         bias: biases in the linear maps.
-        value_logexp_cap: largest `|beta * v|` inside the exponential, at most 40, beyond which
-            gradients overflow float32; the mean always sees the true v. A value beyond it is read
-            by L as one at the cap and gets no gradient through L, so none at all without T;
-            standardised tokens stay far below it.
-        eps: floor under what must stay positive, at least 1e-12: features of `linear` and `gla`, the
+        value_logexp_cap: largest `|beta * v|` inside the exponential, at most 40, beyond which gradients overflow
+            float32; the mean always uses the true v. L reads larger values as if at the cap, without a gradient, so
+            without T they get no gradient at all; standardised tokens stay far below it.
+        eps: lower bound of quantities that must stay positive, at least 1e-12: features of `linear` and `gla`, the
             system of `mamba`, the outer gate.
-        use_rope: rotary positions on q and k of `softmax`, `linear`, `gla`; the other priors have
-            no q and k. The weights of `softmax` then depend on `t - i` alone. Those of `linear` and
-            `gla`, which take their features after the rotation (appendix H.2), also depend on t, counted
-            from the first token that the mask keeps. Where a shifted series must be read alike,
-            choose False (`gla` still fades by distance) or another prior.
+        use_rope: rotary positions on q and k of `softmax`, `linear` and `gla`; the other priors have no q and k. The
+            weights of `softmax` then depend on `t - i` alone. Those of `linear` and `gla`, whose features are computed
+            after the rotation (appendix H.2), also depend on t, counted from the first token that the mask keeps. If
+            the layer must be shift-invariant, choose False (`gla` still decays with distance) or another prior.
         rope_theta: base of the rotary frequencies.
         conv_hidden: width of the conditioner.
         conv_norm_first: LayerNorm before the conditioner.
-        conv_bidirectional: a two-sided conditioner; only without `causal`, where it is two-sided anyway.
+        conv_bidirectional: a two-sided conditioner; only without `causal`, in which case it is two-sided anyway.
         ssm_rank: states per channel of `mamba`.
-        mamba_normalize: must be True: without it the impulse response is no distribution and the
-            read no free energy. It is there for callers of the authors' layer, who write it.
+        mamba_normalize: must be True: otherwise the impulse response is not a distribution and the read not a free
+            energy. Kept for compatibility with calls of the authors' layer.
     """
 
     n_embd: _Size
@@ -127,12 +126,12 @@ class FreeEnergyMixerConfig:
 
     @property
     def heads(self) -> int:
-        """Heads of the read: `n_head`, or 1 for priors that weigh each channel by itself."""
+        """Heads of the read: `n_head`, or 1 for priors with one weight per channel."""
         return 1 if self.per_channel else self.n_head
 
     @property
     def per_channel(self) -> bool:
-        """True where the prior has a weight for each channel instead of one for each head."""
+        """Whether the prior has one weight per channel instead of one per head."""
         return prior_class(self.prior_type).per_channel
 
 
@@ -149,7 +148,7 @@ def component_flags(components: str) -> ComponentFlags:
     """The four switches for a name such as `CLTG`, `CL` or the empty string (the prior alone).
 
     Raises:
-        UsageError: a letter other than C, L, T, G, a letter twice, or T without L.
+        UsageError: There is a letter other than C, L, T, G, a repeated letter, or T without L.
     """
     letters = components.upper()
     if set(letters) - set(COMPONENTS) or len(set(letters)) != len(letters):

@@ -23,19 +23,19 @@ from femts.mixers.projection import ALL, project
 from femts.mixers.read import FreeEnergyRead, free_energy_read, outer_gate
 from femts.mixers.temperature import hidden_selection
 
-Parts = dict[str, Tensor]  # of the projection, by name
+Parts = dict[str, Tensor]  # the projection's outputs by name
 
 
 class MixerState(NamedTuple):
-    """State that `step` carries on: the conditioner's (None without C) and the prior's."""
+    """State passed between calls of `step`: that of the conditioner (None without C) and that of the prior."""
 
     conditioner: Tensor | None
     prior: Any
 
 
 class Selection(NamedTuple):
-    """Selection by Q tokens of T: `prior` p (B, Q, T, H, d_v or 1), `posterior` q
-    (B, Q, T, H, d_v), `beta` (B, Q, H, d_v)."""
+    """Selection by Q of T tokens: `prior` p (B, Q, T, H, d_v or 1), `posterior` q (B, Q, T, H, d_v), `beta`
+    (B, Q, H, d_v)."""
 
     prior: Tensor
     posterior: Tensor
@@ -43,22 +43,22 @@ class Selection(NamedTuple):
 
 
 class FreeEnergyMixer(nn.Module):
-    """A drop-in for self-attention: (B, T, D) -> (B, T, D) at the cost of its prior.
+    """A drop-in replacement for self-attention, (B, T, D) -> (B, T, D), at the cost of its prior.
 
-    One projection of the tokens holds everything: values, gates and what the prior asks for. The conditioner modulates
-    that projection as a whole: it scales the values (eq. 34b) and is added to the rest before its activation (eq. 34a),
-    so that the inner gate stays in [0, 1].
+    A single projection of the tokens gives values, gates and the inputs of the prior. The conditioner modulates that
+    projection as a whole: it scales the values (eq. 34b) and is added to the rest before its activation (eq. 34a), so
+    that the inner gate stays in [0, 1].
 
-    What stands in masked tokens does not matter. A NaN that is not masked is the caller's: causal
-    `rnn_softmax`, `rnn_decay` and `mamba` keep it from earlier tokens, dense products of the other
-    priors do not. Second derivatives and `torch.func` work; for a second one through `softmax` over
-    more than 32 tokens, run it under `sdpa_kernel(SDPBackend.MATH)`.
+    The contents of masked tokens do not matter. A NaN in other tokens propagates: causal `rnn_softmax`, `rnn_decay` and
+    `mamba` keep it from earlier tokens, but the dense products of the other priors do not. Second derivatives and
+    `torch.func` are supported; for second derivatives through `softmax` over more than 32 tokens, run it under
+    `sdpa_kernel(SDPBackend.MATH)`.
 
     Args:
         config: see `FreeEnergyMixerConfig`.
 
     Raises:
-        UsageError: widths that do not fit the heads, or a backend that cannot run.
+        UsageError: Widths do not fit the heads, or a backend cannot run.
 
     Examples:
         >>> layer = FreeEnergyMixer(FreeEnergyMixerConfig(n_embd=64, n_head=8, prior_type="gla"))
@@ -98,16 +98,17 @@ class FreeEnergyMixer(nn.Module):
 
         Args:
             x: (B, T, D); B or T may be 0.
-            attention_mask: (B, T), True (or 1) for tokens that may be read; None means all. Padding on
-                either side changes nothing for the other tokens; one left out in between keeps its place.
-            rows: the Q tokens whose outputs are wanted; queries, gates and the output are made for no others.
+            attention_mask: (B, T), True (or 1) for tokens that may be read; None means all. Padding on either side does
+                not affect the other tokens; tokens masked in between keep their positions.
+            rows: indices of the Q tokens whose outputs are wanted; queries, gates and outputs are computed for these
+                only.
 
         Returns:
-            (B, Q, D), empty where `x` is; rows that see no token are 0.
+            (B, Q, D), empty if `x` is; rows that see no token are 0.
 
         Raises:
-            ValueError: tokens or a mask of another shape or type, or a mask with floats other than 0 and 1.
-            UsageError: float16 with L, which cannot hold its exponentials.
+            ValueError: Tokens or mask have another shape or dtype, or a float mask has values other than 0 and 1.
+            UsageError: The layer uses L in float16, whose range is too small for its exponentials.
         """
         by_kernel = self.config.use_lse and chosen("read", x.device, x.dtype) == "triton"
         whole = x.device.type != "cpu" or by_kernel or self.config.softmax_backend == "flash"  # kernels read every row
@@ -118,13 +119,13 @@ class FreeEnergyMixer(nn.Module):
         return y if late == ALL else y[:, late]
 
     def init_state(self, batch_size: int) -> MixerState:
-        """The state of streams before their first token.
+        """Initial state of streams, before their first token.
 
         Args:
-            batch_size: streams, B.
+            batch_size: number B of streams.
 
         Returns:
-            What `step` takes, on the device of the layer.
+            State for `step`, on the device of the layer.
         """
         value_width = (1 + self.config.use_lse) * self.widths.fem_dim // self.config.heads
         condition = None if self.conditioner is None else self.conditioner.init_state(batch_size)
@@ -133,17 +134,17 @@ class FreeEnergyMixer(nn.Module):
         return moved
 
     def step(self, x: Tensor, state: MixerState) -> tuple[Tensor, MixerState]:
-        """One token of each stream; equals `forward` token by token.
+        """Process one token of each stream; equals `forward` token by token.
 
         Args:
             x: (B, D).
-            state: from `init_state`, or from the step before.
+            state: from `init_state` or the previous step.
 
         Returns:
             (B, D), and the next state.
 
         Raises:
-            ValueError: tokens of another shape or type, or a layer that is not causal, so has no stream.
+            ValueError: Tokens have another shape or dtype, or the layer is not causal and hence cannot stream.
         """
         if not self.config.causal:
             raise ValueError("step needs a causal layer; this one was made with causal=False.")
@@ -163,13 +164,13 @@ class FreeEnergyMixer(nn.Module):
         return y, MixerState(condition, prior_state)
 
     def bind(self, x: Tensor, attention_mask: Tensor | None = None) -> BoundPrior:
-        """The prior of an input.
+        """Bind the prior to an input.
 
         Args:
             x, attention_mask: as in `forward`.
 
         Returns:
-            What can `mix` values and give its dense `weights`.
+            The bound prior, which can `mix` values and return its dense `weights`.
         """
         return self._prepare(x, attention_mask)[1]
 
@@ -180,7 +181,8 @@ class FreeEnergyMixer(nn.Module):
             x, attention_mask: as in `forward`.
 
         Returns:
-            Mean `mu`, log-sum-exp `f_max`, read `f`, gates `lam`, `gate` (B, T, H, d_v); `beta` (H, d_v); None if off.
+            Mean `mu`, log-sum-exp `f_max`, read `f`, gates `lam`, `gate` (B, T, H, d_v); `beta` (H, d_v); None for
+            disabled components.
         """
         parts, bound = self._prepare(x, attention_mask)
         return self._read(bound.mix, parts, bound.support)
@@ -192,7 +194,7 @@ class FreeEnergyMixer(nn.Module):
             x, attention_mask: as in `forward`.
 
         Returns:
-            Query by key: (B, H, T, T), or (B, T, T, E) where each channel has its own.
+            Query by key: (B, H, T, T), or (B, T, T, E) for priors with one weight per channel.
         """
         return self.bind(x, attention_mask).weights()
 
@@ -206,12 +208,12 @@ class FreeEnergyMixer(nn.Module):
             beta* (B, T, H, d_v), 0 where the read is the mean.
 
         Raises:
-            UsageError: as `selection`.
+            UsageError: As in `selection`.
         """
         return self.selection(x, attention_mask).beta
 
     def posterior(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Selection of each channel: q of eq. 5 at the hidden temperature, in O(T^2).
+        """Posterior selection of each channel: q of eq. 5 at the hidden temperature, in O(T^2).
 
         Args:
             x, attention_mask: as in `forward`.
@@ -220,22 +222,23 @@ class FreeEnergyMixer(nn.Module):
             (B, T query, T key, H, d_v), which sums to 1 over the keys.
 
         Raises:
-            UsageError: as `selection`.
+            UsageError: As in `selection`.
         """
         return self.selection(x, attention_mask).posterior
 
     def selection(self, x: Tensor, attention_mask: Tensor | None = None, queries: slice = slice(None)) -> Selection:
-        """Prior, posterior and hidden temperature at once, in O(Q T) beside the prior's O(T^2).
+        """Prior, posterior and hidden temperature at once, in O(Q T) in addition to the prior's O(T^2).
 
         Args:
             x, attention_mask: as in `forward`.
-            queries: which tokens; all by default.
+            queries: indices of the Q query tokens; all by default.
 
         Returns:
-            Of Q tokens, see `Selection`; of the capped values where the cap (`value_logexp_cap`) acts.
+            See `Selection`; computed from the capped values where `value_logexp_cap` applies.
 
         Raises:
-            UsageError: the read mixes the mean of such values with their capped free energy, and lies beyond it.
+            UsageError: The read mixes the mean of values beyond the cap with their capped free energy, and lies outside
+                the range of the latter.
         """
         p, parts, bound = self._dense(x, attention_mask)
         p, v, read = p[:, queries], self._values(parts), self._read(bound.mix, parts, bound.support)
@@ -246,7 +249,7 @@ class FreeEnergyMixer(nn.Module):
         return Selection(p, q, beta)
 
     def _dense(self, x: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Parts, BoundPrior]:
-        """The dense p (B, T query, T key, H, d_v or 1), and the parts and the bound prior it was made of."""
+        """The dense p (B, T query, T key, H, d_v or 1), with the parts and the bound prior that it is computed from."""
         parts, bound = self._prepare(x, attention_mask)
         p = bound.weights()
         return p.unsqueeze(3) if self.config.per_channel else p.permute(0, 2, 3, 1).unsqueeze(-1), parts, bound
@@ -274,7 +277,7 @@ class FreeEnergyMixer(nn.Module):
 
     def _beta(self, v: Tensor) -> Tensor:
         if v.dtype == torch.float16:
-            raise UsageError("float16 cannot hold exp(40) of the log-sum-exp read; use bfloat16 or float32.")
+            raise UsageError("float16 cannot represent exp(40) of the log-sum-exp read; use bfloat16 or float32.")
         return F.softplus(self.beta_raw + 1.8)
 
     def _read(self, mix: Callable[[Tensor], Tensor], parts: Parts, support: Tensor | None) -> FreeEnergyRead:

@@ -1,5 +1,5 @@
-"""The layer's projection of its tokens by name: values, gates and what the prior asks for,
-modulated by the conditioner."""
+"""The layer's projection of its tokens, split by name: values, gates and the inputs of the prior, modulated by the
+conditioner."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def project(
     rows: slice = ALL,
     of_rows: Collection[str] = (),
 ) -> dict[str, Tensor]:
-    """Project tokens and split the product.
+    """Project tokens and split the result.
 
     Args:
-        x: tokens (B, T, D), or (B, D) where `rows` are all.
-        features: of the conditioner (B, T, H_c), or None.
+        x: tokens (B, T, D), or (B, D) if `rows` selects all.
+        features: output of the conditioner (B, T, H_c), or None.
         inner, outer: maps from D and from H_c to the sum of `sizes`.
-        sizes: widths by name, the values `v` first.
+        sizes: widths by name, starting with the values `v`.
         rows: the Q tokens that read.
-        of_rows: names that only these need.
+        of_rows: names that only these tokens need.
 
     Returns:
-        (B, T, width) by name, and (B, Q, width) for names `of_rows`.
+        (B, T, width) by name, and (B, Q, width) for names in `of_rows`.
     """
     weight: Tensor
     bias: Tensor | None
     sizes, weight, bias = dict(sizes), inner.weight, inner.bias
     if features is not None and outer is not None:
-        # One product of [x, features] gives v, the modulated rest and the values' scale: three
-        # outputs of this size made apart and added up would cost more than the conditioner itself.
-        # One split, because the gradient of each further one fills a whole product with zeros.
+        # A single product of [x, features] gives v, the modulated rest and the scale of the values: three separate
+        # outputs of this size would cost more than the conditioner itself. A single split, because the gradient of each
+        # further one fills a whole product with zeros.
         width, sizes["scale"] = sizes["v"], sizes["v"]
         weight = torch.cat([inner.weight, outer.weight], dim=1)
         scale = F.pad(outer.weight[:width], (inner.in_features, 0))

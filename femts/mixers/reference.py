@@ -1,8 +1,7 @@
-"""The layer by definition: dense float64 tensors straight from the equations, as an oracle for the fast paths.
+"""The layer by definition: dense float64 tensors straight from the equations, as a reference for the fast paths.
 
-Nothing in `reference` scans, chunks or calls a kernel: only the parameters of the layer are used.
-`plain_forward` is the same read in the layer's own type, to measure the fast one against. Cost is
-O(T^2) per channel.
+`reference` does not scan, chunk or call a kernel; it only uses the parameters of the layer. `plain_forward` computes
+the same read in the layer's own dtype, to benchmark the fast paths against. The cost is O(T^2) per channel.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Reference(NamedTuple):
 
 
 def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None = None) -> Reference:
-    """Everything that `layer` computes for `x` (B, T, D) and a mask (B, T), True = keep, without dropout."""
+    """All intermediate results of `layer` for `x` (B, T, D) and a mask (B, T), True = keep, without dropout."""
     layer, x = copy.deepcopy(layer).double(), x.double()
     keep = torch.ones(x.shape[:2], dtype=torch.bool) if attention_mask is None else attention_mask.bool()
     config = layer.config
@@ -58,7 +57,7 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
         beta = F.softplus(layer.beta_raw + 1.8).reshape(heads, -1)
         tilt = (beta * v).clamp(-config.value_logexp_cap, config.value_logexp_cap)
         z = _average(p, tilt.exp())
-        f_max = torch.where(z > 0, z.log(), 0.0) / beta  # a query without any key reads 0
+        f_max = torch.where(z > 0, z.log(), 0.0) / beta  # a query without any visible key reads 0
         f = f_max
     if f_max is not None and config.use_temperature:  # eq. 10
         lam = torch.sigmoid(parts["lam"]).reshape(split)
@@ -74,9 +73,10 @@ def reference(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None =
 
 
 def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-    """Output of `layer(x, attention_mask)`, (B, T, D), through a dense p and a log-sum-exp over (B, T, T, H, d_v).
+    """Output of `layer(x, attention_mask)`, (B, T, D), by a dense p and a log-sum-exp over (B, T, T, H, d_v).
 
-    In the layer's type, on its device and differentiable; projection, conditioner, p and output are the layer's own.
+    In the layer's dtype, on its device and differentiable; projection, conditioner, p and output map are the layer's
+    own.
     """
     config = layer.config
     p, parts, bound = layer._dense(x, attention_mask)
@@ -86,10 +86,10 @@ def plain_forward(layer: FreeEnergyMixer, x: Tensor, attention_mask: Tensor | No
         beta = F.softplus(layer.beta_raw + 1.8)
         tilt = (beta * v).clamp(-config.value_logexp_cap, config.value_logexp_cap)
         unseen = p == 0
-        log_p = p.masked_fill(unseen, 1.0).log()  # the gradient of log 0 is no number, not even where it is masked
+        log_p = p.masked_fill(unseen, 1.0).log()  # the gradient of log 0 is NaN even if it is masked
         log_p = log_p.masked_fill(unseen & ~unseen.all(2, keepdim=True), -torch.inf)
         f = torch.logsumexp(log_p + tilt.unsqueeze(1), dim=2) / beta
-    if config.use_temperature:  # eq. 10; there is no T without L
+    if config.use_temperature:  # eq. 10; T requires L
         lam = torch.sigmoid(parts["lam"]).view_as(v)
         f = (1 - lam) * mu + lam * f
     if config.use_outer_gate:  # eq. 11
@@ -104,7 +104,7 @@ def free_energy(p: Tensor, v: Tensor, beta: Tensor) -> Tensor:
 
 
 def conditioner(layer: FreeEnergyMixer, x: Tensor, keep: Tensor) -> Tensor:
-    """Eq. 33 as the double sum it is: (B, T, D) -> (B, T, width of the input projection)."""
+    """The double sum of eq. 33: (B, T, D) -> (B, T, width of the input projection)."""
     tdc: Any = layer.conditioner
     s, u, a = tdc.in_proj(tdc.norm_in(x)).chunk(3, dim=-1)
     kernel = path_sums(-F.softplus(s) * keep.unsqueeze(-1), layer.config.causal).exp()  # K_{t,i} of eq. 33

@@ -9,15 +9,15 @@ from femts.errors import UsageError
 
 
 def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: float) -> tuple[Tensor, Tensor]:
-    """The posterior (B, Q, T, H, d_v) of eq. 5 at the hidden temperature, and that, (B, Q, H, d_v).
+    """The posterior (B, Q, T, H, d_v) of eq. 5 at the hidden temperature, and this temperature, (B, Q, H, d_v).
 
     Args:
         p, v, beta_max, lam: as in `find_hidden_temperature`.
         cap: largest `|beta_max v|` in the exponential of the read.
 
     Raises:
-        UsageError: no temperature gives the read, because values beyond the cap have a mean that
-            their free energy never takes.
+        UsageError: No temperature gives the read, because the mean of values beyond the cap lies outside the range of
+            their free energy.
     """
     if not p.numel():
         return p.expand(*p.shape[:4], v.shape[-1]), torch.zeros_like(lam)
@@ -33,8 +33,7 @@ def hidden_selection(p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, cap: f
 
 
 def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor:
-    """The values of which the computed log-sum-exp is the free energy: `v`, or where the cap
-    changes the read, `v` capped.
+    """The values whose free energy is the computed log-sum-exp: `v`, or `v` capped if the cap changes the read.
 
     Args:
         p, v, beta_max: as in `find_hidden_temperature`.
@@ -48,7 +47,7 @@ def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor
     if torch.equal(tilt, capped):
         return v.unsqueeze(1)
     exact, read = (torch.logsumexp(p.log() + each, dim=2, keepdim=True) for each in (tilt, capped))
-    # Such as one value far below the others.
+    # Such as a single value far below the others.
     unchanged = (exact - read).abs() <= _rounding(v) * read.abs().clamp_min(1.0)
     return torch.where(unchanged, v.unsqueeze(1), capped / beta_max)
 
@@ -56,19 +55,19 @@ def tilting_values(p: Tensor, v: Tensor, beta_max: Tensor, cap: float) -> Tensor
 def find_hidden_temperature(
     p: Tensor, v: Tensor, beta_max: Tensor, lam: Tensor, tilting: Tensor | None = None
 ) -> Tensor:
-    """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection on the rising F.
+    """The beta* in [0, beta_max] whose free energy is the gated read (proposition G.2), by bisection, as F is
+    increasing.
 
-    Where a channel is constant over the support every beta answers; the lowest is returned.
+    If a channel is constant over the support, every beta is a solution; the lowest is returned.
 
     Args:
         p: dense prior of Q tokens over T, (B, Q, T, H, d_v or 1); v: (B, T, H, d_v); lam: (B, Q, H, d_v); beta_max:
             broadcastable to it.
-        tilting: what `tilting_values` gives; None means that nothing is capped.
+        tilting: result of `tilting_values`; None means that nothing is capped.
 
     Returns:
-        beta* (B, Q, H, d_v), to the precision of the type. Where the cap acts, the read mixes the
-        mean of `v` with the free energy of the capped values, and NaN says that it lies outside
-        what the latter takes.
+        beta* (B, Q, H, d_v), to the precision of the dtype. If the cap applies, the read mixes the mean of `v` with the
+        free energy of the capped values, and NaN marks reads outside the range of the latter.
     """
     high = beta_max.expand_as(lam).clone()
     values = v.unsqueeze(1) if tilting is None else tilting
@@ -76,7 +75,7 @@ def find_hidden_temperature(
     away = values - mu.unsqueeze(2)
 
     def gain(beta: Tensor) -> Tensor:
-        """F(beta) - mu without cancellation, so that small gates are told apart."""
+        """F(beta) - mu without cancellation, which resolves small gates."""
         tilt = beta.unsqueeze(2) * away
         top = tilt.masked_fill(p == 0, -torch.inf).amax(2).clamp_min(0.0)
         small = (p * torch.expm1(tilt.clamp_max(1.0))).sum(2).log1p()

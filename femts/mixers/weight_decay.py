@@ -1,6 +1,6 @@
-"""Parameters that an optimiser should not pull towards 0, asked from the modules that own them.
+"""Parameters without weight decay, as declared by the modules that own them.
 
-A flag on a parameter would be gone after `copy.deepcopy`, which processes and running averages make of a model.
+A flag on the parameter itself would be lost in `copy.deepcopy`, which multiprocessing and running averages use.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from torch import nn
 
 
 def undecayed(model: nn.Module) -> set[str]:
-    """Names of those parameters of `model`: what its modules list in `NO_WEIGHT_DECAY`, as seen from them.
+    """Names of the parameters of `model` without weight decay: those listed in `NO_WEIGHT_DECAY` of its modules, as
+    qualified names.
 
-    For an optimiser of your own, put them into a group with `weight_decay=0`.
+    In your own optimiser, put them into a group with `weight_decay=0`.
     """
     names = {
         f"{place}.{name}".removeprefix(".")

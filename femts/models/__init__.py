@@ -1,13 +1,13 @@
-"""Models, a package; called, as `femts.models()`, it lists them.
+"""Models; calling the package, as in `femts.models()`, lists them.
 
 Args:
-    name: one model, for its settings; None lists all.
+    name: model whose settings to list; None lists all models.
 
 Returns:
-    What `femts.models.listing.models` returns.
+    The table of `femts.models.listing.models`.
 
 Raises:
-    UsageError: no such model.
+    UsageError: The model is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """A package that is called where its name is a public function, too."""
+    """A package that can be called, since its name is also that of a public function."""
 
     def __call__(self, name: str | None = None) -> pd.DataFrame:
         from femts.models.listing import models

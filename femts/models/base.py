@@ -1,4 +1,4 @@
-"""Base of every forecaster: a module from a batch of windows to their forecasts, with its own frozen configuration."""
+"""Base class of all forecasters: a module that maps a batch of windows to forecasts, with a frozen configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
-    """UsageError where `forecast` has not the `shape` of what followed: broadcasting would make a plausible score."""
+    """Raise UsageError unless `forecast` has the given `shape`; broadcasting would silently give a plausible score."""
     if tuple(forecast.shape) != tuple(shape):
         raise UsageError(
             f"The model returns a forecast of shape {tuple(forecast.shape)}, not {tuple(shape)} (windows, steps, "
@@ -31,7 +31,7 @@ def check_shape(forecast: Tensor, shape: Sequence[int]) -> None:
 
 
 def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None, absolute: bool = False) -> Tensor:
-    """Mean squared, or `absolute`, error of two tensors of one shape, over what is `observed` of the target."""
+    """Mean squared or `absolute` error of two tensors of equal shape over the `observed` values of the target."""
     error = F.l1_loss if absolute else F.mse_loss
     if observed is None:
         return error(forecast, target)
@@ -57,19 +57,19 @@ class Forecasts:
 
 @dataclass(frozen=True)
 class Supports:
-    """What a model can use of its data.
+    """Capabilities of a model.
 
     Attributes:
-        known: columns known for the steps to come, and the calendar, over look-back and forecast (`Batch.known`); those
-            of a model that cannot are regressed on and taken off before it (`femts.data.effects`).
-        calendar: marks of the calendar over the look-back, without further columns.
-        static: inputs that do not change within a series (`Batch.static`).
-        recursive: made to go on beyond its horizon, where tables score it, too.
-        quantiles: learns those that the pinball loss asks for.
-        channels: how many a forecast reads: 1 for a model whose forecast of a channel depends on that channel alone, to
-            which `femts audit` holds it; None for all of them.
-        subsampling: can form its loss of some channels, in a wide table those that are drawn for the step.
-        raw: reads look-backs in float64 before scaling (`Batch.raw`), and gives forecasts of the same units.
+        known: reads future covariates and the calendar over look-back and horizon (`Batch.known`). For other models,
+            their effects are estimated by regression and removed before the model (`femts.data.effects`).
+        calendar: reads calendar features over the look-back, without other covariates.
+        static: reads static covariates (`Batch.static`).
+        recursive: designed for recursive forecasts beyond its horizon, so that result tables include these.
+        quantiles: can be trained on quantiles by the pinball loss.
+        channels: number of channels that a forecast reads: 1 for a model whose forecast of a channel depends on that
+            channel alone, which `femts audit` verifies; None for all channels.
+        subsampling: can compute its loss on a subset of the channels, which is drawn at each step for wide tables.
+        raw: reads look-backs in float64 before scaling (`Batch.raw`) and forecasts in the same units.
     """
 
     known: bool = False
@@ -83,32 +83,32 @@ class Supports:
 
 
 class ForecastModel(nn.Module):
-    """Base of all forecasters.
+    """Base class of all forecasters.
 
-    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C
-    channels, Q quantiles; values are scaled (zero mean, unit variance on the training rows).
+    Shapes: B windows, L = `seq_len` steps of look-back, P = `pred_len` steps of forecast, C channels, Q quantiles;
+    values are scaled (zero mean, unit variance on the training rows).
 
     Args:
-        config: of the class `Config`.
-        quantiles: levels in (0, 1), rising, 0.5 among them, that the pinball loss learns; none for
-            a mean by the squared error.
+        config: an instance of the class `Config`.
+        quantiles: increasing levels in (0, 1), including 0.5, to be trained by the pinball loss; empty for point
+            forecasts.
 
     Attributes:
-        Config: its settings, a frozen dataclass. One that supports static inputs has a field `n_static`, and one that
-            reads known columns a field `n_known`: how many there are.
-        supports: what it can use of its data.
-        training_defaults: fields of `TrainingConfig` for which this model has other defaults.
-        short_training_defaults: further ones, for the few hundred steps that `auto` has time for.
-        absolute: `error` is the absolute one; a training by `training.loss=mae` says so.
-        own_loss: what `error` is instead, where `training.loss` names a registered one.
-        most_rows: longest look-back that a model of raw rows takes unasked.
-        needs: a library that has to be installed for it, and the extra that brings it.
-        levels: percent of its own intervals, rising; its `quantiles` bound them. None for intervals
-            that are calibrated on validation.
-        most_windows: windows of a part that are scored at most; None for all.
-        combines: made of trained models, and never trained itself; no list of models to train has it.
-        losses: names that `training.loss` may have; empty for any.
-        in_torch: forecasts by operators of torch alone, as a graph has them.
+        Config: class of the settings, a frozen dataclass. A model with static inputs has a field `n_static`, one with
+            known inputs a field `n_known`: their numbers.
+        supports: capabilities of the model.
+        training_defaults: fields of `TrainingConfig` whose defaults differ for this model.
+        short_training_defaults: further ones for the few hundred steps that `auto` has time for.
+        absolute: whether `error` is the absolute error, as set by `training.loss=mae`.
+        own_loss: registered loss that replaces `error`, if `training.loss` names one.
+        most_rows: longest default look-back of a model that reads raw rows.
+        needs: required library, and the extra that installs it.
+        levels: levels of the model's own intervals in percent, increasing, which its `quantiles` bound. Empty if
+            intervals are calibrated on the validation split.
+        most_windows: largest number of windows to score per split; None for all.
+        combines: whether the model is built from trained models and never trained itself; such models are not listed.
+        losses: allowed values of `training.loss`; empty for any.
+        in_torch: whether forecasts use torch operators only, so that they can be exported as a graph.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -131,17 +131,17 @@ class ForecastModel(nn.Module):
 
     @classmethod
     def supports_of(cls, config: ModelConfig) -> Supports:
-        """What a model of this `config` supports, before it is built."""
+        """Capabilities of a model with this `config`, before it is built."""
         return cls.supports
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
-        """Rows that a history needs at least by the `config` of the model; one that reads raw rows fills the others."""
+        """Smallest number of rows that a history needs; models that read raw rows fill the others."""
         return 1 if cls.supports_of(config).raw else config.seq_len
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that come out for a step and channel: Q, or 1 without quantiles."""
+        """Number of outputs per step and channel: Q, or 1 without quantiles."""
         return max(1, len(self.quantiles))
 
     @property
@@ -150,55 +150,56 @@ class ForecastModel(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
     def read_weights(self) -> None:
-        """Read weights that are no part of a run folder, before the first forecast; by default there are none.
+        """Read weights that are stored outside the run folder, before the first forecast; does nothing by default.
 
-        A model that has some refuses others than those of the training.
+        Models with such weights refuse any but those used in training.
         """
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast the next P steps.
 
         Args:
-            batch: B windows, of which `past` (B, L, C) is always there.
+            batch: B windows; `past` (B, L, C) is always present.
 
         Returns:
-            (B, P, C), or (B, P Q, C) with a step's quantiles side by side.
+            (B, P, C), or (B, P Q, C) with the quantiles of a step side by side.
 
         Raises:
-            TypeError: a model that does not define it.
+            TypeError: The model does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define forward")
 
     def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training.
+        """Training loss.
 
         Args:
-            batch: windows with what followed; what is not observed is left out.
-            channels: numbers of those that it is formed of, where it supports `subsampling`; None means all.
+            batch: windows with their futures; missing values do not count.
+            channels: indices of the channels to compute the loss on, if the model supports `subsampling`; None means
+                all.
 
         Returns:
             A scalar.
         """
-        if channels is not None:  # a model that reads several at once to forecast one defines a loss of its own
+        if channels is not None:  # models that read several channels to forecast one override this method
             batch = batch.of_channels(channels)
         assert batch.future is not None
         return self.error(self(batch), batch.future, batch.future_observed)
 
     def error(self, outputs: Tensor, target: Tensor, observed: Tensor | None = None, dim: int = -2) -> Tensor:
-        """Error that is trained down: the mean squared or `absolute` one, or with quantiles their mean pinball loss.
+        """Error to minimise: the mean squared or `absolute` error, or with quantiles the mean pinball loss.
 
         Args:
-            outputs: n_outputs P along `dim`. Each learns its own quantile, whether or not they
-                cross; `direct_forecast` sorts them.
+            outputs: n_outputs P along `dim`. Each output is trained for its own quantile even if quantiles cross;
+                `direct_forecast` sorts them.
             target: P along `dim`.
-            observed: which targets are real, of the shape of `target`; None means all.
+            observed: mask of the targets that are not missing, in the shape of `target`; None means all.
             dim: axis of the steps.
 
         Returns:
             A scalar.
 
         Raises:
-            UsageError: outputs of another shape, which broadcasting would turn into a plausible loss.
+            UsageError: The outputs have another shape, which broadcasting would turn into a plausible loss.
         """
         shape = list(target.shape)
         shape[dim] *= self.n_outputs
@@ -210,53 +211,53 @@ class ForecastModel(nn.Module):
         return mean_error(outputs, target, observed, self.absolute)
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
-        """Fit what has a closed form, before the first step; by default nothing.
+        """Fit what has a closed form before the first step; does nothing by default.
 
         Args:
             series: training rows (rows, C), scaled.
-            observed: (rows, C), which of them are real; None means all.
+            observed: mask (rows, C) of the values that are not missing; None means all.
         """
 
     def learn(
         self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
     ) -> None:
-        """Learn from windows at once, for a model that takes no steps; by default nothing.
+        """Train on all windows at once, for models without gradient steps; does nothing by default.
 
         Args:
-            train: windows to learn from.
-            val: windows to choose on; None where `chosen` says what was chosen.
-            training: the recipe, of which such a model heeds seed, loss and time.
-            chosen: the same model as an earlier training left it.
+            train: training windows.
+            val: validation windows; None if `chosen` gives the choices of an earlier training.
+            training: recipe, of which such models use seed, loss and time limit.
+            chosen: the same model after an earlier training.
         """
 
     def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
-        """Forecast the next steps without going on from a forecast.
+        """Forecast the next steps without recursion.
 
-        A forecast of fewer steps is the beginning of one of more: scores at several horizons come from one roll-out.
+        A shorter forecast is the beginning of a longer one, so scores at several horizons need only one forecast.
 
         Args:
-            batch: windows; their known columns reach as far as the steps.
-            steps: how many are wanted.
+            batch: windows; known inputs cover all steps.
+            steps: number of steps wanted.
 
         Returns:
-            (B, P or more, C). With quantiles (B, P, Q, C), rising: sorting what has crossed brings
-            no quantile further from the true one (Chernozhukov, Fernandez-Val & Galichon, "Quantile
-            and Probability Curves Without Crossing", Econometrica 2010).
+            (B, P or more, C). With quantiles (B, P, Q, C), increasing: sorting crossed quantiles never increases their
+            error (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing",
+            Econometrica 2010).
         """
         outputs: Tensor = self(batch)
         return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs
 
     def point(self, forecast: Tensor) -> Tensor:
-        """Median (B, S, C) of `forecast`, quantiles (B, S, Q, C); without quantiles what is given."""
+        """Median (B, S, C) of the quantiles `forecast` (B, S, Q, C); without quantiles, `forecast` itself."""
         return forecast[:, :, self.quantiles.index(0.5)] if self.quantiles else forecast
 
     def forecast(self, batch: Batch, steps: int) -> Tensor:
-        """Any number of next steps: beyond what it forecasts at once, the model reads its forecasts as history.
+        """Forecast any number of steps, recursively beyond those that the model forecasts at once.
 
-        With quantiles the forecast is the median.
+        With quantiles, the forecast is the median.
 
         Args:
-            batch: windows; their known columns reach as far as the steps.
+            batch: windows; known inputs cover all steps.
             steps: at least 1.
 
         Returns:
@@ -265,13 +266,13 @@ class ForecastModel(nn.Module):
         return self.point(self.rolled_out(batch, steps))
 
     def forecasts(self, batch: Batch, steps: int) -> Forecasts:
-        """Forecast points and, where there are some, quantiles, in scaled units.
+        """Forecast points and, if the model has them, quantiles, in scaled units.
 
-        Quantiles beyond P steps follow a median fed back, and are too narrow. Of a model that reads raw rows, a channel
-        without a value there is forecast at the mean of its training rows.
+        Beyond P steps, the median is fed back, so quantiles there are too narrow. For a model that reads raw rows, a
+        channel without any value is forecast as the mean of its training rows.
 
         Args:
-            batch: windows; without `raw`, a model that reads raw rows takes the past for these.
+            batch: windows; without `raw`, a model that reads raw rows uses `past` instead.
             steps: at least 1.
 
         Returns:
@@ -292,17 +293,17 @@ class ForecastModel(nn.Module):
         return Forecasts(self.point(made), made if self.quantiles else None)
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
-        """Forecast any number of next steps, with all quantiles.
+        """Forecast any number of steps recursively, with all quantiles.
 
         Args:
-            batch: windows; their known columns reach as far as the steps.
+            batch: windows; known inputs cover all steps.
             steps: at least 1.
 
         Returns:
-            (B, steps, C), or with quantiles (B, steps, Q, C), rising.
+            (B, steps, C), or with quantiles (B, steps, Q, C), increasing.
 
         Raises:
-            UsageError: fewer than 1 step.
+            UsageError: `steps` is below 1.
         """
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps is not supported; use 1 or more.")

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from femts.config.bounds import Bounds, Count, Natural, Positive
 from femts.config.model import ModelConfig
@@ -105,40 +106,82 @@ class Rows(NamedTuple):
 
 
 class Past:
-    """Look-backs (B, L, C), NaN where missing, and statistics of their last steps, each (B, C)."""
+    """Look-backs (B, L, C), NaN where missing, and statistics of their last steps, each (B, C).
 
-    def __init__(self, batch: Batch, season: int) -> None:
-        self.filled, self.length = batch.past, batch.past.shape[1]
-        seen = batch.past_observed
-        self.values: Tensor = batch.past if seen is None else batch.past.masked_fill(~seen, torch.nan)
-        backwards = self.values.flip(1).double()
-        there = ~backwards.isnan()
+    Args:
+        batch: B windows.
+        season: steps of a season, whose mean the level is.
+        further: forecasts at most that are appended, of which each moves the look-backs on by a step.
+    """
+
+    def __init__(self, batch: Batch, season: int, further: int = 0) -> None:
+        seen, self._season = batch.past_observed, season
+        self.length = self._end = batch.past.shape[1]
+        self._filled = functional.pad(batch.past, (0, 0, 0, further))
+        self._values, self._counts = self._filled, None
+        if seen is not None:
+            self._values = functional.pad(batch.past.masked_fill(~seen, torch.nan), (0, 0, 0, further))
+            self._counts = functional.pad(seen.cumsum(1), (0, 0, 1, further))
         # Running sums do not depend, to the bit, on how many windows are read at once; trees would show it.
-        self._count = there.cumsum(1)
-        self._sums = backwards.nan_to_num().cumsum(1)
-        self._squares = backwards.nan_to_num().square().cumsum(1)
-        last, mean = batch.past[:, -1], self.mean(season)
-        self.level = last if season == 1 else torch.where(mean.isnan(), last, mean)  # of the last season
+        real = (batch.past if seen is None else batch.past.masked_fill(~seen, 0.0)).double()
+        self._sums, self._squares = (
+            functional.pad(each.cumsum(1), (0, 0, 1, further)) for each in (real, real.square())
+        )
+        self.level = self._level()
+
+    def append(self, made: Tensor) -> None:
+        """Take the forecast (B, 1, C) of the next step for what happened."""
+        end, real = self._end, made.double()
+        self._filled[:, end : end + 1] = self._values[:, end : end + 1] = made.to(self._filled.dtype)
+        for sums, one in ((self._sums, real), (self._squares, real.square()), (self._counts, 1)):
+            if sums is not None:
+                sums[:, end + 1 : end + 2] = sums[:, end : end + 1] + one
+        self._end += 1
+        self.level = self._level()
+
+    def _level(self) -> Tensor:
+        """Mean of the last season; the last value where there is no season, or no value in it."""
+        last = self.last[:, 0]
+        if self._season == 1:
+            return last
+        mean = self.mean(self._season)
+        return torch.where(mean.isnan(), last, mean)
+
+    @property
+    def values(self) -> Tensor:
+        """The look-backs, NaN where missing."""
+        return self._values[:, self._end - self.length : self._end]
+
+    @property
+    def last(self) -> Tensor:
+        """The last values (B, 1, C), gaps filled."""
+        return self._filled[:, self._end - 1 : self._end]
 
     def mean(self, steps: int, before: int = 0) -> Tensor:
         """Mean of so many `steps`, which end that many `before` the end; NaN where all are missing."""
-        return (self._between(self._sums, steps, before) / self._between(self._count, steps, before)).float()
+        return (self._of(self._sums, steps, before) / self._count(steps, before)).float()
 
     def deviation(self, steps: int) -> Tensor:
         """Deviation of the last `steps`; NaN where all are missing."""
-        count = self._count[:, steps - 1]
-        mean = self._sums[:, steps - 1] / count
-        return (self._squares[:, steps - 1] / count - mean.square()).clamp(min=0).sqrt().float()
+        count = self._count(steps)
+        mean = self._of(self._sums, steps) / count
+        return (self._of(self._squares, steps) / count - mean.square()).clamp(min=0).sqrt().float()
 
-    @staticmethod
-    def _between(sums: Tensor, steps: int, before: int) -> Tensor:
-        upto = sums[:, before + steps - 1]
-        return upto - sums[:, before - 1] if before else upto
+    def _count(self, steps: int, before: int = 0) -> Tensor | int:
+        return steps if self._counts is None else self._of(self._counts, steps, before)
 
-    def profile(self, season: int) -> Tensor:
-        """Mean of each phase over the whole seasons at the end, (B, season, C)."""
-        whole = self.length // season * season
-        return self.values[:, -whole:].unflatten(1, (-1, season)).nanmean(1)
+    def _of(self, sums: Tensor, steps: int, before: int = 0) -> Tensor:
+        end = self._end - before
+        return sums[:, end] - sums[:, end - steps]
+
+    def phase_mean(self, steps: Tensor, season: int) -> Tensor:
+        """Mean (B, S, C), over the whole seasons at the end, of the phase of each of `steps` (B, S) after it; NaN where
+        all are missing."""
+        cycles, values = self.length // season, self.values
+        first = self.length - cycles * season + steps % season
+        rows = (first[..., None] + season * torch.arange(cycles, device=steps.device)).flatten(1)
+        found = values.gather(1, rows[..., None].expand(-1, -1, values.shape[2])).unflatten(1, (-1, cycles))
+        return found.double().nanmean(2).float()  # of doubles, the order of a sum does not show
 
 
 def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
@@ -182,30 +225,38 @@ class Boost(ForecastModel):
         if int(self.form) != RECURSIVE:
             return self._of(batch, steps)
         pieces = list[Tensor]()
-        for _ in range(self.config.pred_len):
-            pieces.append(self._of(batch, steps[:, :1]))
-            batch = batch.after(pieces[-1])
+        past, known = Past(batch, self._season, self.config.pred_len), batch.known
+        for step in range(self.config.pred_len):
+            moved = batch if known is None else replace(batch, known=known[:, step:])
+            pieces.append(self._of(moved, steps[:, :1], past))
+            past.append(pieces[-1])
         return torch.cat(pieces, dim=1)
 
-    def _of(self, batch: Batch, steps: Tensor) -> Tensor:
+    @property
+    def _season(self) -> int:
+        """Steps of the first season that a look-back holds, or 1."""
+        return next(iter(self.config.seasons), 1)
+
+    def _of(self, batch: Batch, steps: Tensor, past: Past | None = None) -> Tensor:
         """Forecasts (B, S Q, C) of the `steps` (B, S)."""
-        table, base, unit = self.table(batch, steps)
+        table, base, unit = self.table(batch, steps, past)
         rows = table.cpu().numpy()
         made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B S C, Q)
         of_steps = torch.from_numpy(made).to(base.device).view(*base.shape, -1).transpose(2, 3)
         return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
-    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def table(self, batch: Batch, steps: Tensor, past: Past | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of some steps, and what their forecasts are counted from.
 
         Args:
             batch: B windows.
             steps: (B, S) int64, 0 for the first step of the forecast.
+            past: its look-backs, where they have moved on.
 
         Returns:
             (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
         """
-        past = Past(batch, next(iter(self.config.seasons), 1))
+        past = Past(batch, self._season) if past is None else past
         base, unit = self._units(past, steps)
         scaled = [*self._of_windows(past), *self._of_steps(past, steps), base - past.level[:, None]]
         columns = [(each[:, None] if each.dim() == 2 else each) / unit for each in scaled]
@@ -214,9 +265,9 @@ class Boost(ForecastModel):
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
         """What the forecasts of the `steps` (B, S) are counted from, (B, S, C), and in what unit, (B, 1, C)."""
-        base, season = past.filled[:, -1:].expand(-1, steps.shape[1], -1), next(iter(self.config.seasons), 1)
+        base = past.last.expand(-1, steps.shape[1], -1)
         if int(self.form) in SEASONAL:
-            same = _at(past.profile(season), steps % season)
+            same = past.phase_mean(steps, self._season)
             base = torch.where(same.isnan(), base, same)
         if int(self.form) not in IN_DEVIATIONS:
             return base, torch.ones_like(base[:, :1])
@@ -224,9 +275,9 @@ class Boost(ForecastModel):
 
     def _of_windows(self, past: Past) -> Iterator[Tensor]:
         """Columns (B, C) that all steps of a window have in common, less the level."""
-        length, seasons, level = past.length, self.config.seasons, past.level
+        length, seasons, level, values = past.length, self.config.seasons, past.level, past.values
         for lag in range(1, min(LAGS, length) + 1):
-            yield past.values[:, -lag] - level
+            yield values[:, -lag] - level
         spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
         for steps in sorted(each for each in spans if each <= length):
             mean = past.mean(steps)
@@ -237,23 +288,23 @@ class Boost(ForecastModel):
 
     def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
         """Columns (B, S, C) that look back from each step, less the level."""
-        level = past.level[:, None]
+        level, values = past.level[:, None], past.values
         for season in self.config.seasons:
             for cycle in range(min(CYCLES, past.length // season)):
-                yield seasons_before(past.values, steps, season, cycle) - level
+                yield seasons_before(values, steps, season, cycle) - level
             for shift in (-1, 1):
-                yield seasons_before(past.values, steps, season, shift=shift) - level
-            yield _at(past.profile(season), steps % season) - level
+                yield seasons_before(values, steps, season, shift=shift) - level
+            yield past.phase_mean(steps, season) - level
 
     def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
         """Columns that expand to (B, S, C): how far ahead each step is, the channel, what is known of the step, also as
         it differs from a season before and from the last season's mean, and what describes the series."""
-        config, known = self.config, batch.known_to(self.config.pred_len)
+        config, known = self.config, batch.known_to(int(steps.max()) + 1)
         yield steps[..., None]
         yield torch.arange(config.n_channels, device=steps.device)[None, None]
         if config.n_known and known is not None:
             rows = (config.seq_len + steps)[..., None].expand(-1, -1, known.shape[2])
-            then, season = known.gather(1, rows), next(iter(config.seasons), 1)
+            then, season = known.gather(1, rows), self._season
             yield from then.split(1, dim=2)
             yield from (then - seasons_before(known[:, : config.seq_len], steps, season)).split(1, dim=2)
             yield from (then - known[:, config.seq_len - season : config.seq_len].mean(1, keepdim=True)).split(1, dim=2)

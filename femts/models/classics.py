@@ -1,12 +1,11 @@
 """Classical models, fitted by statsforecast to each look-back: AutoETS, AutoARIMA, AutoTheta, the dynamic optimised
-theta model, MSTL, the median of four of them, and Croston's for intermittent demand.
+theta model, MSTL, the median of four of them, and Croston's method for intermittent demand.
 
-They learn nothing from windows: every forecast is a fit to the raw rows of its look-back, and
-equals the library's on the same rows (Garza et al., "StatsForecast", PyCon 2022; Hyndman &
-Khandakar, "Automatic Time Series Forecasting: the forecast Package for R", JSS 2008; Fiorucci et
-al., "Models for optimising the theta method", IJF 2016; Bandara et al., "MSTL", 2021; Petropoulos
-& Svetunkov, "A simple combination of univariate models", IJF 2020; Syntetos & Boylan, "The accuracy
-of intermittent demand estimates", IJF 2005).
+They are not trained on windows: every forecast is a fit to the raw rows of its look-back and equals the library's on
+the same rows (Garza et al., "StatsForecast", PyCon 2022; Hyndman & Khandakar, "Automatic Time Series Forecasting: the
+forecast Package for R", JSS 2008; Fiorucci et al., "Models for optimising the theta method", IJF 2016; Bandara et al.,
+"MSTL", 2021; Petropoulos & Svetunkov, "A simple combination of univariate models", IJF 2020; Syntetos & Boylan, "The
+accuracy of intermittent demand estimates", IJF 2005).
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from femts.models.base import ForecastModel, Supports
 from femts.models.parts.classic_fit import Fit, forecast_all
 from femts.models.registry import register
 
-LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent of the intervals
-QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # their ends, and the forecast
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # of the intervals, in percent
+QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # ends of the intervals, and the median
 
 
 @dataclass(frozen=True)
@@ -35,25 +34,26 @@ class ClassicConfig(ModelConfig):
     """Settings of `auto_ets`, `auto_theta` and `dotm`.
 
     Attributes:
-        season: steps of one season, 1 for none; None takes the season of the data.
-        windows: of each part, how many are scored at most, as each is a fit; of a panel at least one a series.
+        season: season length in steps, 1 for no season; None takes the season of the data.
+        windows: largest number of windows to score per split, since each needs a fit; for a panel at least one per
+            series.
     """
 
     season: Count | None = None
     windows: Count = 24
 
     def for_data(self, season: int, rows: int) -> Self:
-        """The season of the data where none is set."""
+        """Fill in the season of the data if none is set."""
         return replace(self, season=season) if self.season is None else self
 
 
 @dataclass(frozen=True)
 class MstlConfig(ClassicConfig):
-    """Settings of `mstl`: also those of `ClassicConfig`.
+    """Settings of `mstl`, in addition to those of `ClassicConfig`.
 
     Attributes:
-        further: steps of seasons beside `season`; None takes those of the data, the week of steps that divide a day.
-            One that a look-back does not hold twice is left out of its fit.
+        further: further season lengths in steps; None takes those of the data, such as the week if the step divides a
+            day. Seasons that a look-back does not hold twice are ignored.
     """
 
     further: tuple[Count, ...] | None = None
@@ -61,11 +61,11 @@ class MstlConfig(ClassicConfig):
 
 @dataclass(frozen=True)
 class ArimaConfig(ClassicConfig):
-    """Settings of `auto_arima`: also those of `ClassicConfig`.
+    """Settings of `auto_arima`, in addition to those of `ClassicConfig`.
 
     Attributes:
-        approximation: of likelihoods during the search; None for more than 150 rows, or a season of
-            more than 12 steps, as R's `auto.arima` has it.
+        approximation: approximate likelihoods during the search; None does so for more than 150 rows or a season of
+            more than 12 steps, like R's `auto.arima`.
     """
 
     windows: Count = 8
@@ -74,7 +74,7 @@ class ArimaConfig(ClassicConfig):
 
 @dataclass(frozen=True)
 class StatEnsembleConfig(MstlConfig):
-    """Settings of `stat_ensemble`, for those of its members that have them: also those of `MstlConfig`.
+    """Settings of `stat_ensemble`, in addition to those of `MstlConfig`; members use those that they have.
 
     Attributes:
         approximation: as in `ArimaConfig`.
@@ -85,7 +85,7 @@ class StatEnsembleConfig(MstlConfig):
 
 
 class Classic(ForecastModel):
-    """A model of statsforecast, named `library`, with its own intervals."""
+    """A model of statsforecast, named by `library`, with its own intervals."""
 
     Config: ClassVar[type[ModelConfig]] = ClassicConfig
     supports = Supports(channels=1, raw=True)
@@ -98,7 +98,7 @@ class Classic(ForecastModel):
         self.most_windows = config.windows
 
     def fit(self, steps: int) -> Fit:
-        """The fit of this model, for `steps` steps; UsageError when the season was never set."""
+        """The fit of this model for `steps` steps; raise UsageError if no season was set."""
         config = self.config
         if config.season is None:
             raise UsageError("This model has no season; set model.season to the season length in steps, or to 1.")
@@ -106,24 +106,24 @@ class Classic(ForecastModel):
         return Fit(self.library, config.season, steps, self.levels, getattr(config, "approximation", None), further)
 
     def fits(self, steps: int) -> tuple[Fit, ...]:
-        """All that a forecast of a look-back takes."""
+        """All fits that a forecast of a look-back needs."""
         return (self.fit(steps),)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Forecast of raw look-backs, NaN where missing: (B, P Q, C), or (B, P, C) without quantiles."""
+        """Forecast raw look-backs, NaN for missing values: (B, P Q, C), or (B, P, C) without quantiles."""
         made = self.rolled_out(batch, self.config.pred_len)
         return made.flatten(1, 2) if self.quantiles else made
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
-        """Forecasts of `steps` at once: (B, S, Q, C), or (B, S, C) without quantiles."""
+        """Forecast `steps` steps at once: (B, S, Q, C), or (B, S, C) without quantiles."""
         if steps < 1:
             raise UsageError(f"A horizon of {steps} steps is not supported; use 1 or more.")
         values = batch.past.detach().cpu().double().transpose(1, 2)  # (B, C, L)
         series = list(np.ascontiguousarray(values.flatten(0, 1).numpy()))
         made, reasons = forecast_all(self.fit(steps), series, torch.get_num_threads())
         if reasons:
-            text = f"{self.library} refused {len(reasons)} of {len(series)} look-backs ({reasons[0]})"
-            warn(f"{text}; the last value is repeated after each.", GapWarning)
+            text = f"{self.library} failed on {len(reasons)} of {len(series)} look-backs ({reasons[0]})"
+            warn(f"{text}; their forecasts repeat the last value.", GapWarning)
         forecasts = torch.from_numpy(made).unflatten(0, values.shape[:2])  # (B, C, S, Q)
         forecasts = forecasts.permute(0, 2, 3, 1)
         return forecasts if self.quantiles else forecasts[:, :, 0]
@@ -131,7 +131,7 @@ class Classic(ForecastModel):
 
 @register("auto_ets", "AutoETS by statsforecast, fitted to each look-back: exponential smoothing, own intervals.")
 class AutoETS(Classic):
-    """Exponential smoothing, its form chosen by AICc."""
+    """Exponential smoothing whose form is chosen by AICc."""
 
     library = "AutoETS"
 
@@ -147,14 +147,14 @@ class AutoTheta(Classic):
     "dotm", "Dynamic optimised theta by statsforecast, fitted to each look-back: one theta method, own intervals."
 )
 class DynamicOptimizedTheta(Classic):
-    """The theta method with its line, level and slope optimised, the slope anew at every step."""
+    """The theta method with optimised line, level and slope, where the slope is updated at every step."""
 
     library = "DynamicOptimizedTheta"
 
 
-@register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons taken off by loess, trend by AutoETS.")
+@register("mstl", "MSTL by statsforecast, fitted to each look-back: seasons removed by loess, trend by AutoETS.")
 class Mstl(Classic):
-    """Seasons by loess, then AutoETS; without a season AutoETS alone."""
+    """Seasons by loess, then AutoETS; AutoETS alone without a season."""
 
     Config = MstlConfig
     library = "MSTL"
@@ -162,17 +162,17 @@ class Mstl(Classic):
 
 @register("auto_arima", "AutoARIMA by statsforecast, fitted to each look-back: seasonal ARIMA, own intervals; slow.")
 class AutoARIMA(Classic):
-    """Seasonal ARIMA, its orders chosen by AICc."""
+    """Seasonal ARIMA whose orders are chosen by AICc."""
 
     Config = ArimaConfig
     library = "AutoARIMA"
     most_rows = 512
 
 
-@register("stat_ensemble", "Median of auto_ets, auto_arima, dotm and mstl, step by step, and of their intervals; slow.")
+@register("stat_ensemble", "Median of auto_ets, auto_arima, dotm and mstl at each step, also of their intervals; slow.")
 class StatEnsemble(Classic):
-    """The median of the points, and of each quantile, of its `members`: MSTL among them where there is a season, as
-    without one it is ETS again."""
+    """The median of the points, and of each quantile, of its `members`; MSTL is one of them only if there is a season,
+    since it equals ETS otherwise."""
 
     Config = StatEnsembleConfig
     most_rows = AutoARIMA.most_rows
@@ -183,11 +183,11 @@ class StatEnsemble(Classic):
         self.members = tuple(kind(_settings_of(kind, config)) for kind in kinds)
 
     def fits(self, steps: int) -> tuple[Fit, ...]:
-        """Those of its members."""
+        """The fits of its members."""
         return tuple(fit for member in self.members for fit in member.fits(steps))
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
-        """Medians of what the members forecast: (B, S, Q, C)."""
+        """Medians of the members' forecasts: (B, S, Q, C)."""
         return torch.stack([each.rolled_out(batch, steps) for each in self.members]).quantile(0.5, dim=0)
 
 
@@ -195,7 +195,7 @@ class StatEnsemble(Classic):
     "croston_sba", "Croston's method with Syntetos and Boylan's correction by statsforecast: intermittent demand."
 )
 class CrostonSBA(Classic):
-    """Croston's method, corrected; without intervals of its own: they are calibrated on every validation window."""
+    """Croston's method, corrected; without its own intervals, which are calibrated on all validation windows."""
 
     Config = ModelConfig
     library = "CrostonSBA"
@@ -205,10 +205,10 @@ class CrostonSBA(Classic):
         ForecastModel.__init__(self, config)
 
     def fit(self, steps: int) -> Fit:
-        """The fit of this model, for `steps` steps; it knows no season."""
+        """The fit of this model for `steps` steps; it has no season."""
         return Fit(self.library, 1, steps)
 
 
 def _settings_of(kind: type[Classic], config: ModelConfig) -> ModelConfig:
-    """The configuration of a member, from the fields that it shares with that of the ensemble."""
+    """Configuration of a member, from the fields that it shares with the ensemble."""
     return kind.Config(**{field.name: getattr(config, field.name) for field in fields(kind.Config)})

@@ -24,7 +24,7 @@ class DLinearConfig(ModelConfig):
     """Settings of `dlinear`.
 
     Attributes:
-        kernel_size: steps of the moving average that is the trend; 25 in the paper.
+        kernel_size: steps of the moving average that gives the trend; 25 in the paper.
         individual: one pair of linear maps per channel instead of one pair shared by all.
     """
 
@@ -35,11 +35,11 @@ class DLinearConfig(ModelConfig):
 
 
 class ChannelLinear(nn.Module):
-    """A linear map along time: one for all channels (`maps` 1) or one for each (`maps` C)."""
+    """A linear map along time, shared by all channels (`maps` 1) or one for each (`maps` C)."""
 
     def __init__(self, in_steps: int, out_steps: int, maps: int) -> None:
         super().__init__()
-        bound = 1 / math.sqrt(in_steps)  # the bound of nn.Linear, which counts only one map's inputs
+        bound = 1 / math.sqrt(in_steps)  # the bound of nn.Linear for the inputs of one map
         self.weight = nn.Parameter(torch.empty(maps, out_steps, in_steps).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(maps, out_steps).uniform_(-bound, bound))
 
@@ -50,9 +50,9 @@ class ChannelLinear(nn.Module):
         return torch.einsum("bci,coi->bco", series, self.weight) + self.bias
 
 
-@register("dlinear", summary="Trend by moving average and remainder, one linear map each (Zeng et al. 2023).")
+@register("dlinear", summary="Trend by moving average and remainder, with one linear map each (Zeng et al. 2023).")
 class DLinear(ForecastModel):
-    """Splits the look-back into a moving average and what is left, forecasts each by one linear map and adds them."""
+    """Splits the look-back into a moving average and a remainder, and adds the forecasts of one linear map for each."""
 
     Config: ClassVar[type] = DLinearConfig
     supports = Supports(channels=1, quantiles=True)
@@ -71,10 +71,11 @@ class DLinear(ForecastModel):
 
 
 def moving_average(series: Tensor, kernel_size: int) -> Tensor:
-    """Centred mean over `kernel_size` steps of `series` (B, C, L), same shape; the ends are padded with themselves.
+    """Centred moving average of `series` (B, C, L) over `kernel_size` steps, in the same shape, padded with the end
+    values.
 
-    By differences of prefix sums, as many for any kernel. The mean of each series is taken off, or
-    the sums of a long one that lies far from 0 would leave no digits for the differences.
+    Computed from differences of prefix sums, so its cost does not depend on the kernel. The mean of each series is
+    subtracted first, because prefix sums of a long series far from 0 lose all digits of the differences.
     """
     before = (kernel_size - 1) // 2
     mean = series.mean(-1, keepdim=True)

@@ -1,10 +1,8 @@
-"""The autoregressive-segment forecaster: one host for every mixer (the protocol of Lu & Yang, 2025,
-Table 4 of the paper).
+"""The autoregressive segment forecaster, which hosts any mixer (the protocol of Lu & Yang, 2025, Table 4 of the paper).
 
-The look-back is cut into segments as long as the forecast, or as `patch_len` says. Each channel's
-segments become tokens, a context token mixed across channels before each of them, and a causal
-pre-norm stack predicts, at every segment, the steps that follow; the last prediction is the
-forecast. Only the mixer differs between the models registered here.
+The look-back is cut into segments of `patch_len` steps, by default the length of the forecast. The segments of each
+channel become tokens, each preceded by a context token mixed across channels. A causal pre-norm stack predicts the
+steps after every segment; the last prediction is the forecast. The models registered here differ only in the mixer.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ from femts.models.base import ForecastModel, Supports
 from femts.models.parts.lintrans import UnnormalisedLinearAttention
 from femts.models.registry import register
 
-MAIN = slice(1, None, 2)  # the main tokens among [context, main, context, ...]
-LAST = slice(-1, None)  # the last of them
+MAIN = slice(1, None, 2)  # main tokens among [context, main, context, ...]
+LAST = slice(-1, None)  # the last main token
 DECODER_UNITS, NARROW = (
     64,
     4,
-)  # hidden units of a step that is known; numbers that stay of the known inputs of a step in a token
-AT_ONCE = 512  # channels that are forecast together: more take memory, and no less time
+)  # hidden units per known step, and width of the known inputs of a step in a token
+AT_ONCE = 512  # channels forecast at once: more use more memory and are not faster
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,19 @@ class SegmentConfig(ModelConfig):
 
     Attributes:
         prior: selection prior of the mixer, or `lintrans`.
-        components: which of C, L, T, G are on; empty for the prior alone.
+        components: enabled components, among C, L, T, G; empty for the prior alone.
         d_model: width of a token; None for `32 int(sqrt(C))`.
-        n_layers: blocks.
-        n_heads: heads of the prior.
-        mlp_ratio: hidden width of a block's MLP over `d_model`.
-        dropout: on tokens, reads and MLP outputs.
-        rope: rotary positions in the prior, beside the learned embedding.
-        n_states: states a channel of the `mamba` prior.
-        patch_len: steps of a segment; None for those of the forecast.
-        window_std: share of a look-back's own variance in what it is divided by, the rest being that
-            of the training rows: 1 for its deviation, 0 for nothing. Its level is taken off either way.
-        n_static: inputs that describe a series; they follow from the static columns.
-        n_known: future covariates and calendar features; follows from `--future-covariates` and `--calendar`.
+        n_layers: number of blocks.
+        n_heads: number of heads of the prior.
+        mlp_ratio: hidden width of a block's MLP relative to `d_model`.
+        dropout: dropout on tokens, reads and MLP outputs.
+        rope: rotary positions in the prior, in addition to the learned embedding.
+        n_states: states per channel of the `mamba` prior.
+        patch_len: steps per segment; None for the length of the forecast.
+        window_std: share of the look-back's own variance in the variance that it is scaled by; the rest is that of the
+            training rows. 1 scales by its deviation, 0 not at all. Its level is always subtracted.
+        n_static: number of static inputs, which follows from the static covariates.
+        n_known: number of future covariates and calendar features; follows from `--future-covariates` and `--calendar`.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "none,32,128", "n_layers": "1..3", "dropout": "0..0.3"}
@@ -85,25 +83,25 @@ class SegmentConfig(ModelConfig):
                 "linear instead."
             )
         check_heads(self.width, self.n_heads)
-        self.mixer_config()  # refuses what no mixer can be made of
+        self.mixer_config()  # raises if no mixer can be built
 
     @property
     def width(self) -> int:
-        """`d_model`, resolved."""
+        """Resolved `d_model`."""
         return self.d_model if self.d_model is not None else 32 * math.isqrt(self.n_channels)
 
     @property
     def segment(self) -> int:
-        """`patch_len`, resolved."""
+        """Resolved `patch_len`."""
         return self.patch_len if self.patch_len is not None else self.pred_len
 
     @property
     def n_segments(self) -> int:
-        """Segments in the padded look-back."""
+        """Number of segments in the padded look-back."""
         return -(-self.seq_len // self.segment)
 
     def mixer_config(self) -> FreeEnergyMixerConfig:
-        """The layer of each block; `lintrans` shares its widths and dropout."""
+        """Configuration of the layer in each block; `lintrans` shares its widths and dropout."""
         return FreeEnergyMixerConfig(
             n_embd=self.width,
             n_head=self.n_heads,
@@ -115,14 +113,14 @@ class SegmentConfig(ModelConfig):
         )
 
     def make_mixer(self) -> nn.Module:
-        """A mixer of this configuration, (B, T, d_model) -> (B, T, d_model)."""
+        """A mixer with this configuration, (B, T, d_model) -> (B, T, d_model)."""
         if self.prior == "lintrans":
             return UnnormalisedLinearAttention(self.width, self.n_heads, self.dropout)
         return FreeEnergyMixer(self.mixer_config())
 
 
 class Block(nn.Module):
-    """Pre-norm block: mixer, then MLP, each with its residual; only the tokens `rows` come out, and are made."""
+    """Pre-norm block: mixer, then MLP, each with a residual; only the tokens `rows` are computed and returned."""
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()
@@ -139,8 +137,8 @@ class Block(nn.Module):
 
 
 class KnownDecoder(nn.Module):
-    """Forecasts of P steps after a segment, changed by what is known of each step: a network of the known inputs there,
-    the token and the forecast itself adds to it, so that rain may halve what a morning would bring."""
+    """Adjusts the forecasts of the P steps after a segment by the known inputs of each step: a network of these inputs,
+    the token and the forecast itself adds a correction, so that, for example, rain can halve a morning peak."""
 
     def __init__(self, config: SegmentConfig, outputs: int) -> None:
         super().__init__()
@@ -151,7 +149,8 @@ class KnownDecoder(nn.Module):
         self.out = nn.Linear(DECODER_UNITS, outputs)
 
     def forward(self, predicted: Tensor, token: Tensor, known: Tensor) -> Tensor:
-        """(B, C, N, P outputs), the tokens (B, C, N, d) that it is of, and what is known of its steps (B, N, P, K)."""
+        """Adjust forecasts (B, C, N, P outputs) given their tokens (B, C, N, d) and the known inputs of their steps (B,
+        N, P, K)."""
         steps = predicted.unflatten(-1, (-1, self.outputs))
         hidden = self.known(known)[:, None] + self.token(token)[..., None, :] + self.forecast(steps)
         changed: Tensor = (steps + self.out(F.gelu(hidden))).flatten(-2)
@@ -177,7 +176,7 @@ class KnownTokens(nn.Module):
         return tokens
 
 
-@register("fem_sm", "Free Energy Mixer on softmax attention, all of C, L, T, G", prior="softmax")
+@register("fem_sm", "Free Energy Mixer on softmax attention, with C, L, T and G", prior="softmax")
 @register("fem_gla", "Free Energy Mixer on gated linear attention", prior="gla")
 @register("fem_aft", "Free Energy Mixer on AFT's exponential weights", prior="rnn_softmax")
 @register("fem_mamba", "Free Energy Mixer on a positive selective state space", prior="mamba")
@@ -193,16 +192,16 @@ class KnownTokens(nn.Module):
 @register("linear", "normalised linear attention alone, in the same host", prior="linear", components="")
 @register("lintrans", "linear attention without normaliser, in the same host", prior="lintrans", components="")
 class SegmentForecaster(ForecastModel):
-    """Forecaster of the next steps of each channel from its segments and a mix of all channels, by a stack of mixers.
+    """Forecasts each channel from its segments and a mix of all channels, by a stack of mixers.
 
-    Shapes: B windows, C channels, N segments of S steps, forecasts of P, K known inputs, d = `config.width`. Without
-    dropout a window's shift, and by default its scale, pass through to the forecast.
+    Shapes: B windows, C channels, N segments of S steps, forecasts of P steps, K known inputs, d = `config.width`.
+    Without dropout, the forecast is equivariant to a shift of the window and, by default, to its scale.
 
-    What is known in advance enters twice. What is known of a segment and of the steps after it is added to the
-    segment's tokens, so that which past a channel selects may depend on what is to come. And the forecast of each step
-    is changed by a small network of what is known of that step, of the last token and of the forecast itself, as the
-    temporal decoder of TiDE does, since effects are rarely linear and depend on where a channel stands. Both begin at
-    zero: before the first step the model is the one without them. Static inputs are added to both tokens of a segment.
+    Known inputs enter twice. Those of a segment and of the steps after it are added to the tokens of the segment, so
+    that the past that a channel selects can depend on the future covariates. In addition, a small network of the known
+    inputs of each step, the last token and the forecast itself adjusts the forecast of that step, like the temporal
+    decoder of TiDE, since effects are rarely linear and depend on the level of a channel. Both are initialised to zero,
+    so training starts from the model without them. Static inputs are added to both tokens of a segment.
     """
 
     Config: ClassVar[type] = SegmentConfig
@@ -259,12 +258,12 @@ class SegmentForecaster(ForecastModel):
         return self._forecast(predicted[:, :, -1], mean, std)
 
     def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
-        """Loss of the training: of the forecast, in scaled units, and of what follows each earlier segment,
-        window-normalised.
+        """Training loss: of the forecast in scaled units, and of the steps after each earlier segment in
+        window-normalised units.
 
         Args:
-            batch: windows with what followed; what is not observed is left out.
-            channels: numbers of those that it is formed of; None means all.
+            batch: windows with their futures; missing values do not count.
+            channels: indices of the channels to compute the loss on; None means all.
 
         Returns:
             A scalar.
@@ -287,7 +286,7 @@ class SegmentForecaster(ForecastModel):
         return loss
 
     def _known_after(self, batch: Batch) -> Tensor | None:
-        """What is known of the P steps after each segment, (B, N, P, K); None where nothing is read."""
+        """Known inputs of the P steps after each segment, (B, N, P, K); None if there are none."""
         if self.known_decoder is None:
             return None
         known, size, count = batch.known_to(self.config.pred_len), self.config.segment, self.config.n_segments
@@ -296,8 +295,8 @@ class SegmentForecaster(ForecastModel):
         return padded[:, size:].unfold(1, self.config.pred_len, size)[:, :count].transpose(2, 3)
 
     def _added(self, batch: Batch) -> Tensor | None:
-        """What is added to the tokens of a segment, (B, 1, 1, d) or (B, 1, 2 N, d): static inputs, and what is known;
-        None where there is neither."""
+        """Embeddings added to the tokens of a segment, (B, 1, 1, d) or (B, 1, 2 N, d), for static and known inputs;
+        None if there are neither."""
         added = None
         if self.static_in is not None:
             added = self.static_in(batch.static)[:, None, None]
@@ -307,11 +306,11 @@ class SegmentForecaster(ForecastModel):
         return added
 
     def _segments(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalised, padded and cut look-back (B, C, N, S); what was taken off and divided by (B, C, 1)."""
-        x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over neighbours
+        """Normalised, padded and cut look-back (B, C, N, S), with the subtracted level and the divisor (B, C, 1)."""
+        x = x.transpose(1, 2).contiguous()  # sums along time are several times faster over contiguous values
         mean = x[..., -self.config.pred_len :].mean(-1, keepdim=True)
         std = x.std(-1, keepdim=True, correction=0)
-        if self.config.window_std < 1:  # the variance of the training rows is 1, for they are scaled
+        if self.config.window_std < 1:  # the training rows are scaled, so their variance is 1
             std = (self.config.window_std * std**2 + (1 - self.config.window_std)).sqrt()
         std = std + 1e-5
         return self._cut((x - mean) / std), mean, std
@@ -322,7 +321,7 @@ class SegmentForecaster(ForecastModel):
         return x.unflatten(-1, (self.config.n_segments, self.config.segment))
 
     def _following(self, segments: Tensor, future: Tensor) -> Tensor:
-        """The P steps after each segment but the last: (B, C, N, S), (B, C, P) -> (B, C, N - 1, P)."""
+        """The P steps after each segment except the last: (B, C, N, S), (B, C, P) -> (B, C, N - 1, P)."""
         size, steps = segments.shape[-1], future.shape[-1]
         if size == steps:
             return segments[:, :, 1:]
@@ -336,11 +335,11 @@ class SegmentForecaster(ForecastModel):
         added: Tensor | None = None,
         known: Tensor | None = None,
     ) -> Tensor:
-        """Forecast of what follows each segment, or at `rows` the last alone: (B, C, N, S) ->
-        (B, C, N or 1, P n_outputs).
+        """Predict the steps after each segment, or with `rows` after the last: (B, C, N, S) -> (B, C, N or 1, P
+        n_outputs).
 
-        With `channels` (D,) that of those alone, (B, D, ...); their context still comes from all.
-        `added` goes to the tokens; `known` is `_known_after`.
+        With `channels` (D,), only these are predicted, (B, D, ...); their context still comes from all channels.
+        `added` is added to the tokens; `known` is `_known_after`.
         """
         drawn = slice(None) if channels is None else channels
         context = torch.einsum("bcnp,dc->bdnp", segments, self.context_channels.weight[drawn])

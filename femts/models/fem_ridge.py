@@ -1,8 +1,8 @@
-"""A segment forecaster and a ridge regression as equal partners: their mean is the forecast, and what they go on from.
+"""The mean of a segment forecaster and a ridge regression, also fed back in recursive forecasts.
 
-The partners err differently. The ridge regression sees any horizon from the look-back itself and
-does not drift; the mixer is the better one at short horizons. Neither is trained to mend the other:
-fitted to what a linear path leaves over, the mixer overfits (results/trials.md).
+The two make different errors. The ridge regression forecasts any horizon directly from the look-back and does not
+drift; the mixer is better at short horizons. Neither is trained on the residuals of the other: fitted to the residuals
+of a linear map, the mixer overfits (results/trials.md).
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from femts.models.ridge import RidgeConfig
 
 @dataclass(frozen=True)
 class FemRidgeConfig(RidgeConfig, SegmentConfig):
-    """Configuration of `FemRidge`: that of the segment forecaster, and that of the ridge regression."""
+    """Configuration of `FemRidge`: the fields of the segment forecaster and of the ridge regression."""
 
-    window_std: UpTo1 = 0.5  # of 0, .25, .5 and 1 on five data sets (results/trials.md)
+    window_std: UpTo1 = 0.5  # best of 0, .25, .5 and 1 on five data sets (results/trials.md)
 
 
-@register("fem_sm_ridge", "fem_sm averaged with ridge, step by step", prior="softmax")
-@register("fem_gla_ridge", "fem_gla averaged with ridge, step by step", prior="gla")
-@register("fem_aft_ridge", "fem_aft averaged with ridge, step by step", prior="rnn_softmax")
-@register("fem_mamba_ridge", "fem_mamba averaged with ridge, step by step", prior="mamba")
-@register("sm_ridge", "sm averaged with ridge, step by step", prior="softmax", components="")
+@register("fem_sm_ridge", "Mean of fem_sm and ridge at each step", prior="softmax")
+@register("fem_gla_ridge", "Mean of fem_gla and ridge at each step", prior="gla")
+@register("fem_aft_ridge", "Mean of fem_aft and ridge at each step", prior="rnn_softmax")
+@register("fem_mamba_ridge", "Mean of fem_mamba and ridge at each step", prior="mamba")
+@register("sm_ridge", "Mean of sm and ridge at each step", prior="softmax", components="")
 class FemRidge(SegmentForecaster):
-    """Mean of a segment forecaster and a ridge regression (see the module); the loss is the former's alone."""
+    """Mean of a segment forecaster and a ridge regression (see the module); the loss is that of the segment forecaster
+    alone."""
 
     Config = FemRidgeConfig
-    # The ridge regression has a mean alone, and reads the channel alone.
+    # The ridge regression forecasts the mean only, and from the channel alone.
     supports = replace(SegmentForecaster.supports, known=False, quantiles=False)
 
     def __init__(self, config: FemRidgeConfig) -> None:
@@ -51,8 +52,8 @@ class FemRidge(SegmentForecaster):
         return self.direct_forecast(batch, self.config.pred_len)
 
     def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
-        """The next `steps`, at most `longest`: the ridge regression's from the look-back, the mixer's from it and the
-        means so far."""
+        """Forecast `steps` steps, at most `longest`: the ridge regression from the look-back, the mixer recursively
+        from the look-back and the means so far."""
         pieces = []
         for line in self.linear(batch.past, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
             piece = (super().forward(batch)[:, : line.shape[1]] + line) / 2

@@ -20,15 +20,15 @@ from femts.models.registry import register
 
 @dataclass(frozen=True)
 class ITransformerConfig(ModelConfig):
-    """Settings of `itransformer`; the defaults are those of ETTh1 at horizons 96 and 192.
+    """Settings of `itransformer`; the defaults are the paper's for ETTh1 at horizons 96 and 192.
 
     Attributes:
         d_model: width of a token; 512 for ETTh1 at horizons 336 and 720.
-        d_ff: hidden width of a block's feed-forward.
-        n_layers: blocks.
-        n_heads: heads of attention.
-        dropout: on embeddings, attention weights and block outputs.
-        n_known: marks of the calendar, which follow from the step of the data (`--calendar`).
+        d_ff: hidden width of the feed-forward layers.
+        n_layers: number of blocks.
+        n_heads: number of attention heads.
+        dropout: dropout on embeddings, attention weights and block outputs.
+        n_known: number of calendar features, which follows from the step of the data (`--calendar`).
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "128,256,512", "n_layers": "1..4", "dropout": "0..0.3"}
@@ -45,13 +45,14 @@ class ITransformerConfig(ModelConfig):
         check_heads(self.d_model, self.n_heads)
 
 
-@register("itransformer", summary="Attention across channels, each channel's look-back one token (Liu et al. 2024).")
+@register(
+    "itransformer", summary="Attention across channels, with each channel's look-back as one token (Liu et al. 2024)."
+)
 class ITransformer(ForecastModel):
-    """Embeds each channel's whole look-back, lets the channels attend to each other, and maps each
-    back to its forecast.
+    """Embeds the whole look-back of each channel as a token, attends across channels, and maps each token to a
+    forecast.
 
-    Marks of the calendar over the look-back are tokens beside those of the channels, as in the paper's code, and have
-    no forecast.
+    Calendar features of the look-back are additional tokens, as in the authors' code, and have no forecast.
     """
 
     Config: ClassVar[type] = ITransformerConfig

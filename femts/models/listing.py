@@ -1,4 +1,4 @@
-"""List of the models, as a table."""
+"""The table of models."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def models(name: str | None = None) -> pd.DataFrame:
 
 
 def weights(name: str) -> int:
-    """Number of weights of a model of the reference shape."""
+    """Number of weights of a model with the reference shape."""
     model = build_model(name, build_config(name, settings={}, **REFERENCE_SHAPE))
     return model.n_weights

@@ -1,9 +1,8 @@
 """The mean of several trained models: each reads its own look-back, and their forecasts are averaged.
 
-Models err differently, so that the mean of their forecasts is hard to beat, and weights that are
-learned from few validation windows seldom do better (Bates & Granger, "The Combination of
-Forecasts", OR 1969; Makridakis et al., "The M4 Competition", IJF 2020). Where there are many windows, each
-channel may have weights of its own.
+Models make different errors, so the mean of their forecasts is hard to beat, and weights learned from a few validation
+windows are seldom better (Bates & Granger, "The Combination of Forecasts", OR 1969; Makridakis et al., "The M4
+Competition", IJF 2020). With many windows, each channel can have weights of its own.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ MEAN = "mean"
 
 @dataclass(frozen=True)
 class Member:
-    """One of several models that make a forecast together.
+    """One of the models whose forecasts are averaged.
 
     Attributes:
         model: registered name.
-        config: its configuration, resolved.
+        config: its resolved configuration.
     """
 
     model: str
@@ -41,7 +40,7 @@ class Member:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read what stands in a `config.yaml`; a RecordError where that is no member."""
+        """Read an entry of `config.yaml`; raise RecordError if it does not describe a member."""
         try:
             check_trained(record["model"])
             return cls(record["model"], read_config(record["model"], record["config"]))
@@ -51,7 +50,7 @@ class Member:
             raise RecordError("model.members", record, "a model and its config") from error
 
     def build(self) -> ForecastModel:
-        """The model, with its first weights."""
+        """Build the model with its initial weights."""
         return build_model(self.model, self.config)
 
     @property
@@ -66,8 +65,8 @@ class MeanConfig(ModelConfig):
 
     Attributes:
         members: the models, in order.
-        weights: of each member, one for each channel, at least 0; those of a channel sum to 1. None weighs all members
-            alike.
+        weights: for each member, one non-negative weight per channel; the weights of a channel sum to 1. None weights
+            all members equally.
     """
 
     members: tuple[Member, ...] = ()
@@ -93,27 +92,27 @@ class MeanConfig(ModelConfig):
                 )
 
     def has_seen(self, dataset: str) -> bool:
-        """Whether any member has."""
+        """Return whether any member was pretrained on `dataset`."""
         return any(member.config.has_seen(dataset) for member in self.members)
 
     @property
     def n_static(self) -> int:
-        """Inputs that describe a series; members that take none do not get them."""
+        """Number of static inputs; members without static inputs do not receive them."""
         return max(_inputs(member.config, "n_static") for member in self.members)
 
     @property
     def n_known(self) -> int:
-        """Known inputs; members that read none do not mind them."""
+        """Number of known inputs; members that do not use them ignore them."""
         return max(_inputs(member.config, "n_known") for member in self.members)
 
 
-@register(MEAN, "The mean of several models' forecasts; made of trained ones, and not trained itself.")
+@register(MEAN, "The mean of several models' forecasts; built from trained models, not trained itself.")
 class MeanModel(ForecastModel):
-    """Mean of several models' forecasts: points alone, whose intervals are calibrated.
+    """Mean of the point forecasts of several models; its intervals are calibrated.
 
     Args:
-        config: names the members.
-        members: the models themselves, in that order; None builds them with their first weights.
+        config: configuration with the members.
+        members: the models in the same order; None builds them with initial weights.
     """
 
     Config: ClassVar[type[ModelConfig]] = MeanConfig
@@ -127,17 +126,17 @@ class MeanModel(ForecastModel):
         most = [each.most_windows for each in self.models if each.most_windows is not None]
         self.most_windows = min(most, default=None)
         weights = None if config.weights is None else torch.tensor(config.weights)
-        self.register_buffer("weights", weights, persistent=False)  # a part of the configuration
+        self.register_buffer("weights", weights, persistent=False)  # stored in the configuration
         self.supports = self.supports_of(config)
 
     @property
     def models(self) -> list[ForecastModel]:
-        """Its members, in order."""
+        """The members, in order."""
         return [cast(ForecastModel, each) for each in self.members]
 
     @classmethod
     def supports_of(cls, config: ModelConfig) -> Supports:
-        """What any member of `config` needs, and all can do."""
+        """What any member needs and all members can do."""
         each = [one.model_class.supports_of(one.config) for one in cast(MeanConfig, config).members]
         return Supports(
             known=any(one.known for one in each),
@@ -149,7 +148,7 @@ class MeanModel(ForecastModel):
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
-        """The most that any member of `config` needs."""
+        """Largest number of rows that any member needs."""
         return max(each.model_class.fewest_rows(each.config) for each in cast(MeanConfig, config).members)
 
     @property
@@ -158,26 +157,27 @@ class MeanModel(ForecastModel):
         return sum(each.n_weights for each in self.models)
 
     def read_weights(self) -> None:
-        """Read those of members that keep theirs elsewhere."""
+        """Read the weights of members that store them elsewhere."""
         for each in self.models:
             each.read_weights()
 
     def forward(self, batch: Batch) -> Tensor:
-        """Forecast (B, P, C), where no member reads raw rows."""
+        """Forecast (B, P, C), if no member reads raw rows."""
         return self.direct_forecast(batch, self.config.pred_len)
 
     def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
-        """All of the next `steps`: each member goes on from its own forecasts.
+        """Forecast at least `steps` steps; each member continues recursively from its own forecasts.
 
         Raises:
-            TypeError: a member reads raw rows, which `forecasts` takes.
+            TypeError: a member reads raw rows; call `forecasts` instead.
         """
         if self.supports.raw:
             raise TypeError("this mean has members that read raw rows; call forecasts")
         return self.forecasts(batch, steps).points
 
     def forecasts(self, batch: Batch, steps: int) -> Forecasts:
-        """Mean of the members' points, each of its own last rows; see `ForecastModel.forecasts`."""
+        """Mean of the members' point forecasts, each from the last rows that it reads; see
+        `ForecastModel.forecasts`."""
         points = [each.forecasts(batch.recent(each.config.seq_len), steps).points for each in self.models]
         if self.weights is None:
             return Forecasts(reduce(torch.add, points) / len(points), None)
@@ -186,18 +186,17 @@ class MeanModel(ForecastModel):
 
 
 def _check_weights(weights: tuple[tuple[float, ...], ...], members: int, channels: int) -> None:
-    """UsageError unless there is a weight of each member for each channel, and those of a channel sum to 1."""
+    """Raise UsageError unless each member has a weight for each channel and the weights of each channel sum to 1."""
     shape = len(weights) == members and all(len(each) == channels for each in weights)
     if not shape or any(not 0 <= one <= 1 for each in weights for one in each):
         raise UsageError(
-            f"The weights of a mean are {members} times {channels} numbers from 0 to 1, of each member for each "
-            "channel."
+            f"The weights of a mean are {members} times {channels} numbers between 0 and 1, one per member and channel."
         )
     for channel, total in enumerate(map(math.fsum, zip(*weights, strict=True))):
         if not math.isclose(total, 1.0, rel_tol=1e-6):
-            raise UsageError(f"The weights of channel {channel} sum to {total:.6g}; those of a mean sum to 1.")
+            raise UsageError(f"The weights of channel {channel} sum to {total:.6g}, not to 1; normalise them.")
 
 
 def _inputs(config: ModelConfig, name: str) -> int:
-    """Inputs of a kind that a model of `config` takes beside its channels."""
+    """Number of static or known inputs of `config`; 0 if it has none."""
     return int(getattr(config, name, 0))

@@ -1,4 +1,4 @@
-"""Baselines without parameters: a model that cannot beat these has learned nothing."""
+"""Baselines without parameters, which any useful model must beat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femts.models.registry import register
 
 @register("naive", summary="Repeats the last value; no parameters.")
 class Naive(ForecastModel):
-    """The last value of each channel, for every step of the forecast."""
+    """The last value of each channel, repeated over the horizon."""
 
     Config = ModelConfig
     supports = Supports(channels=1)
@@ -27,7 +27,7 @@ class Naive(ForecastModel):
 
 
 def check_season(season: int | None, seq_len: int) -> None:
-    """UsageError for a season that a look-back of `seq_len` steps does not hold."""
+    """Raise UsageError if a look-back of `seq_len` steps does not hold a whole season."""
     if season is not None and not 1 <= season <= seq_len:
         raise UsageError(
             f"A season of {season} steps does not fit into a look-back of {seq_len}; set model.season between 1 and "
@@ -40,7 +40,7 @@ class SeasonalNaiveConfig(ModelConfig):
     """Settings of `seasonal_naive`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data).
+        season: season length in steps; None takes the season of the data set (one day for hourly data).
     """
 
     season: int | None = None
@@ -50,19 +50,19 @@ class SeasonalNaiveConfig(ModelConfig):
         check_season(self.season, self.seq_len)
 
     def for_data(self, season: int, rows: int) -> Self:
-        """The season of the data where none is set."""
+        """Fill in the season of the data if none is set."""
         return replace(self, season=season) if self.season is None else self
 
 
 @register("seasonal_naive", summary="Repeats the last season (a day of hourly data); no parameters.")
 class SeasonalNaive(ForecastModel):
-    """The last season of each channel, repeated until the horizon is full."""
+    """The last season of each channel, repeated over the horizon."""
 
     Config: ClassVar[type] = SeasonalNaiveConfig
     supports = Supports(channels=1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Forecast (B, P, C); UsageError when the season was never set."""
+        """Forecast (B, P, C); raise UsageError if no season was set."""
         season, steps = self.config.season, self.config.pred_len
         if season is None:
             raise UsageError("Model 'seasonal_naive' has no season; set model.season to the season length in steps.")

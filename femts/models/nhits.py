@@ -23,15 +23,15 @@ from femts.models.registry import register
 
 @dataclass(frozen=True)
 class NHiTSConfig(ModelConfig):
-    """Settings of `nhits`; a stack is one block, so more of them with the same numbers are a stack of several.
+    """Settings of `nhits`. Each stack is one block; repeated numbers give a stack of several blocks.
 
     Attributes:
-        pool: steps of the look-back of which a stack reads only the largest value; a number for each stack.
-        downsample: steps of look-back and forecast to one coefficient of a stack; a number for each stack.
-        hidden: width of a stack's MLP.
-        n_hidden: hidden layers of it.
-        dropout: after each hidden layer.
-        n_static, n_known: inputs; they follow from the static and the known columns.
+        pool: kernel size of the max pooling of the look-back, one for each stack.
+        downsample: steps of look-back and forecast per coefficient, one for each stack.
+        hidden: width of the MLPs.
+        n_hidden: number of hidden layers of the MLPs.
+        dropout: dropout after each hidden layer.
+        n_static, n_known: numbers of static and known inputs, which follow from the data.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"hidden": "64,128,256,512", "n_hidden": "1..3", "dropout": "0..0.5"}
@@ -49,16 +49,15 @@ class NHiTSConfig(ModelConfig):
         if not 0 < len(self.pool) == len(self.downsample):
             pool, downsample = (",".join(map(str, numbers)) for numbers in (self.pool, self.downsample))
             raise UsageError(
-                f"Settings 'model.pool' ({pool}) and 'model.downsample' ({downsample}) take a number for each stack; "
+                f"Settings 'model.pool' ({pool}) and 'model.downsample' ({downsample}) need one number per stack each; "
                 "give as many of one as of the other."
             )
 
 
 class Interpolation(nn.Module):
-    """Coefficients (..., K), one to `downsample` steps, joined by straight lines: (..., steps).
+    """Linear interpolation from coefficients (..., K), one for every `downsample` steps, to (..., steps).
 
-    A product with the lines of one coefficient each, because the backward pass of `F.interpolate` adds in no fixed
-    order on CUDA.
+    Computed as a matrix product because the backward pass of `F.interpolate` is not deterministic on CUDA.
     """
 
     def __init__(self, steps: int, downsample: int) -> None:
@@ -73,14 +72,13 @@ class Interpolation(nn.Module):
 
 
 class Stack(nn.Module):
-    """Backcast (B, C, L) and forecast (B, C, n_outputs, P) of a look-back (B, C, L) and of what is known beside it (B,
-    F).
+    """Backcast (B, C, L) and forecast (B, C, n_outputs, P) from a look-back (B, C, L) and further inputs (B, F).
 
     Args:
-        config: of the model.
-        number: of the stack. The last one has no backcast, for no stack follows.
-        beside: F.
-        outputs: numbers of a step, n_outputs.
+        config: configuration of the model.
+        number: index of the stack. The last stack has no backcast.
+        beside: F, the number of further inputs.
+        outputs: n_outputs, the number of outputs per step.
     """
 
     def __init__(self, config: NHiTSConfig, number: int, beside: int, outputs: int) -> None:
@@ -100,9 +98,9 @@ class Stack(nn.Module):
         self.backcast = None if self.back is None else nn.Linear(hidden, self.back.count)
 
     def forward(self, x: Tensor, beside: Tensor | None) -> tuple[Tensor | None, Tensor]:
-        hidden = self.series(self.pool(x.flip(-1)))  # from the newest step on: what does not divide is the oldest
+        hidden = self.series(self.pool(x.flip(-1)))  # pool from the newest step on, so that the remainder is the oldest
         if self.beside is not None:
-            hidden = hidden + self.beside(beside)[:, None]  # for all channels at once
+            hidden = hidden + self.beside(beside)[:, None]  # shared by all channels
         hidden = self.mlp(hidden)
         forecast = self.ahead(self.forecast(hidden).unflatten(-1, (self.outputs, -1)))
         if self.back is None or self.backcast is None:
@@ -110,16 +108,18 @@ class Stack(nn.Module):
         return self.back(self.backcast(hidden)), forecast
 
 
-@register("nhits", summary="Stacks of MLPs from coarse to fine, each of what the last one left (Challu et al. 2023).")
+@register(
+    "nhits",
+    summary="Stacks of MLPs from coarse to fine, each fitted to the residual of the one before (Challu et al. 2023).",
+)
 class NHiTS(ForecastModel):
-    """Forecasts each normalised channel as its last value and a sum over stacks.
+    """Forecasts each normalised channel as its last value plus a sum over stacks.
 
-    A stack reads the largest values of short pieces of the look-back, and makes by an MLP a few coefficients, which are
-    interpolated to its share of the forecast and to that of the look-back that it explains; the next stack reads the
-    rest. Static inputs of the series, and all that is known of look-back and forecast, are read by the first layer of
-    every stack, as in NBEATSx (Olivares et al., "Neural basis expansion analysis with exogenous variables",
-    International Journal of Forecasting 2023). That the forecast begins at the last value is of the authors' code.
-    The paper trains by the absolute error, which is `training.loss=mae`.
+    Each stack max-pools the look-back and computes a few coefficients by an MLP, which are interpolated to a forecast
+    and a backcast; the next stack reads the residual. The first layer of every stack also reads the static inputs and
+    the known inputs over look-back and horizon, as in NBEATSx (Olivares et al., "Neural basis expansion analysis with
+    exogenous variables", International Journal of Forecasting 2023). Starting from the last value follows the authors'
+    code. The paper trains on the absolute error, `training.loss=mae`.
     """
 
     Config: ClassVar[type] = NHiTSConfig
@@ -134,7 +134,7 @@ class NHiTS(ForecastModel):
         """Forecast (B, P n_outputs, C)."""
         x, mean, deviation = normalise(batch.past)
         left = x.transpose(1, 2)  # (B, C, L)
-        forecast = left[..., -1:, None]  # (B, C, 1, 1), of every quantile and step
+        forecast = left[..., -1:, None]  # (B, C, 1, 1), for all quantiles and steps
         beside = self._beside(batch, x.dtype)
         for stack in self.stacks:
             backcast, part = stack(left, beside)
@@ -143,7 +143,7 @@ class NHiTS(ForecastModel):
         return forecast.mT.flatten(2).transpose(1, 2) * deviation + mean
 
     def _beside(self, batch: Batch, dtype: torch.dtype) -> Tensor | None:
-        """What is known beside the look-back, (B, F); None where nothing is read."""
+        """Static and known inputs, (B, F); None if there are none."""
         known = batch.known_to(self.config.pred_len) if self.config.n_known else None
         static = batch.static if self.config.n_static else None
         given = [each.flatten(1).to(dtype) for each in (known, static) if each is not None]

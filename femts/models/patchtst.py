@@ -23,16 +23,16 @@ from femts.models.registry import register
 
 @dataclass(frozen=True)
 class PatchTSTConfig(ModelConfig):
-    """Settings of `patchtst`; the defaults are those of the small ETTh sets.
+    """Settings of `patchtst`; the defaults are the paper's for the small ETTh sets.
 
     Attributes:
-        patch_len: steps in a patch.
+        patch_len: steps per patch.
         stride: steps between the starts of patches; the look-back's last value is repeated for one more patch.
-        d_model: width of a patch's token; 128 for the larger sets.
-        d_ff: hidden width of a block's feed-forward; 256 for the larger sets.
-        n_layers: blocks.
-        n_heads: heads of attention; 16 for the larger sets.
-        dropout: on embeddings and block outputs; .2 for the larger sets.
+        d_model: width of a token; 128 for the larger sets.
+        d_ff: hidden width of the feed-forward layers; 256 for the larger sets.
+        n_layers: number of blocks.
+        n_heads: number of attention heads; 16 for the larger sets.
+        dropout: dropout on embeddings and block outputs; 0.2 for the larger sets.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"d_model": "16,32,64", "n_layers": "1..4", "dropout": "0..0.5"}
@@ -56,13 +56,13 @@ class PatchTSTConfig(ModelConfig):
 
     @property
     def n_patches(self) -> int:
-        """Patches of a look-back, the padded one included."""
+        """Number of patches of a look-back, including the padded one."""
         return (self.seq_len - self.patch_len) // self.stride + 2
 
 
 class Block(nn.Module):
-    """Attention, whose scores grow by those of the block before (RealFormer), and a feed-forward;
-    batch norm after each."""
+    """Attention with residual scores from the block before (RealFormer), and a feed-forward; each followed by batch
+    norm."""
 
     def __init__(self, config: PatchTSTConfig) -> None:
         super().__init__()
@@ -75,7 +75,8 @@ class Block(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Tokens `x` (B, N, d) and the scores of the block before, (B, H, N, N) -> both after."""
+        """Map tokens `x` (B, N, d) and the attention scores of the block before, (B, H, N, N), to those after this
+        block."""
         q, k, v = self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
         scores = (q / math.sqrt(q.shape[-1])) @ k.mT
         scores = scores if before is None else scores + before
@@ -89,10 +90,10 @@ class Block(nn.Module):
         return normed.view_as(x)
 
 
-@register("patchtst", summary="Attention across patches of each channel by itself (Nie et al. 2023).")
+@register("patchtst", summary="Attention across the patches of each channel separately (Nie et al. 2023).")
 class PatchTST(ForecastModel):
-    """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens
-    together to the forecast."""
+    """Cuts each normalised channel into overlapping patches, encodes them, and maps all tokens jointly to the
+    forecast."""
 
     Config: ClassVar[type] = PatchTSTConfig
     supports = Supports(channels=1, subsampling=True, quantiles=True)

@@ -1,4 +1,4 @@
-"""Models by name: a decorator registers them, `build_model` makes them."""
+"""Registry of models by name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ModelCard:
     """One entry of the registry.
 
     Attributes:
-        name: what the user types.
-        summary: one line on what it is.
-        model_class: the module.
-        overrides: fields of its configuration that this name fixes as defaults.
+        name: name that users type.
+        summary: description in one line.
+        model_class: class of the model.
+        overrides: defaults of configuration fields under this name.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ModelCard:
     overrides: Mapping[str, Any]
 
     def default_settings(self) -> dict[str, Any]:
-        """Settable fields (all but the shape of the data) with their defaults under this name."""
+        """Settings (all fields but the shape of the data) with their defaults under this name."""
         defaults = {f.name: f.default for f in fields(self.model_class.Config) if f.name not in SHAPE}
         return {**defaults, **self.overrides}
 
@@ -42,18 +42,18 @@ _Model = TypeVar("_Model", bound=type[ForecastModel])
 
 
 def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _Model]:
-    """Class decorator: make a `ForecastModel` available by a name; one class may have several.
+    """Class decorator that registers a `ForecastModel` under a name; one class may have several.
 
     Args:
-        name: for users to type.
-        summary: one line on what it is.
-        overrides: fields of its configuration that this name fixes as defaults.
+        name: name that users type.
+        summary: description in one line.
+        overrides: defaults of configuration fields under this name.
 
     Returns:
         The decorator.
 
     Raises:
-        ValueError: a name that is taken.
+        ValueError: The name is taken.
     """
 
     def add(model_class: _Model) -> _Model:
@@ -64,12 +64,12 @@ def register(name: str, summary: str, **overrides: Any) -> Callable[[_Model], _M
 
 
 def model_names() -> list[str]:
-    """All registered names of models that can be trained, sorted."""
+    """Sorted names of all registered models that can be trained."""
     return [name for name in MODELS.names() if not MODELS[name].model_class.combines]
 
 
 def model_card(name: str) -> ModelCard:
-    """The entry called `name`; UsageError with the nearest right name when there is none."""
+    """The entry of `name`; raise UsageError with the nearest known name if there is none."""
     if check_text(name, "model") == AUTO:
         raise UsageError(f"Model '{AUTO}' chooses among the models when it is trained; name one of them here.")
     return MODELS[name]
@@ -78,19 +78,19 @@ def model_card(name: str) -> ModelCard:
 def build_config(
     name: str, *, seq_len: int, pred_len: int, n_channels: int, settings: Mapping[str, Any]
 ) -> ModelConfig:
-    """The frozen configuration of model `name` with `settings` (key -> value or text) applied;
-    UsageError if one is wrong."""
+    """Frozen configuration of model `name` with the given `settings`, as values or text; raise UsageError if one is
+    invalid."""
     card = model_card(name)
     given = {"seq_len": seq_len, "pred_len": pred_len, "n_channels": n_channels, **card.overrides}
     return make_config(card.model_class.Config, given, settings, where="model")
 
 
 def read_config(name: str, record: Mapping[str, Any]) -> ModelConfig:
-    """The configuration of model `name` from its `record`, all fields in plain types.
+    """Configuration of model `name` from its `record` with all fields in plain types.
 
     Raises:
-        UsageError: no such model, or a setting that is unknown or wrong.
-        KeyError: the record lacks a part of the shape.
+        UsageError: The model or a setting is unknown, or a value is invalid.
+        KeyError: The record lacks a field of the shape.
     """
     kind, settings = model_card(name).model_class.Config, dict(record)
     return make_config(kind, {key: settings.pop(key) for key in SHAPE}, settings, where="model")
@@ -107,11 +107,10 @@ def has_seen(record: Mapping[str, Any], dataset: str) -> bool:
 
 
 def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ()) -> ForecastModel:
-    """The model called `name` with the configuration that `build_config` made, for `quantiles`
-    where it is to learn some.
+    """Build the model `name` with a configuration by `build_config`, for `quantiles` if it is to be trained on some.
 
     Raises:
-        UsageError: quantiles for a model that cannot learn them.
+        UsageError: The model cannot be trained on quantiles.
     """
     model_class = model_card(name).model_class
     if not quantiles:
@@ -121,7 +120,7 @@ def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ())
 
 
 def check_trained(name: str) -> None:
-    """UsageError for a model that is made of others, and not trained itself."""
+    """Raise UsageError if the model is a combination of others, which cannot be trained itself."""
     if model_card(name).model_class.combines:
         raise UsageError(
             f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or --model auto, and cannot be "
@@ -130,7 +129,7 @@ def check_trained(name: str) -> None:
 
 
 def check_library(name: str) -> None:
-    """UsageError for a model whose library is not installed."""
+    """Raise UsageError if the library of a model is not installed."""
     needs = model_card(name).model_class.needs
     if needs is not None and importlib.util.find_spec(needs[0]) is None:
         raise UsageError(
@@ -139,7 +138,7 @@ def check_library(name: str) -> None:
 
 
 def check_learns_quantiles(name: str) -> None:
-    """UsageError for a model that cannot be trained by the pinball loss."""
+    """Raise UsageError if a model cannot be trained by the pinball loss."""
     if not model_card(name).model_class.supports.quantiles:
         raise UsageError(
             f"Model '{name}' does not support training.loss=pinball; remove it, since intervals do not need it, or "

@@ -1,10 +1,8 @@
-"""Ridge regression from look-back to horizon, in closed form: a baseline that few networks beat,
-and a partner for them.
+"""Ridge regression from look-back to horizon in closed form: a baseline that few networks beat, and a partner for them.
 
-That a linear map fitted exactly rivals trained forecasters is a finding of Toner & Darlow, "An
-Analysis of Linear Time Series Forecasting Models" (ICML 2024), and that a map between steps of
-equal phase needs a thousandth of the weights one of Lin et al., "SparseTSF" (ICML 2024). Both are
-fitted here, to each channel and to all, and the forecast is their mean in weights.
+Toner & Darlow, "An Analysis of Linear Time Series Forecasting Models" (ICML 2024), find that an exactly fitted linear
+map rivals trained forecasters, and Lin et al., "SparseTSF" (ICML 2024), that a map between steps of equal phase needs a
+thousandth of the weights. Both are fitted here, per channel and pooled, and the forecast is their weighted mean.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from femts.models.naive import check_season
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps
 
-FEWEST = 8  # windows that lie within the training rows; where they are fewer, others count in part
-MOST_STEPS = 720  # of a forecast at once, unless the user says otherwise
-MOST_MAPS = 32  # channels with a map of their own, of 3 MB each at 1024 steps of look-back and 720 of forecast
+FEWEST = 8  # windows within the training rows; if there are fewer, partial windows count in part
+MOST_STEPS = 720  # default steps forecast at once
+MOST_MAPS = 32  # channels with their own map, each of 3 MB at 1024 steps of look-back and 720 of forecast
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,11 @@ class RidgeConfig(ModelConfig):
     """Settings of `ridge`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data)
-            where a look-back holds it, else 1.
-        ridge: penalty on squared weights, beside the mean squared error in scaled units.
-        longest: steps that are forecast from a look-back at once; None takes 720 in whole
-            forecasts, or as many as half of the training rows leave room for.
+        season: season length in steps; None takes the season of the data set (one day for hourly data) if a look-back
+            holds it, otherwise 1.
+        ridge: penalty on squared weights, relative to the mean squared error in scaled units.
+        longest: steps forecast at once; None takes 720 rounded to whole forecasts, or as many as half of the training
+            rows allow.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"ridge": "0.003..30"}
@@ -58,7 +56,7 @@ class RidgeConfig(ModelConfig):
             )
 
     def for_data(self, season: int, rows: int) -> Self:
-        """Season and longest forecast where they are not set; see the attributes."""
+        """Fill in season and `longest` if they are not set; see the attributes."""
         if self.longest is not None and self.longest > max(rows, self.pred_len):
             raise UsageError(
                 f"A ridge regression from {self.seq_len} to {self.longest} steps does not fit in {rows} training rows; "
@@ -73,23 +71,22 @@ class RidgeConfig(ModelConfig):
         return config
 
     def linear(self) -> LinearForecast:
-        """The maps of this configuration, not fitted yet."""
+        """The maps of this configuration, not yet fitted."""
         return LinearForecast(self.seq_len, self.longest or self.pred_len, self.season or 1, self.n_channels)
 
 
 class LinearForecast(nn.Module):
-    """A linear map, for each channel, of what differs from the last value of the look-back.
+    """A linear map, per channel, of the differences from the last value of the look-back.
 
-    It is the mean, in weights, of maps that are fitted to the channel and of maps that are fitted
-    to all channels: from every step of the look-back, from its last part alone, and from steps to
-    later ones of the same phase of a season. The weights are chosen on held-out ends of the
-    training rows. Where channels are very many they share one map.
+    It is the weighted mean of maps fitted to the channel and of maps fitted to all channels: from every step of the
+    look-back, from its last part, and from steps to later steps of the same phase of a season. The weights are chosen
+    on held-out blocks of the training rows. If there are very many channels, they share one map.
 
     Args:
-        seq_len: steps of look-back L.
-        longest: most steps of a forecast.
-        season: steps of a season.
-        n_channels: channels C.
+        seq_len: look-back L in steps.
+        longest: largest number of forecast steps.
+        season: season length in steps.
+        n_channels: number of channels C.
     """
 
     dense: Tensor
@@ -100,10 +97,10 @@ class LinearForecast(nn.Module):
         self.register_buffer("dense", torch.zeros(n_channels if n_channels <= MOST_MAPS else 1, seq_len, longest))
 
     def fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> None:
-        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge`
-        times the squared weights.
+        """Minimise the mean squared error over the windows of `series` (rows, C), plus `ridge` times the squared
+        weights.
 
-        Computed in float64. `observed` (rows, C) is as in `window_moments`. UsageError when there is no window.
+        Computed in float64. `observed` (rows, C) is as in `window_moments`. Raises UsageError if there is no window.
         """
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
@@ -112,9 +109,7 @@ class LinearForecast(nn.Module):
                 "--seq-len, or provide more rows."
             )
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
-        if (
-            len(series) < before + after + FEWEST
-        ):  # windows that end after the rows count as far as they are within them
+        if len(series) < before + after + FEWEST:  # windows that extend beyond the rows count in part
             observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed
             series, observed = F.pad(series, (0, 0, 0, after - 1)), F.pad(observed, (0, 0, 0, after - 1))
         rows, by_channel = TrainingRows(series, observed, before, after), len(self.dense) > 1
@@ -124,16 +119,16 @@ class LinearForecast(nn.Module):
             self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
-        """The next `steps`, at most `longest`, of `x` (B, L, C): (B, steps, C)."""
+        """Forecast `steps` steps, at most `longest`, after `x` (B, L, C): (B, steps, C)."""
         last = x[:, -1:]
         past, dense = (x - last).transpose(1, 2), self.dense[..., :steps]
         direct = past @ dense[0] if len(dense) == 1 else (past.transpose(0, 1) @ dense).transpose(0, 1)
         return direct.transpose(1, 2) + last
 
 
-@register("ridge", summary="Ridge regressions in closed form, dense and seasonal, averaged in weights; no training.")
+@register("ridge", summary="Weighted mean of dense and seasonal ridge regressions in closed form; no training.")
 class Ridge(ForecastModel):
-    """Mean of a dense and a seasonal ridge regression from look-back to horizon, fitted in closed form."""
+    """Weighted mean of dense and seasonal ridge regressions from look-back to horizon, fitted in closed form."""
 
     Config = RidgeConfig
     supports = Supports(channels=1, recursive=True)
@@ -151,6 +146,6 @@ class Ridge(ForecastModel):
         return self.direct_forecast(batch, self.config.pred_len)
 
     def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
-        """As many of the next `steps` as were fitted."""
+        """Forecast `steps` steps, or as many as were fitted."""
         forecast: Tensor = self.linear(batch.past, min(steps, self.linear.longest))
         return forecast

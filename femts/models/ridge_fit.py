@@ -1,8 +1,7 @@
-"""Fit of the linear maps of `ridge`, and of their weights in its forecast, which held-out rows choose.
+"""Fits the linear maps of `ridge` and the weights with which they are averaged, which are chosen on held-out rows.
 
-Weights that are not negative and sum to one, chosen for the lowest error of the mean on what the
-maps were not fitted to, make the stacked regressions of Breiman (Machine Learning 24, 1996). The
-mean errs less than the best of the maps.
+Non-negative weights that sum to one and minimise the held-out error of the mean are the stacked regressions of Breiman
+(Machine Learning 24, 1996). The mean has a lower error than the best single map.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from torch.nn import functional as F
 
 from femts.models.parts.moments import Moments, pool, window_moments
 
-MOST_WINDOWS = 65_536  # of all channels together, where they are made one by one
-ROWS_AT_ONCE = 2**20  # whose windows are added up together, which bounds the memory that they take
-BLOCKS = 5  # of the training rows; each is judged by what is fitted to the others
-EVEN = 0.03  # penalty on squared weights, beside the square of the forecast's error as a multiple of the best map's
-MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels where they share their weights, and steps of a forecast
-# Maps that are fitted to the same windows; the part of the look-back that one keeps to is one in so
-# many.
+MOST_WINDOWS = 65_536  # over all channels, if they are materialised one by one
+ROWS_AT_ONCE = 2**20  # rows whose windows are summed at once, which bounds memory
+BLOCKS = 5  # of the training rows; each is scored by maps fitted to the others
+EVEN = 0.03  # penalty on squared weights, relative to the squared error as a multiple of the best map's
+MOST_JUDGED, STEPS_JUDGED = 16, 90  # channels scored for shared weights, and forecast steps
+# Number of maps fitted to the same windows, and the divisor of the look-back for the map of its last part.
 KINDS, SHORTER = 3, 3
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """`series` (rows, C), seen as windows of `before` steps of look-back and `after` of forecast; see `window_moments`.
+    """`series` (rows, C) as windows with `before` steps of look-back and `after` steps of forecast; see
+    `window_moments`.
 
-    No window has one of the rows from the first of `left_out` up to the second.
+    Windows do not overlap the rows from the first entry of `left_out` (inclusive) to the second (exclusive).
     """
 
     series: Tensor
@@ -42,7 +41,7 @@ class TrainingRows:
 
     @property
     def pieces(self) -> list[slice]:
-        """Rows that have windows: one or two runs of them, very long ones cut where a window begins."""
+        """Ranges of rows that have windows: one or two, of which very long ones are cut where a window begins."""
         steps = self.before + self.after
         both = (0, self.left_out[0]), (self.left_out[1], len(self.series))
         return [
@@ -57,7 +56,7 @@ class TrainingRows:
         return sum(piece.stop - piece.start - self.before - self.after + 1 for piece in self.pieces)
 
     def moments(self, channel: int) -> Moments:
-        """The moments of one channel."""
+        """Moments of one channel."""
         pieces = self.pieces
         most = max(1, MOST_WINDOWS // self.series.shape[1] // len(pieces))
         series, observed = self.series[:, channel], None if self.observed is None else self.observed[:, channel]
@@ -67,16 +66,16 @@ class TrainingRows:
         )
 
     def pooled(self) -> Moments:
-        """The moments of all channels."""
+        """Moments pooled over all channels."""
         return pool(self.moments(channel) for channel in range(self.series.shape[1]))
 
 
 def maps(moments: Moments, season: int, ridge: float, every: int = 1) -> Tensor:
-    """Maps from a look-back to each `every`-th forecast step, both less the look-back's last value:
-    (KINDS, L, H / every).
+    """Maps from a look-back to every `every`-th forecast step, both relative to the look-back's last value: (KINDS, L,
+    H / every).
 
-    One from every step of the look-back, one from those of a part of it, and one from steps to
-    later ones of the same phase. `ridge` is the penalty on squared weights.
+    One map reads all steps of the look-back, one reads its last part, and one maps steps to later steps of the same
+    phase. `ridge` is the penalty on squared weights.
     """
     before, thinned = len(moments.past), moments.thinned(every)
     recent = thinned.recent(-(-before // SHORTER))
@@ -85,19 +84,20 @@ def maps(moments: Moments, season: int, ridge: float, every: int = 1) -> Tensor:
 
 
 def dense_map(moments: Moments, ridge: float) -> Tensor:
-    """Every look-back step to every forecast step: (L, H)."""
+    """Map from every look-back step to every forecast step: (L, H)."""
     return _solve(moments.past, moments.cross, ridge)
 
 
 def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
-    """Steps to later ones of the same phase, one map of whole seasons for all phases, of what
-    differs from the last one's mean.
+    """Map from steps to later steps of the same phase, shared by all phases, for the deviation from the mean of the
+    last season.
 
-    (L, H), from the look-back less its last value, as `dense_map` is; H is a number of whole seasons.
+    (L, H), applied to the look-back minus its last value like `dense_map`; H is a multiple of the season.
     """
     before, whole = len(moments.past), len(moments.past) // season * season
     mean = F.pad(moments.past.new_full((season,), 1 / season), (before - season, 0))
-    of_past, of_cross = moments.past @ mean, mean @ moments.cross  # products of the last season's mean with either
+    # products of the last season's mean with past and future
+    of_past, of_cross = moments.past @ mean, mean @ moments.cross
     past = (moments.past - of_past - of_past[:, None] + mean @ of_past)[-whole:, -whole:]
     cross = (moments.cross - of_cross - of_past[:, None] + mean @ of_past)[-whole:]
     past, cross = (
@@ -107,16 +107,16 @@ def seasonal_map(moments: Moments, season: int, ridge: float) -> Tensor:
     small, phases = _solve(past, cross, ridge), torch.eye(season, dtype=past.dtype)
     wide = torch.einsum("ij,fg->ifjg", small, phases).flatten(2).flatten(0, 1)
     wide = F.pad(wide, (0, 0, before - whole, 0))
-    return wide + torch.outer(mean, 1 - wide.sum(0))  # of what differs from the mean, and the mean
+    return wide + torch.outer(mean, 1 - wide.sum(0))  # the deviation from the mean, plus the mean
 
 
 def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> Tensor:
-    """Weights of each channel's own `maps` and those of all channels: (C, 2 KINDS); else of the latter: (1, KINDS).
+    """Weights of each channel's own `maps` and of the pooled maps, (C, 2 KINDS); without `by_channel` of the pooled
+    maps alone, (1, KINDS).
 
-    They have the lowest error on blocks of the rows that were held out, relative to the best map at
-    each step. A channel's are those for the mean of its errors and all channels', so that one that
-    is hard to foresee does not follow chance. Where there are too few rows to hold any out, the
-    maps of all channels have equal weights.
+    They minimise the error on held-out blocks of rows, relative to the best map at each step. A channel's weights
+    minimise the mean of its own error and that of all channels, so that channels that are hard to predict do not follow
+    chance. If there are too few rows to hold any out, the pooled maps have equal weights.
     """
     channels = rows.series.shape[1]
     judged = range(0, channels, 1 if by_channel else -(-channels // MOST_JUDGED))
@@ -129,7 +129,8 @@ def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> T
             tried = torch.cat([own[channel], common]) if by_channel else common
             errors = ahead.moments(channel).thinned(every).errors(tried)
             best = errors.diagonal().amin(-1)
-            products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))  # what is forecast without error stays as it is
+            # steps forecast without error keep their weight
+            products.append(((errors + 1e-9) / (best + 1e-9)).mean(-1))
     if not products:
         even = torch.full((channels if by_channel else 1, KINDS), 1 / KINDS, dtype=torch.float64)
         return F.pad(even, (KINDS if by_channel else 0, 0))
@@ -141,8 +142,8 @@ def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> T
 
 
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
-    """All rows but a block, less any piece of fewer windows than a window has steps, and that block
-    after a look-back."""
+    """Pairs of the remaining rows (without pieces that have fewer windows than a window has steps) and one held-out
+    block with the look-back before it."""
     n, least = len(rows.series), 2 * (rows.before + rows.after) - 1
     for block in range(BLOCKS):
         first, stop = n * block // BLOCKS, n * (block + 1) // BLOCKS
@@ -157,7 +158,7 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
 def _noting(
     rows: TrainingRows, own: list[Tensor], season: int, ridge: float, every: int, by_channel: bool
 ) -> Iterator[Moments]:
-    """The moments of each channel, whose maps are added to `own` on the way if `by_channel`."""
+    """Yield the moments of each channel and append its maps to `own` if `by_channel`."""
     for channel in range(rows.series.shape[1]):
         moments = rows.moments(channel)
         if by_channel:
@@ -166,10 +167,10 @@ def _noting(
 
 
 def stacked(products: Tensor, even: float = 1e-9) -> Tensor:
-    """Weights, not negative and of sum one, of the lowest mean square where `products` (K, K) are means: (K,).
+    """Non-negative weights (K,) that sum to one and minimise the mean square, given mean products of errors (K, K).
 
-    `even` is a penalty on their squares, which brings them nearer to each other. Given which maps
-    have a weight, the weights solve a linear equation; there are so few that all subsets are tried.
+    `even` penalises squared weights, which makes them more equal. Given the subset of maps with non-zero weights, the
+    weights solve a linear equation; with so few maps, all subsets are tried.
     """
     size = len(products)
     chosen = torch.tensor(list(itertools.product((0.0, 1.0), repeat=size))[1:], dtype=products.dtype)

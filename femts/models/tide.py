@@ -20,16 +20,17 @@ from femts.models.registry import register
 
 @dataclass(frozen=True)
 class TiDEConfig(ModelConfig):
-    """Settings of `tide`; the defaults are in the middle of what the paper searches.
+    """Settings of `tide`; the defaults lie in the middle of the paper's search space.
 
     Attributes:
         hidden: width of the dense encoder and decoder.
-        n_encoder, n_decoder: residual blocks of each.
-        decoder_out: numbers that the decoder gives each step.
-        temporal_hidden: hidden width of the block that makes a step's forecast of these and what is known of it.
-        narrow: numbers that stay of the known inputs of a step.
-        dropout: in all residual blocks.
-        n_static, n_known: inputs; they follow from the static and the known columns.
+        n_encoder, n_decoder: numbers of residual blocks.
+        decoder_out: width of the decoder output per step.
+        temporal_hidden: hidden width of the temporal decoder, which combines this output with the known inputs of a
+            step.
+        narrow: width to which the known inputs of a step are projected.
+        dropout: dropout in all residual blocks.
+        n_static, n_known: numbers of static and known inputs, which follow from the data.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"hidden": "64,128,256", "n_encoder": "1..2", "dropout": "0..0.5"}
@@ -46,7 +47,8 @@ class TiDEConfig(ModelConfig):
 
 
 class Residual(nn.Module):
-    """Dense layer with ReLU, a linear one with dropout, a linear skip, and layer norm: (..., in) -> (..., out)."""
+    """Dense layer with ReLU, linear layer with dropout, linear skip connection and layer norm: (..., in) -> (...,
+    out)."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int, dropout: float, norm: bool = True) -> None:
         super().__init__()
@@ -60,10 +62,10 @@ class Residual(nn.Module):
         return out
 
 
-@register("tide", summary="Dense encoder and decoder of each channel with all that is known of it (Das et al. 2023).")
+@register("tide", summary="Dense encoder and decoder of each channel with its covariates (Das et al. 2023).")
 class TiDE(ForecastModel):
-    """Encodes the look-back of a channel, the static inputs of its series and what is known of look-back and forecast
-    by dense residual blocks, decodes a vector for each step, and makes its forecast of that and of what is known of it;
+    """Encodes the look-back of a channel, its static inputs and the known inputs over look-back and horizon by dense
+    residual blocks, decodes a vector for each step, and combines it with the known inputs of that step into a forecast;
     a linear map of the look-back is added."""
 
     Config: ClassVar[type] = TiDEConfig

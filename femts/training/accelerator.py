@@ -1,4 +1,4 @@
-"""Devices and precisions of training that are really there."""
+"""Available devices and precisions for training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from femts.mixers.kernels import chosen, requested
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A device that is there (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
+    """An available device (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
 
     device: str
     precision: str
@@ -25,10 +25,10 @@ class Accelerator:
 
 
 def find_accelerator(training: TrainingConfig) -> Accelerator:
-    """Resolve device and precision; `auto` means CUDA with bf16 where the card has it, else the CPU in float32.
+    """Resolve device and precision; `auto` means CUDA, with bf16 if the card supports it, or else the CPU in float32.
 
     Raises:
-        UsageError: a device, a precision, a kernel or compilation was asked for that is not there.
+        UsageError: A requested device, precision, kernel or compilation is not available.
     """
     device = training.device
     if device == "auto":
@@ -65,25 +65,25 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
 
 
 def named_accelerator(device: str) -> Accelerator:
-    """Resolve a `device` as it is typed, with all else of a training at its defaults; raises as `find_accelerator`."""
+    """Resolve a `device` name with default training settings; raises as `find_accelerator`."""
     return find_accelerator(apply_settings(TrainingConfig(), {"device": device}, where="training"))
 
 
 def missing_compiler(device: str) -> str | None:
-    """Reason why `torch.compile` cannot work for `device`, or None where it can."""
+    """Reason why `torch.compile` cannot work on `device`, or None if it can."""
     if device == "cuda":
         return None if importlib.util.find_spec("triton") else "Triton is not installed"
     if device == "cpu":
         has_compiler = any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
         return None if has_compiler else "there is no C++ compiler (CXX, g++ or clang++)"
-    return f"femts has no path for it on '{device}'"
+    return f"femts does not support it on '{device}'"
 
 
 def seed_device(device: torch.device, seed: int) -> None:
-    """Seed the generators that a step on `device` draws from.
+    """Seed the generators that a step on `device` uses.
 
-    `torch.manual_seed` would do so for every backend that could be there, at a millisecond a call, and keep a record of
-    each call for those that are not.
+    `torch.manual_seed` would seed every possible backend, taking a millisecond per call, and record each call for
+    backends that are not available.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

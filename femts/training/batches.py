@@ -1,4 +1,4 @@
-"""Windows and channels of each batch: a function of (seed, step) alone, so that any batch can be found again."""
+"""Windows and channels of each batch as a function of (seed, step) alone, so that any batch can be reproduced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Share(NamedTuple):
     """One process's share of a batch.
 
     Attributes:
-        windows: their numbers (B,), on the training device.
-        weight: factor on the mean loss; averaged over the processes and summed over the batches of
-            a step, the gradients then are those of the mean over all windows of the step.
-        real: how many of them count; 0 for a share that only keeps the processes in step.
+        windows: indices (B,) of the windows, on the training device.
+        weight: factor of the mean loss, such that gradients averaged over processes and summed over the batches of a
+            step are those of the mean over all windows of the step.
+        real: number of windows that count; 0 for a share that only keeps the processes synchronised.
     """
 
     windows: Tensor
@@ -25,23 +25,23 @@ class Share(NamedTuple):
 
 
 def derive_seed(*parts: int | str) -> int:
-    """A 63-bit seed that depends on all `parts`, unrelated for neighbouring ones."""
+    """A 63-bit seed derived from all `parts`, unrelated for neighbouring values."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big") >> 1
 
 
 class StepBatches:
-    """The batches of any optimiser step: epoch after epoch every window once, shuffled by (seed, epoch).
+    """The batches of any optimiser step: in every epoch each window once, shuffled by (seed, epoch).
 
-    A step is `accumulate` batches of `batch_size` windows over all processes; the last step of an
-    epoch and the shares may be short, and the weights take that into account.
+    A step consists of `accumulate` batches of `batch_size` windows over all processes; the last step of an epoch and
+    the shares may be smaller, which the weights account for.
 
     Args:
-        windows: how many windows there are.
-        batch_size: windows of one batch over all processes.
-        accumulate: batches of one optimiser step.
-        seed: decides the order together with the epoch.
-        process: number of this one, and how many there are.
-        device: where the indices lie, so that a batch needs no transfer.
+        windows: number of windows.
+        batch_size: windows per batch over all processes.
+        accumulate: batches per optimiser step.
+        seed: seed of the order.
+        process: index of this process, and their number.
+        device: device of the indices, so that batches need no transfer.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class StepBatches:
 
     @property
     def epoch(self) -> int:
-        """Optimiser steps of a whole epoch."""
+        """Optimiser steps per epoch."""
         return -(-self.windows // (self.batch_size * self.accumulate))
 
     def order(self, epoch: int) -> Tensor:
-        """The windows (n,) in the order of `epoch`; drawn on the CPU, so that every device sees the same one."""
+        """Order (n,) of the windows in `epoch`; drawn on the CPU, so that it is the same for every device."""
         generator = torch.Generator().manual_seed(derive_seed("order", self.seed, epoch))
         return torch.randperm(self.windows, generator=generator)
 
     def of(self, step: int) -> list[Share]:
-        """This process's share of each batch of the optimiser step number `step`, from 0."""
+        """This process's share of each batch of the optimiser step with index `step`."""
         epoch, number = divmod(step, self.epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self.order(epoch).to(self.device)
@@ -78,13 +78,13 @@ class StepBatches:
 
     def _share(self, batch: Tensor, in_step: int) -> Share:
         index = batch[self.rank :: self.world]
-        if len(index) == 0:  # a batch of fewer windows than processes: DDP still needs a backward pass from each
+        if len(index) == 0:  # a batch with fewer windows than processes: DDP still needs a backward pass from each
             return Share(batch[:1], 0.0, 0)
         return Share(index, len(index) * self.world / in_step, len(index))
 
 
 def drawn_channels(count: int, channels: int, seed: int, step: int) -> Tensor:
-    """Numbers of the `count` of `channels` channels that `step` forms its loss of, rising; the same
-    in every process."""
+    """Increasing indices of the `count` of `channels` channels on which `step` computes its loss; equal in all
+    processes."""
     generator = torch.Generator().manual_seed(derive_seed("channels", seed, step))
     return torch.randperm(channels, generator=generator)[:count].sort().values

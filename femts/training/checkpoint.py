@@ -1,5 +1,5 @@
-"""Where a training stands, as one file, and whether a folder can take a run: resuming from `last.ckpt` continues as if
-nothing had happened."""
+"""The training state in one file, and checks whether a folder can hold a run: resuming from `last.ckpt` continues
+exactly where training stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, FORMAT, METRICS, REQUEST, RunConfig, check_new_folder
 from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
 
-MARGIN = 0.02  # of a validation error; on ETTh1 and ETTh2 lower ones by less do not mean lower test errors
+# relative margin of a validation error; on ETTh1 and ETTh2, smaller improvements do not mean lower test errors
+MARGIN = 0.02
 
 _NAME = "femts checkpoint"
 _HEAD = re.compile(_NAME.encode() + rb" (\d{1,9}) ([0-9a-f]{64})")
@@ -34,19 +35,19 @@ class TrainState:
     """State of a training.
 
     Attributes:
-        step: optimiser steps done.
-        progress: part of the budget that is spent, in [0, 1].
+        step: completed optimiser steps.
+        progress: share of the budget that is spent, in [0, 1].
         losses: loss of each batch since the last validation, summed over its windows.
-        windows: how many windows those are.
-        model, optimizer: their state now; empty before the first step.
+        windows: number of these windows.
+        model, optimizer: current state dictionaries; empty before the first step.
         average: running average of the weights; empty before the first step.
         best: this average at `best_step`.
-        best_step: step (from 1) after which `best_loss` was lowest so far; None before the first validation.
+        best_step: step (from 1) with the lowest `best_loss` so far; None before the first validation.
         best_val: its scores.
-        metric: name of that score which validations choose by.
+        metric: name of the score by which validations are compared.
         validations: one row for each validation, as in `metrics.csv`.
         stopped: why training stopped (`early`, `max_steps`, `max_time`, `interrupted`); None while it runs.
-        seconds: time spent in training, over all sittings.
+        seconds: total training time, over all resumed sessions.
     """
 
     step: int = 0
@@ -66,17 +67,17 @@ class TrainState:
 
     @property
     def complete(self) -> bool:
-        """True where no step is left."""
+        """Whether no steps remain."""
         return self.stopped in ("early", "max_steps", "max_time")
 
     def kept(self, keep: str) -> tuple[dict[str, Tensor], int | None]:
-        """The weights that the run is scored with, and their step; `keep` as in `TrainingConfig`."""
+        """The weights with which the run is scored, and their step; `keep` as in `TrainingConfig`."""
         best = keep == "best" or self.worse_for(keep) > 0
         return (self.best, self.best_step) if best else (self.average, self.step or None)
 
     def worse_for(self, keep: str) -> int:
-        """Last validations in a row that were no better than the best; with `keep` last, worse by
-        more than `MARGIN`."""
+        """Number of latest consecutive validations that did not improve on the best; with `keep` last, that were worse
+        by more than `MARGIN`."""
         bound = self.best_loss * (1 if keep == "best" else 1 + MARGIN)
         later = [row[f"val_{self.metric}"] for row in self.validations if row["step"] > (self.best_step or 0)]
         return sum(1 for _ in takewhile(lambda loss: loss >= bound, reversed(later)))
@@ -88,31 +89,32 @@ class TrainState:
 
     @property
     def best_loss(self) -> float:
-        """What validations are compared by, the lowest so far; infinite before the first validation."""
+        """Lowest validation score so far; infinite before the first validation."""
         return self.best_val.get(self.metric, math.inf)
 
     @property
     def words(self) -> str:
-        """Words on the training for its line; nothing is read from the device."""
+        """Text of the progress line; does not read from the device."""
         if not self.validations:
             return f"step {self.step}"
         last = self.validations[-1]["val_mse"]
         return f"step {self.step}  val MSE {last:.4f}, best {self.best_mse:.4f} at step {self.best_step}"
 
     def save(self, path: Path) -> None:
-        """Write atomically; RunFailure naming `path` when the disk refuses."""
+        """Write atomically; raise RunFailure naming `path` if the disk fails."""
         head = f"{_NAME} {FORMAT} {{}}\n"
-        written = io.BytesIO()  # torch.save to a path turns a full disk into an error without a reason
+        written = io.BytesIO()  # torch.save to a path does not report a full disk as such
         written.write(head.format("0" * 64).encode())
         begin = written.tell()
         torch.save({f.name: getattr(self, f.name) for f in fields(self)}, written)
-        content = written.getbuffer()  # no copy, as of a large model it takes memory
+        content = written.getbuffer()  # not a copy, which would need memory for a large model
         content[:begin] = head.format(hashlib.sha256(content[begin:]).hexdigest()).encode()
         write_file(path, content)
 
     @classmethod
     def load(cls, path: Path) -> TrainState:
-        """Read what `save` wrote, with tensors on the CPU and no code executed; UsageError when it cannot be read."""
+        """Read a file written by `save`, with tensors on the CPU and without executing code; raise UsageError if it
+        cannot be read."""
         try:
             head, _, content = path.read_bytes().partition(b"\n")
         except OSError as error:
@@ -142,27 +144,27 @@ class TrainState:
 
 
 def damaged(path: Path) -> UsageError:
-    """Error that is said of a checkpoint that cannot be one."""
+    """Error for a damaged checkpoint."""
     return UsageError(f"Checkpoint {path} is damaged and cannot be resumed; train again in a new folder.")
 
 
-# What may differ when a run goes on: how far and where, never what is learned from what.
+# Settings that may change on resuming: they affect where and for how long a run trains, but not the result.
 _FREE = {"training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
 
 
 class Finished(Exception):
-    """The run that was to go on is finished; it is of the same settings and data."""
+    """The run to resume is already finished, with the same settings and data."""
 
 
 def find_state(
     config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, overwrite: bool = False
 ) -> TrainState:
-    """State to start from: the beginning, or with `resume` where the run in `out` stands, if one has begun there.
-    Nothing is written; with `overwrite` what is there does not matter.
+    """State to start from: the initial state, or with `resume` that of the run in `out`, if there is one. Writes
+    nothing; with `overwrite`, existing contents are ignored.
 
     Raises:
-        UsageError: `out` holds another run, or with `resume` one of other settings or data.
-        Finished: with `resume`, it holds this one, and there is nothing left to do.
+        UsageError: `out` holds another run, or with `resume` one with other settings or data.
+        Finished: With `resume`, the run in `out` is already finished.
     """
     if out is None or overwrite:
         check_resumable(out, resume)
@@ -183,21 +185,22 @@ def find_state(
 
 
 def check_resumable(out: Path | None, resume: bool) -> None:
-    """UsageError where a run is to go on that is kept nowhere."""
+    """Raise UsageError if a run is to be resumed without a folder."""
     if resume and out is None:
         raise UsageError("To resume, name the run folder with --out (out= in Python).")
 
 
 def changed_data(dataset: str, out: Path) -> UsageError:
-    """Error that is said where the run in `out` began with other data."""
+    """Error for a run in `out` that was started with other data."""
     return UsageError(f"The data '{dataset}' changed since run {out} was started; train again in a new folder.")
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
-    """UsageError for the first setting of the run in `out` that was another `before`; both as `RunConfig.to_dict`."""
+    """Raise UsageError for the first setting of the run in `out` that differed `before`; both as in
+    `RunConfig.to_dict`."""
     old, new = ({"refit": False, **_flat(record)} for record in (before, now))
     for key in old | new:
-        # The same file may be named in two ways; its hash is compared instead.
+        # The same file may have two names; its hash is compared instead.
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Data of a training: split, scaled, and cut into windows of each part."""
+"""Training data: split, scaled, and cut into windows of each split."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class DataModule:
     """Data of a training.
 
     Attributes:
-        data: split as it is trained on.
-        preprocess: fitted on the training rows.
-        windows: by part, those of the training among them.
+        data: the split data set.
+        preprocess: preprocessing fitted to the training rows.
+        windows: windows by split, including the training windows.
     """
 
     data: Dataset
@@ -32,16 +32,16 @@ class DataModule:
     def of(
         cls, data: Dataset, config: RunConfig, parts: Sequence[str] = PARTS, units: Preprocess | None = None
     ) -> DataModule:
-        """The data of a run of `config`, with windows of `parts`.
+        """Data of a run with `config`, with windows of `parts`.
 
-        Values keep the `units`, and static columns the codes, of the run by which this one was chosen: a penalty, a
-        learning rate and errors mean the same in no others. None fits them to the training rows.
+        `units` keeps the scale and the codes of static covariates of the run on which the choices were made, since
+        penalties, learning rates and errors depend on the scale. None fits them to the training rows.
 
         Raises:
-            UsageError: lengths that do not fit the data.
+            UsageError: The lengths do not fit the data.
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
-        for part in parts:  # before many series are fitted
+        for part in parts:  # checked before many series are fitted
             check_windows(data, part, *lengths, config.reads_raw)
         preprocess = Preprocess.fit(data, units, config.reads, config.training.scaler).reading(config.reads_raw)
         for part in parts:
@@ -49,13 +49,13 @@ class DataModule:
         return cls(data, preprocess, windows)
 
     def fit_closed_form(self, model: ForecastModel) -> None:
-        """Fit what `model` has in closed form to the training rows."""
+        """Fit the closed-form parts of `model` to the training rows."""
         distance = max(model.config.seq_len, int(self.data.train_lengths.max()))
         model.prepare(*training_rows(self.data, self.windows["train"], distance))
 
 
 def split_for(data: Dataset, pred_len: int | str | None) -> Dataset:
-    """The data, split for this horizon; UsageError for a table that has no room for it."""
+    """The data, split for this horizon; raise UsageError if a table is too short for it."""
     steps = horizon(data, pred_len).steps
     if not data.schema.panel and not data.fixed_split:
         check_room(data.rows, steps, data.name)

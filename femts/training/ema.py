@@ -1,4 +1,4 @@
-"""The running average of the weights: what is validated, kept and scored."""
+"""The running average of the weights, which is validated, kept and scored."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from femts.models.base import ForecastModel
 class RunningAverage:
     """Exponential moving average of the weights of a model in training.
 
-    The early decays are smaller than `decay`, so that a short run is not held back by its random start. (Torch's own
-    `AveragedModel` waits for the device at every update.)
+    Early decays are smaller than `decay`, so that short runs are not dominated by the initial weights. (Torch's own
+    `AveragedModel` synchronises with the device at every update.)
 
     Args:
-        model: what is trained.
-        decay: part of the average that an optimiser step leaves, in [0, 1); at 0 the average is the model.
+        model: the model in training.
+        decay: share of the average that remains after a step, in [0, 1); at 0 the average is the model.
         weights: the average so far; empty before the first step.
-        steps: optimiser steps that went into it.
+        steps: number of optimiser steps averaged so far.
 
     Attributes:
-        model: a copy of the model that has the averaged weights.
+        model: a copy of the model with the averaged weights.
     """
 
     def __init__(self, model: ForecastModel, decay: float, weights: Mapping[str, Tensor], steps: int) -> None:
@@ -32,11 +32,11 @@ class RunningAverage:
         if weights:
             self.model.load_state_dict(weights)
         self._average, self._current = _tensors(self.model), _tensors(model)
-        # What batch norm has seen, as it is.
+        # Statistics of batch norm are copied.
         self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
 
     def update(self) -> None:
-        """Take in the weights after an optimiser step."""
+        """Update the average after an optimiser step."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._average, self._current, 1 - decay)
         for own, current in self._buffers:

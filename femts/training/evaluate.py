@@ -1,5 +1,5 @@
-"""Scores of a forecaster after its training, of all windows or of as many as there is time for, and the circumstances
-that are kept beside them."""
+"""Scores of a trained forecaster, on all windows or as many as time permits, and the circumstances recorded with
+them."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from femts.text import quote
 from femts.training.accelerator import Accelerator
 from femts.training.schedule import FEWEST
 
-REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test part is in `metrics.json`
-FEWEST_FITS = 4  # windows of a part that are scored first where a forecast may be a fit
-GRACE = 1.0  # seconds that there always are for scores
-_SURE = 0.8  # part of the time that is left for which more windows are taken on: other processes run, too
+REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test split is recorded in `metrics.json`
+FEWEST_FITS = 4  # windows per split to score first if a forecast may be a fit
+GRACE = 1.0  # minimum seconds for scoring
+_SURE = 0.8  # share of the remaining time to plan for, since other processes run too
 
 
 def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> dict[str, Any]:
     """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
 
     Returns:
-        `val`, `test`, `naive` (`NaiveSums.beside`) and what the `intervals` cover, as in `metrics.json`; where there
-        are any, what is `outgrown`, names of targets or series that a choice by validation errors leaves out
-        (`Windows.within_scale`), and what is `dominant` (`NaiveSums.dominant`).
+        `val`, `test`, `naive` (`NaiveSums.beside`) and the coverage of the `intervals`, as in `metrics.json`; if there
+        are any, `outgrown`, names of targets or series excluded from validation-based selection
+        (`Windows.within_scale`), and `dominant` (`NaiveSums.dominant`).
     """
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
@@ -71,7 +71,7 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
 
 
 def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
-    """Names of the targets or series that `windows` count, and windows for a choice do not."""
+    """Names of the targets or series that `windows` include but windows for selection exclude."""
     chosen = windows.within_scale().counted
     if chosen is None or chosen is windows.counted:
         return []
@@ -82,7 +82,7 @@ def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
 
 
 def scale_notes(forecaster: Forecaster) -> list[str]:
-    """Sentences on targets, or series of a panel, whose training rows do not tell the scale of their errors."""
+    """Sentences on targets, or series of a panel, whose training rows do not determine the scale of their errors."""
     of, notes = forecaster.scored or forecaster, list[str]()
     varies = of.preprocess.scaler.own[:, : len(of.targets)]
     several = len(of.series) > 1
@@ -133,7 +133,7 @@ def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str,
 
 @contextmanager
 def scored_on(model: ForecastModel, most: int | None) -> Iterator[None]:
-    """Within it, `model` is scored and calibrated on that many windows of a part at most; None changes nothing."""
+    """Context in which `model` is scored and calibrated on at most `most` windows per split; None changes nothing."""
     before = model.most_windows
     if most is not None:
         model.most_windows = most if before is None else min(before, most)
@@ -150,11 +150,11 @@ def scores_within(
     data: Dataset,
     device: str,
 ) -> dict[str, Any]:
-    """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored first, and from the time
-    that they took follows how many more there is time for. All are scored at once by None, and where they are few.
+    """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored and timed first, to
+    determine how many more fit. Without a deadline, or with few windows, all are scored at once.
 
     Returns:
-        The same, and where not all windows were scored, how many there are by part, as `thinned`.
+        The same, and if not all windows were scored, their number by split as `thinned`.
     """
     model = forecaster.model
     most = FEWEST if model.most_windows is None else FEWEST_FITS
@@ -169,13 +169,13 @@ def scores_within(
             return scores
         now = time.monotonic()
         more = _SURE * max(GRACE, deadline - now) / (now - began)
-        if more < 2:  # what is gained would not be worth the time
+        if more < 2:  # the gain would not be worth the time
             return {**scores, "thinned": {part: len(windows[part]) for part in counts}}
         most = int(more * max(counts.values()))
 
 
 def most_scored(metrics: Mapping[str, Any]) -> int | None:
-    """Windows that were scored in all where time made them fewer; None where it did not."""
+    """Total number of scored windows if time limited it; otherwise None."""
     return int(metrics["val"]["windows"] + metrics["test"]["windows"]) if "thinned" in metrics else None
 
 

@@ -1,4 +1,4 @@
-"""One training from its data to a scored forecaster in its folder: set up, train, score, train on all rows, save."""
+"""A training run from data to a scored forecaster: set up, train, score, refit, save."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from femts.training.resources import check_resources
 from femts.training.schedule import Budget
 from femts.training.stopping import Interrupted
 
-SHARE = 0.5  # of the time for the training that is scored, where another one follows
+SHARE = 0.5  # of the time limit for the scored training, if a refit follows
 
 
 logger = logging.getLogger(__name__)
@@ -61,24 +61,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Arguments of a call of `train`, but for the data.
+    """Arguments of `train` except the data.
 
     Attributes:
         model: registered name, or `auto`.
-        settings: of the model, by name.
+        settings: settings of the model by name.
         training: the recipe.
-        asked: what these two were made of, the last two arguments of `resolve_training`.
-        accelerator: device, precision and processes.
+        asked: arguments `given` and `settings` of `resolve_training`, from which these two were resolved.
+        accelerator: device, precision and number of processes.
         started: `time.monotonic()` when the call began.
-        lengths: as asked for.
-        out: run folder; None keeps nothing.
-        resume: go on with what is in it.
+        lengths: horizon, look-back and protocol as requested.
+        out: run folder; None writes nothing.
+        resume: continue the run in it.
         overwrite: replace the run in it, once the new one is about to be written.
-        refit: then train on all rows.
-        progress: show a line on a terminal.
-        most_windows: of each part, how many are scored at most; None for as many as the model wants.
-        chosen: sentences on what femts chose in the place of the user.
-        ignores: past and static columns that the model cannot read are ignored, and not refused.
+        refit: refit on all rows after scoring.
+        progress: show a progress line on a terminal.
+        most_windows: largest number of windows to score per split; None for the model's default.
+        chosen: sentences on choices that femts made for the user.
+        ignores: ignore past and static covariates that the model cannot read, instead of raising an error.
     """
 
     model: str
@@ -99,10 +99,10 @@ class FitRequest:
 
     @classmethod
     def of(cls, model: str, given: Mapping[str, Any], settings: Mapping[str, Any], started: float) -> FitRequest:
-        """The request for `model` with `given` fields of the recipe and dotted `settings`; see `resolve_training`.
+        """Request for `model` with recipe fields `given` and dotted `settings`; see `resolve_training`.
 
         Raises:
-            UsageError: as `resolve_training` and `find_accelerator`.
+            UsageError: As in `resolve_training` and `find_accelerator`.
         """
         named = DEFAULT_MODEL if check_text(model, "model") == AUTO else model
         resolved, training = resolve_training(named, given, settings)
@@ -118,7 +118,7 @@ class FitRequest:
             )
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
             raise UsageError(
-                f"--metric {training.metric} is for --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
+                f"--metric {training.metric} requires --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
                 "registered metric."
             )
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
@@ -126,10 +126,10 @@ class FitRequest:
     def for_candidate(
         self, model: str, seconds: float | None, out: Path | None, most_windows: int, loss: str = "mse"
     ) -> FitRequest:
-        """The same for one of the models that `auto` tries, to be trained in the folder `out` within so many `seconds`,
-        None for no limit, by the `loss` where none is asked for, and scored on so many windows."""
+        """Request for one of the models that `auto` tries: trained in the folder `out` within `seconds`
+        (None for no limit), by `loss` unless the user set one, and scored on at most `most_windows` windows."""
         given, settings = self.asked
-        if self.criterion not in BUILT_IN:  # a training is validated by the error in scaled units
+        if self.criterion not in BUILT_IN:  # trainings are validated by the error in scaled units
             given = {name: value for name, value in given.items() if name != "metric"}
             settings = {name: value for name, value in settings.items() if name != "training.metric"}
             settings["training.metric"] = USUAL
@@ -148,17 +148,17 @@ class FitRequest:
 
     @property
     def criterion(self) -> str:
-        """What `auto` chooses by, one of `CRITERIA`."""
+        """Selection criterion of `auto`, one of `CRITERIA`."""
         return self.training.metric or USUAL
 
     @property
     def limit(self) -> float | None:
-        """Seconds that it may take; None is no limit."""
+        """Time limit in seconds; None is no limit."""
         return None if self.training.max_time is None else parse_span(self.training.max_time)
 
 
 def check_registered(training: TrainingConfig) -> None:
-    """UsageError where the loss, metric, scaler or method of intervals that `training` names is not there."""
+    """Raise UsageError if the loss, metric, scaler or interval method named in `training` is unknown."""
     find_loss(training.loss)
     SCALERS[training.scaler]
     INTERVALS[training.intervals]
@@ -168,17 +168,17 @@ def check_registered(training: TrainingConfig) -> None:
 
 @dataclass
 class Run:
-    """One training, from where it stands.
+    """A training run in its current state.
 
     Attributes:
-        forecaster: whose model is trained.
-        module: its data and windows.
-        state: where it stands; None where it is finished.
-        folder: what keeps it; None keeps nothing.
-        accelerator: device, precision and processes.
-        started: `time.monotonic()` when the time began to run.
-        limit: seconds for it and its scores; None is no limit.
-        progress: whether a line on a terminal is wanted.
+        forecaster: forecaster whose model is trained.
+        module: data and windows.
+        state: training state; None if the run is finished.
+        folder: run folder; None writes nothing.
+        accelerator: device, precision and number of processes.
+        started: `time.monotonic()` from which the limit counts.
+        limit: seconds for training and scoring; None is no limit.
+        progress: whether to show a progress line on a terminal.
     """
 
     forecaster: Forecaster
@@ -192,20 +192,20 @@ class Run:
 
     @property
     def config(self) -> RunConfig:
-        """The configuration of the run."""
+        """Configuration of the run."""
         return self.forecaster.config
 
     @property
     def model(self) -> ForecastModel:
-        """The model that is trained."""
+        """The model being trained."""
         return self.forecaster.model
 
 
 def fit(request: FitRequest, data: Dataset) -> Forecaster:
-    """Train the model of `request` on `data`, which are split for it, and score it; see `femts.train`."""
-    from femts.training.refit import held_out_intervals, train_on_all_rows  # which begins trainings of its own
+    """Train the model of `request` on `data`, split for its horizon, and score it; see `femts.train`."""
+    from femts.training.refit import held_out_intervals, train_on_all_rows  # imports this module in turn
 
-    # Set up: the configuration, data and windows, and the folder, with nothing written before all of it fits.
+    # Set up configuration, data, windows and folder; nothing is written before all of them are valid.
     config = resolve_run(data, request.model, request.lengths, request.settings, request.training, request.ignores)
     accelerator, out = request.accelerator, request.out
     module, whole = DataModule.of(data, config), None
@@ -215,7 +215,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
         check_resumable(out, request.resume)
         with run_folder(out, accelerator) as folder:
             try:
-                # The folder of the run on all rows is the user's, and says what is wrong.
+                # Errors in the run folder of the refit are reported for the user's folder.
                 last = None if whole is None else begin(request, replace(config, refit=True), whole, folder)
                 inner = folder if last is None or folder is None else folder / SCORED
                 first = begin(request, config, module, inner, share=1.0 if last is None else SHARE)
@@ -238,7 +238,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                         train_and_score(first, later=last is not None)
                     first.forecaster.metrics = {**first.forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
                 made = first.forecaster
-                # Train on all rows, once what was scored is kept.
+                # Refit on all rows, after the scored run was saved.
                 if last is not None:
                     if out is not None and first.folder is not None and first.state is not None:
                         made.write(first.folder)
@@ -248,9 +248,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                     made = last.forecaster
                     made.intervals = intervals
             except KeyboardInterrupt as error:
-                remedy = (
-                    "nothing was kept" if out is None else f"what was reached is in {out}; continue it with --resume"
-                )
+                remedy = "nothing was kept" if out is None else f"progress is saved in {out}; continue it with --resume"
                 raise Interrupted(f"Training was interrupted; {remedy}.") from error
             # Save.
             if out is not None and folder is not None:
@@ -266,7 +264,7 @@ def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> t
 
 @contextmanager
 def training_on(accelerator: Accelerator) -> Iterator[None]:
-    """Around a training: memory is kept, and the caller's random state stays as it was."""
+    """Context of a training: limits memory use and restores the caller's random state."""
     devices = [torch.cuda.current_device()] if accelerator.device == "cuda" else []
     with torch.random.fork_rng(devices=devices), kept_memory(accelerator.device), full_precision(accelerator.device):
         yield
@@ -274,7 +272,7 @@ def training_on(accelerator: Accelerator) -> Iterator[None]:
 
 @contextmanager
 def run_folder(out: Path | None, accelerator: Accelerator) -> Iterator[Path | None]:
-    """The run folder, held against others; several processes without one meet in a temporary folder."""
+    """The locked run folder; several processes without one share a temporary folder."""
     if out is not None:
         with locked(out):
             yield out
@@ -286,12 +284,12 @@ def run_folder(out: Path | None, accelerator: Accelerator) -> Iterator[Path | No
 
 
 def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Path | None, share: float = 1.0) -> Run:
-    """The training of `config` on `module` in `folder` from its beginning, or with `resume` from where it stands.
+    """Start the training of `config` on `module` in `folder`, or with `resume` continue it.
 
     Raises:
-        UsageError: the folder cannot take it; nothing was written.
-        RunFailure: there is too little memory or time for it; nothing was written.
-        Finished: with `resume`, it is finished.
+        UsageError: The folder cannot be used; nothing was written.
+        RunFailure: Memory or time do not suffice; nothing was written.
+        Finished: The run to resume is already finished.
     """
     limit = None if request.limit is None else share * request.limit
     further = folder, request.accelerator, request.started, limit, request.progress
@@ -314,13 +312,13 @@ def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Pa
 
 
 def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
-    """A forecaster whose model has its first weights, which follow from the seed alone."""
+    """A forecaster whose model has its initial weights, which depend on the seed only."""
     torch.manual_seed(config.training.seed)
     try:
         model = build_model(config.model, config.model_config, config.quantiles)
     except UsageError:
         raise
-    except ValueError as error:  # settings that each may be right, but not together
+    except ValueError as error:  # settings that are valid each, but not together
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
     model.read_weights()
     data = module.data
@@ -330,7 +328,7 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
 
 
 def write_beginning(run: Run | None) -> None:
-    """Write what a folder begins with, where it does not have that yet."""
+    """Write the first files of a run folder unless they exist."""
     if run is None or run.folder is None or run.state is None:
         return
     remove_parts(run.folder)
@@ -340,27 +338,27 @@ def write_beginning(run: Run | None) -> None:
 
 
 def train_and_score(run: Run, later: bool) -> None:
-    """Train the run's model, give it its best weights, and fill in scores and circumstances.
+    """Train the model of `run`, restore its best weights, and fill in scores and circumstances.
 
     Args:
-        run: what it has in closed form already fitted, with windows of all parts.
-        later: whether all is scored again after this, within the limit of time as well.
+        run: run with closed-form parts already fitted and windows of all splits.
+        later: whether a refit and its scoring follow within the time limit.
 
     Raises:
-        KeyboardInterrupt: a signal came; the state so far is kept.
-        RunFailure: as `femts.training.loop.run_steps`.
+        KeyboardInterrupt: A signal was received; the state so far is saved.
+        RunFailure: As in `femts.training.loop.run_steps`.
     """
     assert run.state is not None
     training, state, windows, forecaster = run.config.training, run.state, run.module.windows, run.forecaster
     model, before, first, accelerator = run.model, run.state.seconds, windows["train"], run.accelerator
     epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
     if is_trained(model) and not state.complete:
-        from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models need none
+        from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models do not need it
 
         count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
         calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)
-        alone = calibration + tested  # the work of one process, where validations are shared
+        alone = calibration + tested  # a single process scores, whereas validations are shared
         budget = Budget(training.steps(epoch), run.limit, run.started, accelerator.devices * (1 + later) * alone)
         state = run.state = run_steps(run, budget, windows["val"])
         if state.stopped == "interrupted":
@@ -375,7 +373,7 @@ def train_and_score(run: Run, later: bool) -> None:
     deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)
     scores = scores_within(deadline, forecaster, windows, run.module.data, accelerator.device)
     effects, steps = forecaster.preprocess.effects, training.steps(epoch)
-    if training.max_time is not None and state.step:  # a limit of time made them fewer
+    if training.max_time is not None and state.step:  # reduced by a time limit
         steps = round(state.step / state.progress)
     forecaster.validations = tuple(state.validations)
     forecaster.metrics = {
@@ -383,11 +381,11 @@ def train_and_score(run: Run, later: bool) -> None:
         "kept_step": kept_step,
         "steps": state.step,
         "stopped": state.stopped,
-        # Steps that the learning rate was laid out over, and those of an epoch.
+        # Steps over which the learning rate was scheduled, and steps per epoch.
         **({"schedule": {"steps": max(steps, state.step), "epoch": epoch}} if is_trained(model) else {}),
         **scores,
         "seconds": round(before + time.monotonic() - run.started, 3),
-        # Part of each target that the known columns explain; see `femts.data.effects.Effects`.
+        # Share of each target's variance explained by known covariates; see `femts.data.effects.Effects`.
         **(
             {}
             if effects is None
@@ -397,12 +395,12 @@ def train_and_score(run: Run, later: bool) -> None:
 
 
 def is_trained(model: ForecastModel) -> bool:
-    """True where `model` has weights that steps change."""
+    """Return whether `model` has weights that are trained by gradient steps."""
     return any(parameter.requires_grad for parameter in model.parameters())
 
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
-    """The forecaster in `out`, which is what `request` asks for and was trained on `data`."""
+    """Load the finished forecaster in `out` after checking that it matches `request` and `data`."""
     logger.info(f"run {out} is already finished")
     made = load(out, request.accelerator.device)
     made._dataset = data.all_rows() if request.refit else data

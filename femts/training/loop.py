@@ -1,4 +1,4 @@
-"""The training loop, on Lightning Fabric: steps, validations, and the one file that keeps where it stands."""
+"""The training loop, on Lightning Fabric: steps, validations and checkpoints."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ with without_traces():
     from lightning_fabric.loggers import TensorBoardLogger
     from lightning_fabric.strategies import DDPStrategy
 
-TIMED, MORE = 4, 8  # windows that say how long a validation takes, and times as many where that was a moment
-CHECK_EVERY = 50  # steps between two looks at the losses; each look waits for the device
-AGREE_EVERY = 10  # steps between two agreements of several processes to stop
+TIMED, MORE = 4, 8  # windows for timing a validation, and factor by which they grow if that was fast
+CHECK_EVERY = 50  # steps between checks of the losses, each of which waits for the device
+AGREE_EVERY = 10  # steps between synchronisations of several processes on stopping
 
 
 def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chosen | None = None) -> TrainState:
-    """Train from the state of `run` on until a reason to stop; what was reached.
+    """Train from the state of `run` until a reason to stop; return the final state.
 
-    Several devices run as processes of their own, started by spawn: that works from the command line and from a script
-    alike, and the caller's code after training runs once.
+    Several devices run as spawned processes, which works from the command line and from a script alike; the caller's
+    code after training runs once.
 
     Args:
-        run: the model, its windows to learn from, and the folder that keeps it.
+        run: run with the model, training windows and folder.
         budget: steps and time.
-        val: windows to validate on.
-        chosen: where to end, when an earlier training has chosen that, in place of `val`.
+        val: validation windows.
+        chosen: step at which to stop if an earlier training chose it, instead of `val`.
 
     Raises:
-        RunFailure: the loss became NaN or infinite, the disk is full, or a process died.
-        KeyboardInterrupt: a second Ctrl-C.
+        RunFailure: The loss became NaN or infinite, the disk is full, or a process died.
+        KeyboardInterrupt: A second Ctrl-C was received.
     """
     accelerator, state = run.accelerator, run.state
     assert state is not None
@@ -82,23 +82,23 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
             precision="bf16-mixed" if accelerator.precision == "bf16" and accelerator.device != "cpu" else "32-true",
             loggers=[TensorBoardLogger(str(run.folder), name=EVENTS, version="")] if events else [],
         )
-        with StopSignals() if several else nullcontext():  # of the process that waits
+        with StopSignals() if several else nullcontext():  # handled by the waiting process
             fabric.launch(InProcess(partial(_train, loop)))
     return state if not several or run.folder is None else TrainState.load(run.folder / CHECKPOINT)
 
 
 @dataclass
 class Loop:
-    """What each process of a training needs: plain values, tensors and the model, which travel to it.
+    """Everything that each process of a training needs: plain values, tensors and the model, which are sent to it.
 
     Attributes:
         model: the forecaster.
-        train, val: windows to learn from, and to validate on.
-        config, accelerator: the recipe; device, precision and processes.
-        state: where training starts.
-        folder: the run folder, for `checkpoints/last.ckpt` and `metrics.csv`; one process can do without.
-        budget, progress: steps and time; whether a line on a terminal is wanted.
-        chosen: where to end, when an earlier training has chosen that, in place of `val`.
+        train, val: training and validation windows.
+        config, accelerator: the recipe; device, precision and number of processes.
+        state: state to start from.
+        folder: run folder, for `checkpoints/last.ckpt` and `metrics.csv`; optional for a single process.
+        budget, progress: steps and time; whether to show a progress line on a terminal.
+        chosen: step at which to stop if an earlier training chose it, instead of `val`.
     """
 
     model: ForecastModel
@@ -114,9 +114,9 @@ class Loop:
 
 
 def _train(loop: Loop, fabric: Fabric) -> None:
-    """The loop, in each process."""
+    """The loop of each process."""
     if fabric.world_size > 1:
-        loop.model = copy.deepcopy(loop.model)  # what travels to several processes, they share
+        loop.model = copy.deepcopy(loop.model)  # tensors sent to several processes are shared memory
     config, state = loop.config, loop.state
     state.stopped = None
     with progress_line(loop.progress and fabric.is_global_zero) as show, StopSignals() as signals:
@@ -141,7 +141,7 @@ def _train(loop: Loop, fabric: Fabric) -> None:
 
 
 class _Loss(nn.Module):
-    """The loss of windows by their numbers, as a module: DDP joins the processes in its forward pass."""
+    """Loss of windows by index, as a module, because DDP synchronises in the forward pass."""
 
     def __init__(self, loop: Loop, device: torch.device) -> None:
         super().__init__()
@@ -151,17 +151,17 @@ class _Loss(nn.Module):
         self._compiled = torch.compile(loop.model.loss, dynamic=False) if loop.config.compile else None
 
     def forward(self, index: Tensor, channels: Tensor | None, whole: bool) -> Tensor:
-        """Mean loss of the windows `index` (B,); only `whole` batches are compiled, for each
-        further size would be anew."""
+        """Mean loss of the windows `index` (B,); only `whole` batches use the compiled model, since each other size
+        would recompile."""
         loss = self._compiled if self._compiled is not None and whole else self.model.loss
         batch = self.windows.batch(index)
-        with low_precision_products(self._low):  # on a CPU, autocast over everything loses what products gain
+        with low_precision_products(self._low):  # on a CPU, autocast over everything loses what the products gain
             value: Tensor = loss(batch, channels)
         return value
 
 
 class Trainer:
-    """A step, a validation, a save."""
+    """Training steps, validations and checkpoints."""
 
     def __init__(self, fabric: Fabric, loop: Loop) -> None:
         self.fabric, self.loop, self.state, self.config = fabric, loop, loop.state, loop.config
@@ -180,12 +180,13 @@ class Trainer:
         sizes = (len(loop.train), self.config.batch_size, self.config.accumulate)
         self.batches = StepBatches(*sizes, self.config.seed, (fabric.global_rank, fabric.world_size), self.device)
         self.until = loop.chosen or Chosen(loop.budget.steps, loop.budget.steps, self.batches.epoch)
-        self._validated: tuple[int | None] | None = None  # windows of each validation, so that their scores compare
+        # number of windows of each validation, fixed so that scores are comparable
+        self._validated: tuple[int | None] | None = None
         self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
 
     def step(self) -> None:
-        """One optimiser step; its randomness follows from (seed, step, process), so a resumed run
-        draws what it would have."""
+        """One optimiser step; its random numbers depend on (seed, step, process), so a resumed run draws the same
+        ones."""
         state, config, rank = self.state, self.config, self.fabric.global_rank
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, state.progress, state.step // self.until.epoch)
@@ -208,11 +209,11 @@ class Trainer:
         state.step += 1
 
     def spend(self) -> bool:
-        """Move the progress on, by steps or by time where that is shorter, and say whether a validation is due."""
+        """Advance the progress, by steps or by time if that is shorter, and return whether a validation is due."""
         config, budget, state, before = self.config, self.loop.budget, self.state, self.state.progress
         spent = state.step / budget.steps
         if budget.seconds is not None:
-            passed = self.fabric.broadcast(budget.time_spent())  # the same in every process
+            passed = self.fabric.broadcast(budget.time_spent())  # the same in all processes
             spent, state.stopped = max(spent, passed * self.until.share, before), "max_time" if passed >= 1 else None
         state.progress = min(1.0, spent)
         if state.step >= self.until.step:
@@ -224,7 +225,8 @@ class Trainer:
         return int(VALIDATIONS * state.progress) > int(VALIDATIONS * before)
 
     def agreed(self, here: bool) -> bool:
-        """Tell whether any process says so; asked now and then, for each time they wait for each other."""
+        """Return whether the condition holds in any process; checked only now and then, since processes wait for each
+        other."""
         if self.fabric.world_size == 1:
             return here
         if self.state.step % AGREE_EVERY:
@@ -236,8 +238,8 @@ class Trainer:
         return summed  # type: ignore[no-any-return]
 
     def take_losses(self) -> None:
-        """Move the losses of the last batches to the state; RunFailure, in every process alike,
-        when one is no number."""
+        """Add the losses of the last batches to the state; raise RunFailure, in all processes alike, if one is not
+        finite."""
         if not self._losses:
             return
         losses, counts, steps = zip(*self._losses, strict=True)
@@ -256,8 +258,8 @@ class Trainer:
         return f"lower training.lr (it is {self.config.lr:g}) or look for extreme values in the data."
 
     def validate(self, seconds: float) -> None:
-        """Score the averaged weights, write a row, decide whether to go on, `seconds` after the last
-        time; without windows to validate on, look at the losses alone."""
+        """Score the averaged weights, append a row and decide whether to stop, `seconds` after the last validation;
+        without validation windows, only check the losses."""
         self.take_losses()
         state, config, fabric = self.state, self.config, self.fabric
         if self.val is None:
@@ -304,8 +306,8 @@ class Trainer:
             state.stopped = "early"
 
     def _validation_windows(self, val: Windows) -> int | None:
-        """Windows to validate on, the same in every process; within a limit of time a few are timed first, and more as
-        long as they take little of it."""
+        """Number of validation windows, equal in all processes; with a time limit, a few are timed first, and more are
+        used as long as they take a small share of it."""
         budget, most, some = self.loop.budget, self.config.val_windows, TIMED
         if budget.seconds is None:
             return most
@@ -322,7 +324,7 @@ class Trainer:
         return most if fitting >= whole else fitting
 
     def save(self) -> None:
-        """Complete the state and, where there is a folder, write it; one process does."""
+        """Complete the state and, if there is a folder, write it from one process."""
         self.take_losses()
         if not self.fabric.is_global_zero:
             return

@@ -1,4 +1,4 @@
-"""The optimiser of a model: AdamW, without decay where a parameter asks for none."""
+"""The optimiser: AdamW, without weight decay for parameters that opt out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from femts.models.base import ForecastModel
 
 
 def adamw(model: ForecastModel, config: TrainingConfig, device: torch.device) -> AdamW:
-    """AdamW by the recipe `config`, fused where `device` can."""
+    """AdamW with the recipe `config`, fused if `device` supports it."""
     decayed: list[Tensor] = []
     plain: list[Tensor] = []
     without_decay = undecayed(model)

@@ -1,4 +1,5 @@
-"""Around the processes of a training: Lightning silent, its traces removed, and a worker's failure as one sentence."""
+"""Context of training processes: silences Lightning, removes its temporary files, and reports a worker's failure in one
+sentence."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ _LIGHTNING = "lightning_fabric"
 
 @contextmanager
 def launched(several: bool) -> Iterator[None]:
-    """Around a launch, of `several` processes or of this one alone.
+    """Context of a launch of `several` processes, or of this one alone.
 
     Raises:
-        RunFailure: a process failed or died.
+        RunFailure: A process failed or died.
     """
     with _quiet(), _scratch(several):
         try:
@@ -35,8 +36,8 @@ def launched(several: bool) -> Iterator[None]:
 
 
 class InProcess:
-    """A function for a process that is launched: Lightning is silent from the moment the function
-    arrives there, and the processes' connection is closed when it returns."""
+    """A function to run in a launched process: silences Lightning from its unpickling on, and closes the process group
+    when it returns."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -44,7 +45,7 @@ class InProcess:
     def __call__(self, fabric: Any) -> Any:
         result = self._function(fabric)
         if fabric.world_size > 1:
-            torch.distributed.destroy_process_group()  # gloo's threads, left to Python's end, now and then abort it
+            torch.distributed.destroy_process_group()  # otherwise gloo's threads sometimes abort Python's shutdown
         return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -54,7 +55,7 @@ class InProcess:
 
 
 def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
-    """A worker's exception arrives as the text of its traceback; its last line has the sentence."""
+    """Error of a worker, whose exception arrives as the text of its traceback with the message in the last line."""
     last = str(error).strip().splitlines()[-1]
     _, separator, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
     return RunFailure(sentence if separator else f"A training process failed with {last}.")
@@ -62,7 +63,7 @@ def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what Lightning and torch say of themselves."""
+    """Suppress messages of Lightning and torch."""
     logger = logging.getLogger(_LIGHTNING)
     before = logger.level
     with warnings.catch_warnings():
@@ -78,14 +79,14 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _scratch(several: bool) -> Iterator[None]:
-    """Around several processes: Lightning leaves a temporary folder behind and its port in the environment."""
+    """Clean up after several processes: Lightning leaves a temporary folder behind and its port in the environment."""
     if not several:
         yield
         return
     names = ("TMPDIR", "MASTER_ADDR", "MASTER_PORT")
     before = {name: os.environ.get(name) for name in names}
     with tempfile.TemporaryDirectory(prefix="femts-") as folder:
-        os.environ["TMPDIR"] = folder  # of the workers; this process has looked it up already
+        os.environ["TMPDIR"] = folder  # for the workers; this process has already cached it
         try:
             yield
         finally:

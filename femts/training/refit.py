@@ -1,4 +1,4 @@
-"""Training on all rows, by what an earlier training chose on some of them: for a forecaster that is put to use."""
+"""Refitting on all rows for deployment, with the choices of an earlier training that held some out."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from femts.training.schedule import Budget, Chosen
 
 
 def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> Forecaster:
-    """Train on all rows of `data`, by what the training of `forecaster` chose on its validation part.
+    """Refit on all rows of `data`, with the choices that the training of `forecaster` made on its validation split.
 
-    Look-back, settings and seed stay, and so do transform and scale. The learning rate takes the
-    same course and stops at the step that was kept, so that no row has to be kept back to choose one.
+    Look-back, settings, seed, transform and scale stay the same. The learning rate follows the same schedule and stops
+    at the step that was kept, so no validation split is needed.
 
     Args:
-        forecaster: a trained one; of one that is itself a refit, that which was scored.
-        data: has the same columns; its split does not matter. Of a long table it may have any series; words of its
-            static columns that `forecaster` does not have count as none.
-        limit: seconds that it may take; None is no limit.
+        forecaster: a trained forecaster; if it is itself a refit, its scored model is used.
+        data: data with the same columns; its split does not matter. A long table may have other series; unknown
+            categories of static covariates count as missing.
+        limit: time limit in seconds; None is no limit.
 
     Returns:
-        A new forecaster, beside which `forecaster` is `scored`, and which has its metrics and intervals.
+        A new forecaster with `forecaster` as `scored`, and with its metrics and intervals.
 
     Raises:
-        UsageError: the look-back and the horizon do not fit the rows, or `forecaster` does not say how it was trained.
-        RunFailure: as in `femts.training.train.train`.
+        UsageError: Look-back and horizon do not fit the rows, or `forecaster` has no record of its training.
+        RunFailure: As in `femts.training.train.train`.
     """
     scored = forecaster.scored or forecaster
     if bool(data.schema.panel) != bool(forecaster.config.schema.panel):
@@ -51,12 +51,12 @@ def refit(forecaster: Forecaster, data: Dataset, limit: float | None = None) -> 
             )
         )
     for one in scored.members or (scored,):
-        chosen_by(one)  # before any of them takes its time
+        chosen_by(one)  # checked for all before any of them takes time
     return _again(scored, data.all_rows(), limit)
 
 
 def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progress: bool = False) -> Forecaster:
-    """The forecaster `scored`, trained anew on `data`, within so many seconds."""
+    """Train the forecaster `scored` again on `data`, within `limit` seconds."""
     config = replace(scored.config, dataset=data.name, source=data.source, refit=True)
     accelerator = find_accelerator(replace(config.training, device=cast(Any, scored.device.type)))
     module = DataModule.of(data, config, ("train",), scored.preprocess)
@@ -69,10 +69,10 @@ def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progre
 
 
 def chosen_by(forecaster: Forecaster) -> Chosen | None:
-    """Point of the schedule that the training of `forecaster` kept; None for a model that takes no steps.
+    """Point of the schedule that the training of `forecaster` kept; None for models without gradient steps.
 
     Raises:
-        UsageError: its metrics do not say so.
+        UsageError: Its metrics do not record it.
     """
     if not is_trained(forecaster.model):
         return None
@@ -86,16 +86,16 @@ def chosen_by(forecaster: Forecaster) -> Chosen | None:
 
 
 def train_on_all_rows(run: Run, scored: Forecaster) -> None:
-    """Train the model of `run` as `scored` was, up to the step that was kept; scores and intervals stay those of
+    """Train the model of `run` like `scored`, up to the step that was kept; scores and intervals remain those of
     `scored`.
 
     Args:
-        run: with windows of the training alone, and what it has in closed form already fitted.
-        scored: trained on some of the rows.
+        run: run with training windows only and closed-form parts already fitted.
+        scored: forecaster trained on the training split.
 
     Raises:
-        KeyboardInterrupt: a signal came; the state so far is kept.
-        RunFailure: as `femts.training.loop.run_steps`.
+        KeyboardInterrupt: A signal was received; the state so far is saved.
+        RunFailure: As in `femts.training.loop.run_steps`.
     """
     assert run.state is not None
     forecaster, before, began = run.forecaster, run.state.seconds, time.monotonic()
@@ -133,7 +133,7 @@ def train_on_all_rows(run: Run, scored: Forecaster) -> None:
 
 
 def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
-    """Train each member of a mean anew; returns the steps of all, and why they stopped."""
+    """Train each member of a mean again; return their total steps and why they stopped."""
     learned = list[Forecaster]()
     for member in scored.members:
         left, spent = len(scored.members) - len(learned), time.monotonic() - run.started
@@ -148,5 +148,5 @@ def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
 
 
 def held_out_intervals(forecaster: Forecaster) -> Intervals:
-    """Intervals from the errors of `forecaster` on its validation and test rows, for one that learns from all rows."""
+    """Intervals for a refitted forecaster, from the errors of `forecaster` on its validation and test splits."""
     return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())

@@ -1,4 +1,4 @@
-"""From what the user typed to a resolved run: defaults filled in, mistakes named, nothing written."""
+"""Resolves user input to a run configuration: fills in defaults and reports mistakes, without writing anything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from femts.models.base import ForecastModel
 
 _BUDGETS = ("max_steps", "max_epochs")
-_MANY, _DRAWN = 16, 8  # channels, from which on a part of them is drawn for a step, and how many are
+_MANY, _DRAWN = 16, 8  # number of channels from which on a subset is drawn at each step, and its size
 
 _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
 
@@ -43,19 +43,19 @@ _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
 def resolve_training(
     model: str, given: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], TrainingConfig]:
-    """Split `settings` into the model's and the training's, and lay them over the recipe of `model`.
+    """Split `settings` into those of the model and of the training, and apply them to the recipe of `model`.
 
     Args:
         model: registered name; its class may change the recipe.
-        given: training fields that have an argument of their own; None was not given.
-        settings: dotted names, `model.*` and `training.*`.
+        given: training fields with an argument of their own; None for those that were not given.
+        settings: values by dotted name, `model.*` and `training.*`.
 
     Returns:
         Settings of the model by name, and the training recipe.
 
     Raises:
-        UsageError: unknown model, prefix or name, a wrong value, one thing given twice with two
-            values, or a loss that the model cannot be trained by.
+        UsageError: A model, prefix or name is unknown, a value is invalid, a setting is given twice with different
+            values, or the model does not support the loss.
     """
     check_trained(model)
     check_library(model)
@@ -78,7 +78,7 @@ def resolve_training(
             )
         training[name] = value
     asked = {name for name in _BUDGETS if name in parts["training"] or given.get(name) is not None}
-    if len(asked) == 1:  # said in one way, it takes the place of the recipe's other one
+    if len(asked) == 1:  # if one of these is given, it replaces the recipe's other one
         training = {name: value for name, value in training.items() if name not in _BUDGETS or name in asked}
     resolved = apply_settings(TrainingConfig(), training, where="training")
     if resolved.learned_quantiles:
@@ -100,7 +100,7 @@ def _suggest_setting(key: str, model: str) -> str:
 
 
 class Lengths(NamedTuple):
-    """Lengths of a run as a user asks for them; arguments of `train`."""
+    """Lengths of a run as requested by the user; arguments of `train`."""
 
     pred_len: int | str | None = None
     seq_len: int | str | None = None
@@ -115,15 +115,15 @@ def resolve_run(
     training: TrainingConfig,
     ignores: bool = False,
 ) -> RunConfig:
-    """Everything that decides the run, with horizon, look-back and season filled in; UsageError
-    when something does not fit.
+    """Resolve the configuration of a run, with horizon, look-back and season filled in; raise UsageError if something
+    does not fit.
 
     Args:
         data: the loaded data.
         model: as in `train`.
-        lengths: as asked for.
-        model_settings, training: as `resolve_training` returns them.
-        ignores: past and static columns that the model cannot read are ignored, and not refused.
+        lengths: requested lengths.
+        model_settings, training: results of `resolve_training`.
+        ignores: ignore past and static covariates that the model cannot read, instead of raising an error.
     """
     steps, protocol = horizon(data, lengths.pred_len).steps, lengths.protocol
     if not ignores:
@@ -142,7 +142,7 @@ def resolve_run(
         n_channels=len(data.columns),
         settings=model_settings,
     )
-    # A look-back that nobody chose is no mistake of anybody.
+    # A default look-back that is too long is not the user's mistake.
     seen = back >= data.season or not left_open(lengths.seq_len)
     config = config.for_data(data.season if seen else 1, data.common_rows)
     training = replace(training, channels=_drawn(model, training.channels, len(data.columns)))
@@ -151,10 +151,10 @@ def resolve_run(
 
 
 def horizon(data: Dataset, pred_len: object) -> Choice:
-    """Horizon of a run on `data`: `pred_len`, or where that is None or `auto`, by the step of the data.
+    """Horizon of a run on `data`: `pred_len`, or if that is None or `auto`, a default for the step of the data.
 
     Raises:
-        UsageError: it is no number of steps.
+        UsageError: It is not a number of steps.
     """
     if left_open(pred_len):
         return default_horizon(data.freq, data.rows, _published(data))
@@ -167,12 +167,12 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
 
 
 def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
-    """Look-back of a run of `model` on `data`, where it is None or `auto` by the protocol; by
-    default that of the data. A model that reads raw values takes all rows, as far as it takes them
-    unasked, whatever the protocol: it leaves none to learn from.
+    """Look-back of a run of `model` on `data`; if None or `auto`, by the protocol, which defaults to that of the data.
+    A model that reads raw values takes all rows, up to its default maximum, whatever the protocol, since it needs none
+    for training.
 
     Raises:
-        UsageError: it is no number of steps, or there is no such protocol.
+        UsageError: It is not a number of steps, or the protocol is unknown.
     """
     pred_len, seq_len, protocol = lengths
     name = check_protocol(default_protocol(_published(data)) if protocol is None else protocol)
@@ -192,7 +192,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
 
 
 def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
-    """Sentences on the horizon and on the look-back, as far as nobody gave them; arguments as in `train`."""
+    """Sentences on horizon and look-back if they were not given; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
     notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with --seq-len"] * bool(back.reason)
@@ -200,13 +200,13 @@ def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
 
 
 def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
-    """A sentence on the horizon where nobody gave it."""
+    """A sentence on the horizon if it was not given."""
     ahead = horizon(data, pred_len)
     return [f"horizon {ahead.steps}, {ahead.reason}; change it with --horizon"] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
-    """A sentence on the parts of which `model` scores some windows alone."""
+    """A sentence on the splits that `model` scores on a subset of windows."""
     most, scored = model.most_windows, [part for part in windows if part != "train"]
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
@@ -216,12 +216,12 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
 
 
 def _published(data: Dataset) -> bool:
-    """Tell data of the catalogue, whose lengths are those of the literature, from those of a user."""
+    """Return whether the data are from the catalogue, so that the lengths of the literature apply."""
     return data.source in CATALOG
 
 
 def _drawn(model: str, asked: int | None, channels: int) -> int | None:
-    """Channels to draw for each step; None for all of them."""
+    """Number of channels to draw at each step; None for all of them."""
     if asked is not None and not model_card(model).model_class.supports.subsampling:
         raise UsageError(f"Model '{model}' does not support channel subsampling; remove training.channels.")
     if asked is None:
@@ -230,7 +230,8 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
 
 
 def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
-    """Settings that follow from the static columns of `data`; UsageError for a model that takes none."""
+    """Settings that follow from the static covariates of `data`; raise UsageError if the model does not support
+    them."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
         raise UsageError("Setting 'model.n_static' is determined by --static-covariates; remove it.")
@@ -245,8 +246,8 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
 
 
 def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[str, int]:
-    """Settings that follow from what is known in advance of `data`; UsageError for a model that is to read it and
-    cannot."""
+    """Settings that follow from the future covariates and calendar of `data`; raise UsageError if the model is to read
+    them and cannot."""
     roles, supports = data.schema.roles, model_card(model).model_class.supports
     reads = Reads.of(roles, supports.known, supports.calendar, covariates)
     if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
@@ -262,7 +263,7 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
 
 
 def bound_notes(preprocess: Preprocess) -> list[str]:
-    """A sentence on targets that nobody bounded, and whose training values do."""
+    """A sentence on targets that are bounded by default because of their training values."""
     bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
     which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
     return [
@@ -271,7 +272,7 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
 
 
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:
-    """A sentence on how what is known in advance reaches the model."""
+    """A sentence on how the model uses future covariates and calendar."""
     roles, reads = data.schema.roles, config.reads
     names = [*map(quote, roles.future), *["the calendar"] * roles.calendar]
     read = [*map(quote, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
@@ -284,13 +285,13 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
 
 
 def seen_notes(config: RunConfig) -> list[str]:
-    """A sentence where the model comes with weights that were trained on the data set."""
+    """A sentence if the model was pretrained on the data set."""
     said = f"'{config.model}' was pretrained on '{quote(config.dataset)}', so its scores do not reflect performance on unseen data"
     return [said] if config.model_config.has_seen(config.dataset) else []
 
 
 def check_past(model: str, past: Sequence[str]) -> None:
-    """UsageError where columns `past` are to be read by a model that reads none but the one it forecasts."""
+    """Raise UsageError if past covariates `past` are given to a model that reads only the column it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
             f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} "

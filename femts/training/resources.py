@@ -1,6 +1,6 @@
-"""Room for a training on a CPU: whether memory and time will do is told before it begins, from one window.
+"""Checks, before training on a CPU starts, whether memory and time suffice, by measuring one window.
 
-A system that gives out more memory than it has ends the process without a word, so there may be no error to catch.
+A system that overcommits memory kills the process without raising an error that could be caught.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from femts.errors import RunFailure
 from femts.models.base import ForecastModel
 from femts.training.schedule import FEWEST
 
-COPIES = 10  # of the weights: gradients, two moments, average and best ones, and the last four and themselves as saved
-STEP = 3.0  # times that a step takes as long as its forecasts
-TIMED = 3  # times that a forecast is timed, of which the quickest counts
-SHORT = 30.0  # seconds that a training is given in any case
-HOPELESS = 4.0  # times that there is, which nothing but a guess that is wrong would leave room for
+COPIES = 10  # copies of the weights: gradients, two moments, average, best, the last four, and serialised
+STEP = 3.0  # duration of a step relative to its forward pass
+TIMED = 3  # repetitions of the timing, of which the fastest counts
+SHORT = 30.0  # seconds that a training may always take
+# factor by which the estimate must exceed the limit, so that only a wrong estimate could save the training
+HOPELESS = 4.0
 
 
 def check_resources(model: ForecastModel, windows: Windows, training: TrainingConfig, limit: float | None) -> None:
-    """RunFailure where `model` would need more memory to be trained on `windows` than there is, or, for one step and
-    the fewest scores, far more time than `limit`, in seconds."""
+    """Raise RunFailure if training `model` on `windows` needs more memory than is available, or if one step and minimal
+    scoring take far longer than `limit` seconds."""
     channels, drawn, was_training = windows.rows.shape[1], training.channels, model.training
     model.eval()
     memory, seconds = _of_a_window(model, windows, drawn)
@@ -51,7 +52,7 @@ def check_resources(model: ForecastModel, windows: Windows, training: TrainingCo
 
 
 def _of_a_window(model: ForecastModel, windows: Windows, drawn: int | None) -> tuple[int, float]:
-    """Bytes that the loss of one window keeps for its gradient, and seconds that it takes."""
+    """Bytes that the loss of one window saves for its backward pass, and its duration in seconds."""
     own = {each.untyped_storage().data_ptr() for each in model.parameters()}
     held, quickest = dict[int, int](), math.inf
 

@@ -1,4 +1,4 @@
-"""Reasons to stop that come from outside: a signal, or whoever watches the validations."""
+"""External reasons to stop: signals, and watchers of the validations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 class Interrupted(RunFailure):
-    """Ctrl-C or SIGTERM ended the training; what was reached is saved. Whoever trains in a loop should let it pass."""
+    """Ctrl-C or SIGTERM stopped the training; progress is saved. Loops over trainings should let it propagate."""
 
 
 class StopSignals:
-    """Turns SIGINT and SIGTERM into a flag, so that training ends between two steps with its state saved.
+    """Turns SIGINT and SIGTERM into a flag, so that training stops between two steps with its state saved.
 
-    A second signal ends at once. Signals belong to the main thread; in any other, nothing is changed.
+    A second signal stops at once. Signal handlers belong to the main thread; in other threads nothing is changed.
     """
 
     def __init__(self) -> None:
@@ -44,10 +44,11 @@ class StopSignals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received += 1
         worker = multiprocessing.parent_process() is not None
-        for child in multiprocessing.active_children():  # the main process of a DDP run only waits for them
+        for child in multiprocessing.active_children():  # the main process of a DDP run only waits for its workers
             if child.pid is not None:
                 os.kill(child.pid, number)
-        # Workers get a terminal's Ctrl-C twice, from the terminal and from the main process, so they go on counting.
+        # Workers receive a terminal's Ctrl-C twice, from the terminal and from the main process, so they continue
+        # counting.
         if self.received > 1 and not worker:
             for child in multiprocessing.active_children():
                 child.kill()
@@ -56,8 +57,8 @@ class StopSignals:
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Ask `watch` after each step of a training within if it is to end there, as by a signal; it is
-    given the rows of its validations so far. Trainings on several devices do not ask."""
+    """Call `watch` with the validation rows so far after each step of a training inside, and stop if it returns True,
+    as if by a signal. Not supported for trainings on several devices."""
     token = _WATCH.set(watch)
     try:
         yield
@@ -66,6 +67,6 @@ def watched(watch: Watch) -> Iterator[None]:
 
 
 def asked_to_stop(validations: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell if whoever watches this training wants it to end."""
+    """Return whether the watcher of this training wants it to stop."""
     watch = _WATCH.get()
     return watch is not None and watch(validations)

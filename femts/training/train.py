@@ -1,4 +1,4 @@
-"""From data to forecaster in one call."""
+"""Training in one call, from data to forecaster."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def train(
 
 
 def _check_overwrite(folder: Path | None, resume: bool) -> None:
-    """UsageError where there is nothing that may be replaced."""
+    """Raise UsageError if there is nothing that may be replaced."""
     if folder is None:
         raise UsageError("To overwrite a run, name its folder with --out (out= in Python).")
     if resume:
@@ -141,7 +141,7 @@ def _check_overwrite(folder: Path | None, resume: bool) -> None:
 
 
 def _check_choice(request: FitRequest, data: Dataset) -> None:
-    """UsageError where none of the candidates of `request` fits `data`."""
+    """Raise UsageError if none of the candidates of `request` fits `data`."""
     steps, refused = horizon(data, request.lengths.pred_len).steps, list[UsageError]()
     lengths = request.lengths._replace(pred_len=steps)
     for each in shortlist(data, lengths):
@@ -159,5 +159,5 @@ def _check_choice(request: FitRequest, data: Dataset) -> None:
 
 
 def refits(data: Dataset) -> bool:
-    """Tell whether a forecaster of `data` is trained on all rows in the end where nobody says so."""
+    """Return whether a forecaster of `data` is refitted on all rows by default."""
     return data.source not in CATALOG

@@ -299,7 +299,7 @@ def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> Non
         femts.backtest(ridge, weekly, **cut(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)
-    with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
+    with pytest.raises(UsageError, match="has series of their own, but this model was trained on one series"):
         femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
     with pytest.raises(UsageError, match="A backtest cannot be grouped by 'series'"):
         femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")
@@ -361,6 +361,6 @@ def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytes
     assert main([str(argument) for argument in arguments]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "flatter" not in line]
     assert notes == [
-        "note: 5 of 5 forecasts are made from rows with gaps, which are filled with the last value before them",
+        "note: 5 of 5 forecasts use rows with gaps, which are filled with the last value before them",
         "note: 'heat': no value in the last 24 steps, so no forecast",
     ]

@@ -203,14 +203,16 @@ def test_forecast_is_of_the_model_that_learned_from_all_rows(tmp_path: Path) -> 
     expected = made.predict(table, level=[80])[list(made.targets)]
     shown, steps = unpack(window["series"])[:, past + 12 :], [row[1] for row in window["series"]]
     np.testing.assert_allclose(shown, expected.T, atol=max(steps))
-    assert "by the model that learned from all rows" in page
+    assert "by the model refitted on all rows" in page
 
 
 def test_forecast_that_needs_known_columns_says_so(tmp_path: Path) -> None:
     table = synthetic_frame(600).iloc[:, :3]
     made = train(load_dataset(table, future_covariates=["s1"]), "ridge", P, seq_len=L, device="cpu")
     page = femts.report(made, tmp_path / "page.html").read_text()
-    assert "What follows the last row depends on s1" in page and numbers(page)["ahead"] is None
+    assert (
+        "The forecast after the last row depends on the future covariates s1" in page and numbers(page)["ahead"] is None
+    )
 
 
 def test_models_that_were_tried_come_before_the_scores(tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_page_of_many_series_has_scores_and_samples_of_each(ridge: Forecaster, t
 def test_no_series_is_compared_with_a_season_that_the_look_back_does_not_hold(
     ridge: Forecaster, tmp_path: Path
 ) -> None:
-    said = "Series better than the season before"
+    said = "Series better than seasonal naive"
     assert said in femts.report(ridge, tmp_path / "season.html").read_text()
     assert said not in femts.report(panel_forecaster("ridge", seq_len=4), tmp_path / "short.html").read_text()
 

@@ -61,7 +61,7 @@ CASES = {
     ),
     "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
-    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME\) when training"),
+    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME when training"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an empty column": Case(
         f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
@@ -76,13 +76,13 @@ CASES = {
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
     # explanation
-    "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, and none is given"),
+    "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, but no INPUT.csv"),
     "model that chooses nothing": Case(
         "explain run good.csv -o why.csv",
         r"Model 'naive' has no attention over past segments.*fem_sm.*femts explain RUN",
     ),
     "importance of an unknown column": Case("explain run --columns laod -o why.csv", r"reads no column 'laod'; did"),
-    "importance with a history": Case("explain run good.csv --windows 9", r"--windows is for .*; leave INPUT.csv out"),
+    "importance with a history": Case("explain run good.csv --windows 9", r"--windows applies to .*; remove INPUT.csv"),
     "two scenarios of one name": Case(
         "predict run good.csv --future good.csv,wrong/good.csv -o f.csv", r"both be the scenario 'good'; rename one"
     ),
@@ -124,7 +124,7 @@ CASES = {
         "table --datasets good.csv --param-grid training.lr", r"--param-grid 'training.lr' has no value"
     ),
     "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' does not support pairs; use text"),
-    "pair that is none": Case("table --pairs fem_sm", r"Pair 'fem_sm' is none; .*FIRST:SECOND"),
+    "pair that is none": Case("table --pairs fem_sm", r"'fem_sm' is not a pair .*FIRST:SECOND"),
     "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* leave '--models'"),
     "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' cannot be set for a cell"),
     "horizon beyond a table's rows": Case(
@@ -132,9 +132,9 @@ CASES = {
         r"149 steps does not fit twice into the 300 rows of 'good'.* fits is 148",
     ),
     # run folders
-    "run missing": Case("evaluate none", r"no run folder none"),
+    "run missing": Case("evaluate none", r"Run folder none does not exist"),
     "run half written": Case("predict half good.csv", r"half is unfinished"),
-    "run without weights": Case("predict headless good.csv", r"headless lacks model.safetensors"),
+    "run without weights": Case("predict headless good.csv", r"headless has no model.safetensors"),
     "run with other weights": Case("predict tampered good.csv", r"tampered was changed .*preprocess.json"),
     "run of another version": Case("predict future good.csv", r"future has format 99"),
     "folder of several runs": Case(

@@ -43,9 +43,7 @@ CASES = {
     "a number far off": Case(f"{OWN} number.csv", r"none between 298 and 4000000000 \(data rows 299 and 300\)"),
     "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
     "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; supported years are 1678"),
-    "dates in two columns": Case(
-        f"{OWN} two_dates.csv", r"has no 'date' column .*say which it is \(--columns time=NAME\)"
-    ),
+    "dates in two columns": Case(f"{OWN} two_dates.csv", r"has no 'date' column .*--columns time=NAME"),
     "a stray after a hole": Case(
         f"{OWN} stray.csv", r"only 300 of 2089 time stamps are present; remove those beyond a long gap"
     ),
@@ -60,17 +58,17 @@ CASES = {
     "a cell beyond its scale": Case(
         f"{OWN} jump.csv", r"'jump' has, in column 'heat' at data row 290, .*1e\+15 deviations"
     ),
-    "a seed of too many digits": Case(f"{TRAIN} --seed {'9' * 5000}", r"'training.seed' is 9+\.\.\.9+, and"),
+    "a seed of too many digits": Case(f"{TRAIN} --seed {'9' * 5000}", r"'training.seed' is 9+\.\.\.9+, but"),
     "a horizon of a billion": Case(
         f"{PREDICT} good.csv --horizon 1000000000", r"1000000000 steps .* from 1 to 1000000"
     ),
-    "seeds of twenty digits": Case(f"table --seeds {HUGE}", r"Option '--seeds' is 9{20}, and"),
+    "seeds of twenty digits": Case(f"table --seeds {HUGE}", r"Option '--seeds' is 9{20}, but"),
     # recipes
     "a recipe that grows a billionfold": Case(
-        "train --config laughs.yaml", r"laughs.yaml has the alias '\*a' in line 2; write"
+        "train --config laughs.yaml", r"laughs.yaml has the alias '\*a' in line 2.*; write"
     ),
     "a recipe of lists in lists": Case(
-        "train --config deep.yaml", r"deep.yaml has lists in lists in line 1, more than 12 deep"
+        "train --config deep.yaml", r"deep.yaml is nested more than 12 levels deep in line 1"
     ),
     "a recipe of two megabytes": Case("train --config large.yaml", r"large.yaml is larger than 1 MB"),
     "a recipe with a date": Case("train --config dated.yaml", r"text, numbers and lists of them, not a date"),

@@ -58,7 +58,7 @@ def test_an_exponential_schedules_decay_has_bounds() -> None:
 
 
 def test_a_budget_is_said_in_one_way() -> None:
-    with pytest.raises(UsageError, match=r"max_steps' \(200\) and 'training.max_epochs' \(3\).*give one"):
+    with pytest.raises(UsageError, match=r"max_steps' \(200\) and 'training.max_epochs' \(3\).*give only one"):
         TrainingConfig(max_steps=200, max_epochs=3)
     assert TrainingConfig().steps(50) == 1000
     assert TrainingConfig(max_steps=7).steps(50) == 7

@@ -71,12 +71,12 @@ def test_unknown_category_counts_as_the_most_frequent_and_is_said() -> None:
 
 def test_refusals_name_the_column_of_the_user() -> None:
     made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
-    with pytest.raises(UsageError, match="give promo for the 7 steps"):
+    with pytest.raises(UsageError, match="provide promo for the 7 steps"):
         made.predict(HISTORY)
     with pytest.raises(UsageError, match="has no 'promo' at 2023-07-20"):
         made.predict(HISTORY, future=FUTURE.assign(promo=[None, *PROMO[-P + 1 :]]))
     many = HISTORY.assign(promo=[f"word{n}" for n in range(ROWS)])
-    with pytest.raises(UsageError, match="has 200 categories in column 'promo', and at most 24 are encoded"):
+    with pytest.raises(UsageError, match="has 200 categories in column 'promo', but at most 24 are supported"):
         femts.load_dataset(many, future_covariates="promo")
     with pytest.raises(UsageError, match="has the same text 'tv' in every row of 'promo'; remove the column"):
         femts.load_dataset(HISTORY.assign(promo="tv"), future_covariates="promo")

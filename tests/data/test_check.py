@@ -229,7 +229,9 @@ def test_marks_that_could_stand_between_thousands_are_refused_by_row(tmp_path: P
     ]:
         path = tmp_path / "mine.csv"
         path.write_text(marked_rows(cells, separator))
-        with pytest.raises(UsageError, match=rf"in column 'Wert' at data row {row} next to '\d+', .* between thousands"):
+        with pytest.raises(
+            UsageError, match=rf"in column 'Wert' at data row {row} next to '\d+', .* thousands or a decimal"
+        ):
             load_dataset(path)
         remedy = [cell.replace(".", "").replace(",", "") for cell in cells]
         path.write_text(marked_rows(remedy, separator))

@@ -134,9 +134,13 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         (
             LONG.assign(more=np.arange(390) > 350),
             {"static_covariates": "more"},
-            "Static column 'more' of series 'short' changes, from 0 to 1; use one value",
+            "Static covariate 'more' of series 'short' changes from 0 to 1; use one value",
         ),
-        (LONG.assign(more=np.inf), {"static_covariates": "more"}, "Static column 'more' of series 'long' is infinite"),
+        (
+            LONG.assign(more=np.inf),
+            {"static_covariates": "more"},
+            "Static covariate 'more' of series 'long' is infinite",
+        ),
         (LONG.assign(unique_id=[*[None] * 3, *["a"] * 387]), {}, "has no name in 'unique_id' at data row 1"),
         (LONG.head(0), {}, "has no rows"),
         (LONG.assign(y="much"), {}, "has the text 'much' in column 'y'"),

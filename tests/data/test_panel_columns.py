@@ -185,9 +185,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         trained("ridge", frame, static_covariates="region")
     with pytest.raises(UsageError, match=r"Setting 'model\.n_static' is determined by --static-covariates"):
         trained("fem_sm", frame, {"model.n_static": 2})
-    with pytest.raises(UsageError, match="Static column 'region' has no value"):
+    with pytest.raises(UsageError, match="Static covariate 'region' has no value"):
         trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")
-    with pytest.raises(UsageError, match="Static column 'ds2' of series 's0' changes, from '2024-01-01' to"):
+    with pytest.raises(UsageError, match="Static covariate 'ds2' of series 's0' changes from '2024-01-01' to"):
         load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static_covariates="ds2")
     with pytest.raises(UsageError, match="A single series cannot have static covariates such as 'region'"):
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})

@@ -211,7 +211,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "thousands, or decimals": (
         lambda: b"date\ta\n2024-01-01\t1,234\n",
-        "decimals or between thousands; remove thousands separators",
+        "a decimal or a thousands separator; remove thousands",
     ),
     "both marks": (
         lambda: b"date;a;b\n2024-01-01;1,5;1.234\n",
@@ -234,7 +234,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "comments alone": (lambda: b"# nothing\n# at all\n", "mine.csv"),
     "a header of commas": (lambda: b"date" + b"," * 40 * MIB, "a line of more than 16384 KiB"),
     "a long cell": (lambda: text() + b"1" * MIB, "a cell of more than 256 KiB"),
-    "very many columns": (lambda: b"date" + b",a" * (MIB + 1) + b"\n", "has 1048578 columns; bring 1048576 at most"),
+    "very many columns": (lambda: b"date" + b",a" * (MIB + 1) + b"\n", "has 1048578 columns, but at most 1048576"),
     "zeros": (lambda: text() + bytes(MIB), "is binary"),
     "blank lines alone": (lambda: b"\n" * 40 * MIB, "is empty"),
 }

@@ -224,7 +224,9 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
         with pytest.raises(UsageError, match=says):
             made.check(levels, steps)
     refuse_unreachable([95], 20, 20)
-    with pytest.raises(UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; ask for at most 95,"):
+    with pytest.raises(
+        UsageError, match=r"Level 95.5 cannot be calibrated on 20 .*infinite; use a level of at most 95,"
+    ):
         refuse_unreachable([95.5], 20, 20)
 
 

@@ -112,7 +112,7 @@ def test_mistakes_are_named() -> None:
         ({"settings": {"training.max_time": "1m"}}, "'training.max_time' cannot be set for a cell"),
         ({"settings": {"training.seed": "1"}}, "'training.seed' cannot be set for a cell"),
         ({"seeds": (-1,)}, "Seed -1 is negative"),
-        ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have one name; leave one out, or rename a file"),
+        ({"datasets": ("ETTh1", "etth1")}, "'ETTh1' and 'etth1' have the same name; leave one out, or rename a file"),
         ({"pred_lens": (2881,)}, "2881 steps does not fit the 2880 val rows of 'ETTh1'; the longest that fits is 2880"),
         ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
         (

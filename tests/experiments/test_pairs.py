@@ -141,7 +141,9 @@ def test_models_that_scored_other_windows_are_no_pair(
     change: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(Store(tmp_path), lambda cell: change if cell.model == "fem_sm" else {})
-    words = rf"Models 'fem_sm' and 'sm' are no pair on ETTh1 at 96 steps, seed 1: they scored {says}; pair models that"
+    words = (
+        rf"Models 'fem_sm' and 'sm' cannot be paired on ETTh1 at 96 steps, seed 1: they scored {says}; pair models that"
+    )
     with pytest.raises(UsageError, match=words):
         make_pairs([PAIR], cells(), Store(tmp_path))
     command = f"table --datasets ETTh1 --pairs fem_sm:sm --horizons 96 --seeds 1,2 --show --results {tmp_path}"

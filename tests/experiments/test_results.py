@@ -89,7 +89,7 @@ DAMAGED: dict[str, Any] = {
 
 def test_a_record_is_verified_to_the_bit_here_and_within_rounding_elsewhere(genuine: dict[str, Any]) -> None:
     assert sorted(genuine["rolled"]) == ["192", "336", "720"]
-    assert str(verify_record(genuine, "cpu")).endswith("equal to the bit")
+    assert str(verify_record(genuine, "cpu")).endswith("bit-identical")
     elsewhere = changed(genuine, {"place.name": "another", "rolled.336.test.mse": lambda mse: mse * 1.01})
     elsewhere["window_errors"]["96"][3] *= 1.1
     verdict = verify_record(elsewhere, "cpu")
@@ -109,13 +109,13 @@ def test_the_command_says_that_a_record_does_not_hold(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(changed(genuine, {"test.mse": nearly})))
     assert main(["verify", str(path), "--device", "cpu"]) == 1
-    assert "NOT equal, in the same place: test.mse" in capsys.readouterr().out
+    assert "NOT identical on the same hardware and libraries: test.mse" in capsys.readouterr().out
 
 
 def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_trained(genuine: dict[str, Any]) -> None:
     verdict = verify_record(changed(genuine, {"config.training.lr": 0.5}), "cpu")
     assert verdict.repeated is None and not verdict.holds and "NOT run" in str(verdict)
-    with pytest.raises(UsageError, match="data of synthetic are not those of the record"):
+    with pytest.raises(UsageError, match="data of synthetic do not match the record"):
         verify_record(changed(genuine, {"data.sha256": "0" * 64}), "cpu")
 
 
@@ -161,7 +161,7 @@ def test_a_record_in_the_place_of_another_is_told(tmp_path: Path, capsys: pytest
     store.finish(one, record(one, 0.25))
     store.record_path(other).write_bytes(store.record_path(one).read_bytes())
     assert main([*COMMAND, "--show", "--results", str(tmp_path)]) == 1
-    assert "is of another cell: cell.model is 'naive', not 'dlinear'" in capsys.readouterr().err
+    assert "belongs to another cell: cell.model is 'naive', not 'dlinear'" in capsys.readouterr().err
     with pytest.raises(RunFailure, match=r"cannot be kept: test\.mse is nan, input should be a finite number"):
         store.finish(one, record(one, float("nan")))
     assert store.record(one)

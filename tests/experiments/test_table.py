@@ -182,7 +182,7 @@ def test_a_direct_model_competes_by_the_windows_of_the_rolled_out_ones(tmp_path:
     [
         ((48,), (100,), "No model of 48 steps is rolled out to 100; give '--roll-out' horizons of 96, 192, 336, 720"),
         ((192,), (96, 336), "No model of 192 steps is rolled out to 96"),
-        ((48, 96), (96,), "Models of 48 and of 96 steps are validated on other windows at 96 steps"),
+        ((48, 96), (96,), "Models of 48 and of 96 steps are validated on different windows at 96 steps"),
     ],
 )
 def test_horizons_that_no_record_has_or_has_on_other_windows_are_refused(

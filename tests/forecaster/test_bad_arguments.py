@@ -138,7 +138,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
     [
         (
             lambda f: femts.train(TABLE, pred_len=[6, 12]),
-            r"Horizon '\[6, 12\]' is no number of steps; give a whole number of at least 1",
+            r"Horizon '\[6, 12\]' is not a number of steps; give a whole number of at least 1",
         ),
         (lambda f: f.evaluate(dataset=3), r"The data are a int; give a name"),
         (lambda f: femts.report(f, 3), r"The page is '3', which is not a path"),
@@ -147,7 +147,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
             lambda f: femts.backtest(3, TABLE, n_windows=1, step_size=1),
             r"The forecaster is '3'; give what femts\.train",
         ),
-        (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; give a name"),
+        (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; pass a name"),
         (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),
         (lambda f: f.calibrate(pred_len=2.0), "A horizon of 2.0 steps"),
         (lambda f: f.scores(by=3), "cannot be grouped by '3'"),

@@ -234,11 +234,11 @@ def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], m
         ([ridge, other(panel_table(), steps=7, panel=True)], r"'ridge' and 'naive' differ in their "),
         ([ridge, other(TABLE.rename(columns={"load": "x"}))], "columns"),
         ([ridge, other(TABLE[:-1])], "training data or split"),
-        ([ridge, other(TABLE, na=[-1])], "way of reading the data"),
+        ([ridge, other(TABLE, na=[-1])], "data schema"),
         ([ridge, other(TABLE, steps=5)], "horizon|split"),
         ([ridge, stepped], "step"),
         ([fem, scaled], "scaling"),
-        ([fem, refit(ridge, data)], "training data or split|rows to learn from"),
+        ([fem, refit(ridge, data)], "training data or split|training rows"),
         ([fem, quantiles], r"'dlinear' learned quantiles, which cannot be averaged"),
         ([fem, made], r"'mean' is a mean itself and cannot be a member of another; pass its members"),
     ]

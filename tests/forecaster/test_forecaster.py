@@ -126,7 +126,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         ),
         "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
         "no dates": (lambda f: f.assign(date="soon"), "'soon'"),
-        "no frame": (lambda f: f.to_numpy(), "is a ndarray that is no array of numbers"),
+        "no frame": (lambda f: f.to_numpy(), "is a ndarray, not an array of numbers"),
     }
 
 
@@ -203,7 +203,7 @@ def test_training_data_are_found_again_unless_changed_or_gone(tmp_path: Path) ->
         femts.load(tmp_path / "run").evaluate()
     assert femts.load(tmp_path / "run").evaluate(dataset=load_dataset(path))["windows"] == 120 - P + 1
     path.unlink()
-    with pytest.raises(UsageError, match=r"own\.csv is no longer there"):
+    with pytest.raises(UsageError, match=r"own\.csv no longer exists"):
         femts.load(tmp_path / "run").evaluate()
 
 
@@ -213,7 +213,7 @@ def test_data_in_memory_must_be_passed_again(undated: Dataset, tmp_path: Path) -
     with pytest.raises(UsageError, match=r"'plants' was passed as an object.*dataset="):
         loaded.evaluate()
     assert loaded.evaluate(dataset=undated) == trained.evaluate()
-    with pytest.raises(UsageError, match="other columns"):
+    with pytest.raises(UsageError, match="different columns"):
         loaded.evaluate(dataset=load_dataset("synthetic"))
 
 

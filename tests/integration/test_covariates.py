@@ -109,7 +109,7 @@ def test_intervals_scores_and_audit_are_those_of_the_targets(known: femts.Foreca
 
 def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -> None:
     page = femts.report(known, tmp_path / "report.html").read_text()
-    assert "Known in advance" in page
+    assert "Future covariates" in page
     numbers = json.loads(page.split("<script type=application/json id=numbers>")[1].split("</script>")[0])
     assert numbers["columns"] == ["load"]
     _, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
@@ -325,7 +325,7 @@ def test_other_refusals(known: femts.Forecaster) -> None:
     with pytest.raises(UsageError, match="cannot be exported to ONNX"):
         known.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
-    with pytest.raises(UsageError, match="trained without any; leave it out"):
+    with pytest.raises(UsageError, match="trained without any; leave them out"):
         plain.predict(frame, future=frame)
 
 

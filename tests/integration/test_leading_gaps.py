@@ -163,8 +163,5 @@ def test_a_backtest_at_the_command_line_counts_both(tmp_path: Path, capsys: pyte
     assert main(["backtest", str(tmp_path / "run"), str(path), "--n-windows", "18"]) == 0
     said = capsys.readouterr().err
     none = "rows with gaps, which are filled with the last value before them or, if there is none, with the training mean\n"
-    assert f"note: 4 of 18 forecasts are made from {none}" in said
-    assert (
-        "note: 14 of 18 forecasts are made from rows with gaps, which are filled with the last value before them\n"
-        in said
-    )
+    assert f"note: 4 of 18 forecasts use {none}" in said
+    assert "note: 14 of 18 forecasts use rows with gaps, which are filled with the last value before them\n" in said

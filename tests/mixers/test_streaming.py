@@ -112,7 +112,7 @@ def test_tokens_of_another_shape_or_type_are_refused(prior: str) -> None:
         with pytest.raises(ValueError, match=says):
             layer.step(torch.zeros(shape), layer.init_state(2))
     for kind in (torch.float64, torch.int64):
-        with pytest.raises(ValueError, match=rf"x is of {kind} and the layer of torch.float32; give x.to\("):
+        with pytest.raises(ValueError, match=rf"x has dtype {kind}, but the layer has torch.float32; pass x.to\("):
             layer(torch.zeros(2, 9, 16, dtype=kind))
 
 

@@ -237,7 +237,7 @@ def test_odd_look_backs_are_answered(name: str) -> None:
 @needs_library
 def test_what_the_library_refuses_is_said() -> None:
     forecaster = train(monthly(), "auto_ets", 3, settings={"model.windows": 1}, device="cpu")
-    with pytest.warns(GapWarning, match="AutoETS refused 2 of 2 look-backs"):
+    with pytest.warns(GapWarning, match="AutoETS failed on 2 of 2 look-backs"):
         forecast = forecaster.predict(monthly(4))
     assert set(forecast["sales"]) == {monthly(4)["sales"].iloc[-1]}
 
@@ -248,7 +248,8 @@ def test_a_training_says_as_a_note_what_the_library_refuses(tmp_path: Path) -> N
     command = "train --dataset few.csv --model auto_ets --horizon 1 --seq-len 4 --out run".split()
     done = subprocess.run([sys.executable, "-m", "femts", *command], cwd=tmp_path, capture_output=True, text=True)
     assert (
-        "\nnote: AutoETS refused " in f"\n{done.stderr}" and "; the last value is repeated after each\n" in done.stderr
+        "\nnote: AutoETS failed on " in f"\n{done.stderr}"
+        and "; their forecasts repeat the last value\n" in done.stderr
     )
     assert "GapWarning" not in done.stderr and done.returncode == 0
 

@@ -67,7 +67,7 @@ def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
 def test_impossible_settings_are_refused() -> None:
     for settings, message in [
         ({"d_model": 6, "n_heads": 4}, r"model\.d_model' \(6\) takes a multiple"),
-        ({"patch_len": 41}, r"model\.patch_len' \(41\).*40 steps of look-back"),
+        ({"patch_len": 41}, r"model\.patch_len' \(41\).*look-back of 40 steps"),
         ({"stride": 0}, r"model\.stride' \(0\)"),
     ]:
         with pytest.raises(UsageError, match=message):

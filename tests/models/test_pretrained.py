@@ -225,7 +225,7 @@ def test_weights_that_changed_or_went_are_refused_in_a_sentence(weights: dict[st
     train(TABLE, "chronos2", folder, out=run, settings=pinned)
     SAVE["chronos2"](folder, seed=1)
     for attempt in (lambda: femts.load(run), lambda: train(TABLE, "chronos2", folder, settings=pinned)):
-        with pytest.raises(UsageError, match=r"^Weights in .* have the hash \w{12}, not \w{12} as asked for") as error:
+        with pytest.raises(UsageError, match=r"^Weights in .* have the hash \w{12}, not \w{12} as requested") as error:
             attempt()
         assert "\n" not in str(error.value)
     shutil.rmtree(folder)

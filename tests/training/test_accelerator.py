@@ -19,7 +19,7 @@ needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=
 def test_without_cuda_auto_is_the_cpu_in_float32() -> None:
     found = find_accelerator(TrainingConfig())
     assert (found.device, found.precision) == ("cpu", "32")
-    with pytest.raises(UsageError, match=r"Device 'cuda' is not there.*--device cpu or auto"):
+    with pytest.raises(UsageError, match=r"CUDA is not available.*--device cpu or auto"):
         find_accelerator(TrainingConfig(device="cuda"))
 
 
@@ -35,7 +35,7 @@ def test_with_cuda_auto_is_cuda_in_bf16_where_native() -> None:
 
 @pytest.mark.skipif(torch.backends.mps.is_available(), reason="this machine has an Apple GPU")
 def test_missing_mps_is_refused() -> None:
-    with pytest.raises(UsageError, match="Device 'mps' is not there"):
+    with pytest.raises(UsageError, match="MPS is not available"):
         find_accelerator(TrainingConfig(device="mps"))
 
 

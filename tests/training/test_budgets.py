@@ -117,11 +117,12 @@ def test_summary_notes_scores_of_fewer_windows(
     command = ["train", "--dataset", "synthetic", "--model", "naive", "--horizon", "24", "--time-limit"]
     assert main([*command, "1m", "--out", "short"]) == 0
     assert re.search(
-        r"note: short had time to score 16 of \d+ val and 16 of \d+ test windows, evenly", capsys.readouterr().err
+        r"note: short scored 16 of \d+ val and 16 of \d+ test windows, evenly spaced, within the time limit",
+        capsys.readouterr().err,
     )
     monkeypatch.setattr(fit, "scores_within", within)
     assert main([*command, "10m", "--out", "long"]) == main([*command[:-1], "--out", "whole"]) == 0
-    assert "had time" not in capsys.readouterr().err
+    assert "within the time limit" not in capsys.readouterr().err
     metrics = [femts.load(name).metrics for name in ("long", "whole")]
     assert metrics[0]["test"] == metrics[1]["test"] and metrics[0]["intervals"] == metrics[1]["intervals"]
 

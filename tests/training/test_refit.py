@@ -84,7 +84,7 @@ def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster,
     assert whole.metrics["refit"]["steps"] == plain.metrics["kept_step"]
     assert whole.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
     of = "the first 1400" if form == "wide" else f"{plain.data['split']['train'][1]} of them"
-    assert f"learned from: all {rows} rows; scores are of one on {of}" in repr(whole)
+    assert f"trained on: all {rows} rows; scores are of a model trained on {of}" in repr(whole)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge"])
@@ -315,10 +315,10 @@ def test_time_is_shared_by_both_trainings(form: str) -> None:
 
 def test_old_model_warns_of_its_age() -> None:
     plain, whole, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
-    learned = r"ends 600 steps after the last row learned from \(2020-03-04 07:00:00\); refit on all rows "
+    learned = r"ends 600 steps after the last training row \(2020-03-04 07:00:00\); refit on all rows "
     with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
-    with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on the rows since"):
+    with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on recent rows"):
         whole.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
     unknown = r"age .* unknown: it ends .*\+00:00, .* both with a time zone, or both without"
@@ -341,7 +341,7 @@ def test_age_of_many_series_is_that_of_the_latest() -> None:
         plain.predict(LONG)
     later = own.tail(P + 1)
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))
-    with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on the rows since"):
+    with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on recent rows"):
         whole.predict(pd.concat([LONG, later]))
     with warnings.catch_warnings(action="error", category=AgeWarning):
         whole.predict(LONG.query("unique_id == 'tiny'"))

@@ -69,7 +69,7 @@ def test_interrupted_in_mid_epoch_it_resumes_from_that_very_step(
     handler, make = signal.getsignal(number), partial(small_run, model, settings={"training.loss": loss})
     with monkeypatch.context() as patch:
         signal_at(patch, call, number)
-        with pytest.raises(Interrupted, match=r"interrupted; what was reached is in .*run; continue it with --resume"):
+        with pytest.raises(Interrupted, match=r"interrupted; progress is saved in .*run; continue it with --resume"):
             make(out=tmp_path / "run")
     assert signal.getsignal(number) is handler
     state = TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt")

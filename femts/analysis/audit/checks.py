@@ -1,4 +1,4 @@
-"""Checks of a model and its windows: what must not matter is changed, and the forecast may not move."""
+"""Checks of a model and its windows: changes to irrelevant inputs must not change the forecast."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from femts.evaluation.evaluator import evaluate
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
-TOLERANCE = 1e-5  # relative, of scores and forecasts: what float32 sums of another order may differ by
-BATCH_SIZES = (5, 32)  # beside the run's own
-MOST_WINDOWS = 512  # scored again in other orders and batches, spread evenly over all
+TOLERANCE = 1e-5  # relative tolerance of scores and forecasts, for float32 sums in another order
+BATCH_SIZES = (5, 32)  # in addition to the run's own
+MOST_WINDOWS = 512  # windows that are scored again in other orders and batches, evenly spaced
 
 
 @dataclass(frozen=True)
 class Check:
-    """Finding of one check.
+    """Result of one check.
 
     Attributes:
         name: what was changed or counted.
-        passed: None where there is nothing to check, or where the data cannot tell.
+        passed: None if there is nothing to check, or the data are inconclusive.
         says: one sentence.
     """
 
@@ -36,7 +36,7 @@ class Check:
 
 
 class _ScoredForecasts:
-    """Keeps the forecasts that are scored."""
+    """Stores the scored forecasts."""
 
     def __init__(self) -> None:
         self.points, self.quantiles = list[Tensor](), list[Tensor]()
@@ -49,15 +49,15 @@ class _ScoredForecasts:
 
 
 def scored_forecasts(model: ForecastModel, windows: Windows, numbers: Tensor) -> Forecasts:
-    """Forecasts of windows `numbers` (n,) as `evaluate` scores them, of T targets."""
+    """Forecasts of the windows `numbers` (n,) as scored by `evaluate`, for T targets."""
     scored = _ScoredForecasts()
     evaluate(model, windows, some=numbers, also=[scored])
     return Forecasts(torch.cat(scored.points), torch.cat(scored.quantiles) if scored.quantiles else None)
 
 
 def values_scored(values: NDArray[np.float64], first: int, many: int, seq_len: int, pred_len: int) -> NDArray[np.int64]:
-    """Values (many,) that are scored of each window of `values` (rows, T), whose forecasts begin at the rows from
-    `first` on: those of targets with a value in the look-back."""
+    """Number (many,) of scored values in each window of `values` (rows, T) with forecasts from row `first` on: those of
+    targets with a value in the look-back."""
     counts = np.pad(np.cumsum(~np.isnan(values), axis=0), ((1, 0), (0, 0)))
     row = np.arange(first, first + many)
     behind = counts[row] > counts[np.maximum(row - seq_len, 0)]
@@ -66,7 +66,7 @@ def values_scored(values: NDArray[np.float64], first: int, many: int, seq_len: i
 
 
 def distance(forecast: Tensor, usual: Tensor) -> float:
-    """Largest difference, over the largest of `usual` where that is above 1; infinite where something is not finite."""
+    """Largest difference, relative to the largest of `usual` if that exceeds 1; infinite if a value is not finite."""
     difference = (forecast.cpu().double() - usual.cpu().double()).abs().max() / usual.cpu().double().abs().max().clamp(
         min=1
     )
@@ -74,17 +74,17 @@ def distance(forecast: Tensor, usual: Tensor) -> float:
 
 
 def small(number: float) -> str:
-    """A difference in two digits."""
+    """A difference with two digits."""
     return f"{number:.1e}" if number else "0"
 
 
 def sample(windows: Windows) -> Tensor:
-    """Numbers of the first, the middle and the last window."""
+    """Indices of the first, the middle and the last window."""
     return torch.tensor(sorted({0, len(windows) // 2, len(windows) - 1}))
 
 
 def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Check:
-    """Neither the order of the windows nor the batch size may change the score."""
+    """The score must not depend on the order of the windows or the batch size."""
     numbers = windows.subsample(model.most_windows)
     numbers = numbers[:: -(-len(numbers) // MOST_WINDOWS)]
     usual = evaluate(model, windows, batch_size, some=numbers)
@@ -98,19 +98,19 @@ def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Chec
         )
     worst = max(changes, key=lambda way: changes[way])
     says = (
-        f"the score of {len(numbers)} windows changes by {small(changes[worst])} at most ({TOLERANCE:.0e} may be) "
+        f"the score of {len(numbers)} windows changes by at most {small(changes[worst])} (tolerance {TOLERANCE:.0e}) "
         f"{', '.join(changes)}"
     )
     return Check("order and batch size", changes[worst] <= TOLERANCE, says)
 
 
 def check_channels(model: ForecastModel, windows: Windows) -> Check:
-    """The forecast of a channel may not depend on others where the model's class says so."""
+    """The forecast of a channel must not depend on others if the model's class declares so."""
     name = "other channels"
     numbers = sample(windows).to(windows.rows.device)
     batch, channels = windows.batch(numbers), windows.rows.shape[-1]
     if channels < 2:
-        return Check(name, None, "there is one channel alone")
+        return Check(name, None, "there is only one channel")
     noise = 10 + torch.randn(batch.past.shape, generator=torch.Generator().manual_seed(0))
     moved = 0.0
     with torch.no_grad(), full_precision(batch.past.device.type):
@@ -123,7 +123,7 @@ def check_channels(model: ForecastModel, windows: Windows) -> Check:
             changed = replace(batch, past=batch.past + others.to(batch.past), raw=raw)
             forecast = model.forecasts(changed, windows.pred_len).points
             moved = max(moved, distance(forecast[..., channel], usual[..., channel]))
-    says = f"changing the others moves a channel's forecast by {small(moved)}"
+    says = f"changing the other channels changes a channel's forecast by {small(moved)}"
     if model.supports.channels != 1:
-        return Check(name, None, f"{says}; this model does not claim that they do not matter")
-    return Check(name, moved <= TOLERANCE, f"{says} ({TOLERANCE:.0e} may be)")
+        return Check(name, None, f"{says}; the model uses them by design")
+    return Check(name, moved <= TOLERANCE, f"{says} (tolerance {TOLERANCE:.0e})")

@@ -1,5 +1,4 @@
-"""One set of errors, averaged in each of the ways that are in use, so that a score can be laid
-beside any literature."""
+"""Errors averaged by each convention in use, so that a score can be compared with the literature."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ class ConventionScore:
     Attributes:
         convention: which windows count, and what is averaged.
         units: `scaled` or `raw`.
-        windows: how many windows count.
+        windows: number of windows that count.
         mse: mean squared error, in squared units.
         mae: mean absolute error.
     """
@@ -35,17 +34,17 @@ class ConventionScore:
 
 
 def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, batch_size: int) -> Tensor:
-    """Errors of each window by itself, in one pass that keeps no forecast.
+    """Errors by window, in one pass that stores no forecasts.
 
     Args:
         model: forecaster in evaluation mode on the device of `windows`.
         windows: N windows in order.
-        scale: raw units in a scaled one, of the targets; None where there is no one scale.
-        batch_size: windows at a time; as in `evaluate`.
+        scale: factors from scaled to raw units of the targets; None if there is no common scale.
+        batch_size: number of windows per batch; as in `evaluate`.
 
     Returns:
-        (N, 5) float64 on the CPU, sums over the steps and channels that are real: squared and
-        absolute errors in scaled, then in raw units, and how many these values are.
+        (N, 5) float64 on the CPU, sums over the observed steps and channels: squared and absolute errors in scaled,
+        then in raw units, and the number of these values.
     """
     device, sums = windows.rows.device, []
     batch_size = max(1, min(batch_size, SERIES_PER_BATCH // windows.rows.shape[1]))
@@ -65,16 +64,15 @@ def window_errors(model: ForecastModel, windows: Windows, scale: Tensor | None, 
 
 
 def convention_scores(errors: Tensor, batch_sizes: Iterable[int], raw: bool = True) -> tuple[ConventionScore, ...]:
-    """Scores of `errors`, as `window_errors` gave them, under each convention.
+    """Scores of `errors`, as returned by `window_errors`, under each convention.
 
-    `drop_last` leaves out the windows of a last batch that is not full (with fewer windows than a
-    batch, all of them, and no score); the mean of batch means counts a short last batch as much as
-    a full one.
+    `drop_last` leaves out the windows of an incomplete last batch (with fewer windows than a batch, all of them, so
+    there is no score); the mean of batch means gives a short last batch the weight of a full one.
 
     Args:
         errors: (N, 5), windows in order.
-        batch_sizes: batches that windows are dropped or averaged by.
-        raw: there are errors in raw units.
+        batch_sizes: batch sizes for dropping or averaging.
+        raw: whether there are errors in raw units.
     """
     rows = [("every window (femts)", "scaled", len(errors), _mean(errors)[:2])]
     for size in sorted(set(batch_sizes)):
@@ -89,6 +87,6 @@ def convention_scores(errors: Tensor, batch_sizes: Iterable[int], raw: bool = Tr
 
 
 def _mean(errors: Tensor) -> Tensor:
-    """The four means over all real values of some windows; NaN where there is none."""
+    """The four means over all observed values of some windows; NaN if there are none."""
     sums = errors.sum(0)
     return sums[:4] / sums[4]

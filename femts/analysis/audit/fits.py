@@ -1,4 +1,4 @@
-"""Fits made again: what is stored with a run must be what its training rows give."""
+"""Repeats fits: what is stored with a run must equal a fit to its training rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 
 SAME_SCALER = 1e-9  # relative; both are float64 sums of the same rows
-SAME_WEIGHTS = 1e-4  # relative; solved in float64 and kept in float32, perhaps on another machine
+SAME_WEIGHTS = 1e-4  # relative; solved in float64 and stored in float32, perhaps on another machine
 CLOSED_FORM = "closed-form weights"
-Rows = Mapping[str, tuple[Tensor, Tensor | None]]  # training rows (rows, C) and their observed mask, by what they are
+Rows = Mapping[str, tuple[Tensor, Tensor | None]]  # training rows (rows, C) and their observed mask, by description
 
 
 def fit_distance(stored: Preprocess, fitted: Preprocess) -> float:
-    """Largest difference of the means, in deviations, of the deviations, relative, and of the
-    weights of known effects."""
+    """Largest difference of the means (in deviations), of the deviations (relative), and of the weights of known
+    effects."""
     (mean, scale), like = (stored.scaler.mean, stored.scaler.scale), fitted.scaler
     largest = float(np.abs([(mean - like.mean) / like.scale, scale / like.scale - 1]).max())
     if stored.effects is None or fitted.effects is None:
@@ -34,8 +34,10 @@ def fit_distance(stored: Preprocess, fitted: Preprocess) -> float:
 
 
 def fit_check(name: str, distances: Mapping[str, float], same: float = SAME_SCALER) -> Check:
-    """Verdict on what is stored by its `distances` from fits: to the training rows, and to more rows than these."""
-    says = "what is stored is " + ", ".join(f"{small(by)} from a fit to {rows}" for rows, by in distances.items())
+    """Verdict on stored values from their `distances` to fits: to the training rows, and to larger sets of rows."""
+    says = "the stored values differ by " + ", ".join(
+        f"{small(by)} from a fit to {rows}" for rows, by in distances.items()
+    )
     alone, *wider = distances.values()
     if alone <= same and min(wider) <= same:
         return Check(name, None, f"{says}, so these data cannot tell them apart")
@@ -43,11 +45,12 @@ def fit_check(name: str, distances: Mapping[str, float], same: float = SAME_SCAL
 
 
 def closed_form(forecaster: Forecaster, rows: Callable[[Forecaster], Rows]) -> Check:
-    """Verdict on weights in closed form, of a mean on those of all members, fitted again to the `rows` of each."""
+    """Verdict on closed-form weights, for a mean on those of all members, after fitting them again to the `rows` of
+    each."""
     parts = forecaster.members or (forecaster,)
     parts = tuple(one for one in parts if type(one.model).prepare is not ForecastModel.prepare)
     if not parts:
-        return Check(CLOSED_FORM, None, "this model has none")
+        return Check(CLOSED_FORM, None, "the model has none")
     distances = dict[str, float]()
     for one in parts:
         for name, (values, observed) in rows(one).items():
@@ -56,7 +59,8 @@ def closed_form(forecaster: Forecaster, rows: Callable[[Forecaster], Rows]) -> C
 
 
 def _fitted_again(forecaster: Forecaster, values: Tensor, observed: Tensor | None) -> float:
-    """Largest relative difference of the stored weights from a fit to `values` (rows, C); infinite without any."""
+    """Largest relative difference of the stored weights from a fit to `values` (rows, C); infinite if there are
+    none."""
     model = forecaster.model
     stored = model.state_dict()
     trained = {key for key, value in model.named_parameters() if value.requires_grad}

@@ -1,4 +1,4 @@
-"""Audit of a run: what must not matter is changed, what was fitted is fitted again, windows are counted."""
+"""Audit of a run: changes what must not matter, repeats closed-form fits, and counts windows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from femts.forecaster.forecaster import Forecaster, Source, load
 from femts.forecaster.scoring import score_windows, training_data
 
 OWN = "audit it on its own data"
-SAME_SCORE = 1e-4  # relative; trained perhaps on another machine
+SAME_SCORE = 1e-4  # relative, since training may have run on another machine
 LITERATURE_BATCH = 32
 
 
@@ -43,8 +43,8 @@ class Audit:
     """Findings of an audit.
 
     Attributes:
-        checks: one entry a check.
-        scores: the test score under each convention in use.
+        checks: one entry per check.
+        scores: test scores under each convention in use.
     """
 
     checks: tuple[Check, ...]
@@ -52,7 +52,7 @@ class Audit:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The checks that did not pass; empty for a sound run."""
+        """The checks that did not pass; empty if there are none."""
         return tuple(check for check in self.checks if check.passed is False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,8 @@ def audit(
 
 
 def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
-    """Neither rows after the look-back nor other series may matter, and the evaluator must see what `predict` sees."""
+    """Forecasts must not depend on rows after the look-back or on other series, and the evaluator must agree with
+    `predict`."""
     moved = difference = 0.0
     windows, model = score_windows(forecaster, "test", None, data), forecaster.model
     numbers = sample(windows)
@@ -125,13 +126,13 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
     others = ", or other series," if len(data) > 1 else ""
     says = (
         f"changing the rows after the look-back{others} moves {len(numbers)} forecasts by {small(moved)}, and the "
-        f"evaluator's differ by {small(difference)} from predict's ({TOLERANCE:.0e} may be)"
+        f"evaluator's differ by {small(difference)} from predict's (tolerance {TOLERANCE:.0e})"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
 
 
 def _changed(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) -> Dataset:
-    """The data with other values everywhere but in the first `cutoff` rows of a series."""
+    """The data with changed values everywhere except in the first `cutoff` rows of a series."""
     units, noise = forecaster.preprocess.at(data.codes()), np.random.default_rng(0).normal(10, 1, data.values.shape)
     values, begin = units.restore(units.scale(data.values) + noise), int(data.spans[series, 0])
     values[begin : begin + cutoff] = data.values[begin : begin + cutoff]
@@ -147,7 +148,8 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
         usual = preprocess.known if forecaster.config.reads.columns else preprocess.effects
         assert usual is not None
         ahead = one.frame().iloc[cutoff : cutoff + forecaster.config.pred_len].drop(columns=list(forecaster.columns))
-        ahead = ahead.fillna(dict(zip(names, usual.mean, strict=True)))  # as the evaluator, where predict refuses
+        # as the evaluator does, whereas predict would refuse
+        ahead = ahead.fillna(dict(zip(names, usual.mean, strict=True)))
     with warnings.catch_warnings():
         for kind in (GapWarning, AgeWarning, UnitsWarning):
             warnings.simplefilter("ignore", kind)
@@ -156,17 +158,17 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
 
 
 def _check_scaler(forecaster: Forecaster, data: Dataset) -> Check:
-    """The scale of each series must be that of its training rows, and not also that of later ones."""
-    parts = {"the training rows": "train", "validation rows as well": "val", "test rows as well": "test"}
+    """The scale of each series must be that of its training rows, without later rows."""
+    parts = {"the training rows": "train", "training and validation rows": "val", "all rows": "test"}
     reads, scaler = forecaster.config.reads, forecaster.config.training.scaler
     fits = {rows: Preprocess.fit(data.learning(part), None, reads, scaler) for rows, part in parts.items()}
     return fit_check("scaler", {rows: fit_distance(forecaster.preprocess, one) for rows, one in fits.items()})
 
 
 def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
-    """Weights in closed form must be those of the training rows, and not also those of later ones."""
+    """Closed-form weights must be those of the training rows, without later rows."""
     windows = score_windows(forecaster, "train", None, data)
-    learned = {"the training rows": data, "test rows as well": data.learning("test")}
+    learned = {"the training rows": data, "all rows": data.learning("test")}
 
     def rows(one: Forecaster) -> Rows:
         gap = max(one.config.seq_len, int(data.train_lengths.max()))
@@ -176,14 +178,14 @@ def _check_prepared(forecaster: Forecaster, data: Dataset) -> Check:
 
 
 def _check_count(forecaster: Forecaster, data: Dataset, values_counted: int) -> Check:
-    """Every window of the later parts must be there, be scored, and have been scored in the training."""
+    """Every window of the validation and test split must exist, be scored now, and have been scored in training."""
     (seq_len, steps), counts = (forecaster.config.seq_len, forecaster.config.pred_len), {}
     for part in PARTS[1:]:
         ranges = data.split.part(part).tolist()
         many = [max(0, stop - start - steps + 1) if start > 0 else 0 for start, stop in ranges]
         windows = score_windows(forecaster, part, None, data) if sum(many) else None
         counted = None if windows is None or windows.counted is None else windows.counted.cpu().numpy()
-        values = list[int]()  # of each window
+        values = list[int]()  # for each window
         for number, (start, stop) in enumerate(ranges):
             begin = int(data.spans[number, 0])
             targets = data.values[begin : begin + stop, : data.n_targets]
@@ -199,12 +201,10 @@ def _check_count(forecaster: Forecaster, data: Dataset, values_counted: int) -> 
 
 
 def _check_score(forecaster: Forecaster, score: dict[str, float | int]) -> Check:
-    """The weights must give the score that was stored with them."""
+    """The weights must reproduce the stored score."""
     stored = forecaster.metrics.get("test")
     if stored is None:
         return Check("stored score", None, "no score is stored")
     pairs = [(score[key], stored[key]) for key in ("mse", "mae")]
-    says = (
-        "the weights give " + ", ".join(f"{now:.6f} where {then:.6f} is stored" for now, then in pairs) + " (MSE, MAE)"
-    )
+    says = "the weights give " + "; ".join(f"{now:.6f}, stored {then:.6f}" for now, then in pairs) + " (MSE, MAE)"
     return Check("stored score", all(abs(now - then) <= SAME_SCORE * abs(then) for now, then in pairs), says)

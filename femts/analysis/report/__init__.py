@@ -1,4 +1,4 @@
-"""One run on one page: a self-contained HTML file on what was trained, what it scores and what it forecasts."""
+"""Report on a run: a self-contained HTML page on its training, scores and forecasts."""
 
 from __future__ import annotations
 

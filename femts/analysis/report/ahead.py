@@ -1,4 +1,4 @@
-"""The forecast of what follows the data, small enough to be carried in a page."""
+"""The forecast of the steps after the data, small enough to be embedded in a page."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from femts.forecaster.inputs import steps_ahead
 
 
 def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str]) -> dict[str, Any] | None:
-    """The forecast of the steps after the last row of `data`, for the page's script, as `Forecaster.predict` makes it.
+    """Forecast of the steps after the last row of `data` for the page's script, as by `Forecaster.predict`.
 
     Args:
-        forecaster: the one that is put to use: where there are two, that which learned from all rows.
-        data: its own.
-        ranked: names of the series to forecast; of more than a page holds, some at even distances.
+        forecaster: the deployed forecaster, which is the refitted one if there is one.
+        data: its data.
+        ranked: names of the series to forecast, of which evenly spaced ones are selected if there are too many for a
+            page.
 
     Returns:
-        As `sample_windows`: a window for each series, whose truth is missing; None where columns are known in advance,
-        as nothing says what they will be.
+        As `sample_windows`: one window per series, without actual values; None with future covariates, which are
+        unknown.
     """
     config, schema = forecaster.config, forecaster.config.schema
     if schema.roles.future:
@@ -77,7 +78,7 @@ def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str])
 
 
 def _before(data: Dataset, first: int, stop: int, past: int) -> pd.Index:
-    """Stamps of the `past` rows up to `stop`; those before the rows from `first` on are what would come before them."""
+    """Time stamps of the `past` rows up to `stop`; extrapolated for rows before `first`."""
     assert data.stamps is not None
     if data.freq is None:
         return pd.Index(np.arange(stop - past, stop))

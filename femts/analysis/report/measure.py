@@ -1,5 +1,4 @@
-"""Measurements of a report: the scores of a forecaster and of the baselines, and what its intervals
-cover, in one pass."""
+"""Measurements for a report: scores of a forecaster and of baselines, and coverage of its intervals, in one pass."""
 
 from __future__ import annotations
 
@@ -32,15 +31,16 @@ from femts.forecaster.scoring import (
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
 
-MOST_INPUTS, WINDOWS, REPEATS = 12, 32, 2  # columns to exchange, and how often: it is to take seconds
+# inputs, windows and repetitions of the permutation importance, so that it takes seconds
+MOST_INPUTS, WINDOWS, REPEATS = 12, 32, 2
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of one forecaster over the test windows; frames as `Forecaster.scores` gives them.
+    """Scores of one forecaster over the test windows; frames as returned by `Forecaster.scores`.
 
     Attributes:
-        overall: a row in scaled and, of one series, one in raw units.
+        overall: a row in scaled and, for a single series, one in raw units.
         by_step: the same for each step.
         by_channel: the same for each channel.
     """
@@ -52,16 +52,16 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Measurements of the test part for a report.
+    """Measurements on the test split for a report.
 
     Attributes:
-        test: `mse`, `mae`, `windows`, `wape` and `bias`, as `Forecaster.evaluate` gives them.
-        model: scores in detail, with what the intervals cover.
-        baselines: scores by the name of the naive model.
-        series: scores of each series, the highest MASE first.
-        ratios: mean MASE and RMSSE of the series.
-        levels: percent; what is covered, rising; empty where the run has no intervals for its horizon.
-        season: steps of a season of the data.
+        test: `mse`, `mae`, `windows`, `wape` and `bias`, as returned by `Forecaster.evaluate`.
+        model: detailed scores, with coverage of the intervals.
+        baselines: scores by name of the naive model.
+        series: scores by series, the highest MASE first.
+        ratios: mean MASE and RMSSE over the series.
+        levels: levels of the intervals in percent, increasing; empty if the run has no intervals for its horizon.
+        season: season length of the data in steps.
         beside: errors of the seasonal naive forecast on the same windows, skill and MASE.
     """
 
@@ -76,7 +76,7 @@ class Measured:
 
 
 class Baseline:
-    """Metric of another model's errors, which forecasts from the look-backs that the evaluator hands on."""
+    """Metric of the errors of another model, which forecasts from the look-backs that are passed to it."""
 
     def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
         self.model, self.sums, self.pools = model, sums, sums.pools
@@ -87,7 +87,7 @@ class Baseline:
 
 
 def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, ForecastModel]:
-    """Models that a run is laid beside, by name: each but itself, and the seasonal one where its season is read."""
+    """Baselines of a run by name: all except itself, and the seasonal one only if the look-back covers a season."""
     shape = (config.seq_len, config.pred_len, targets)
     others: dict[str, ForecastModel] = {"naive": Naive(ModelConfig(*shape))}
     if 1 < season <= config.seq_len:
@@ -97,8 +97,7 @@ def naive_models(config: RunConfig, targets: int, season: int) -> dict[str, Fore
 
 
 def measure(forecaster: Forecaster, data: Dataset) -> Measured:
-    """Score `forecaster` and the baselines over the test windows of `data` (`windows_scored`); memory does not grow
-    with them."""
+    """Score `forecaster` and the baselines over the test windows of `data` (`windows_scored`) in constant memory."""
     config, targets, intervals = forecaster.config, forecaster.targets, forecaster.intervals
     windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
@@ -133,8 +132,8 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
 
 
 def input_importance(forecaster: Forecaster, data: Dataset) -> pd.DataFrame | None:
-    """Importance of inputs on some validation windows, as `Forecaster.importance` gives it; None where there are too
-    few windows, and of a model that is fitted to each look-back, where it takes minutes."""
+    """Importance of inputs on some validation windows, see `Forecaster.importance`; None if there are too few windows,
+    or for a model that is fitted to each look-back, for which it would take minutes."""
     if forecaster.model.supports.raw:
         return None
     columns = origins(forecaster.columns, forecaster.config.schema.form)[:MOST_INPUTS]

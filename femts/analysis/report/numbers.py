@@ -1,4 +1,4 @@
-"""Numbers as people read them on a page."""
+"""Number formats for readers of a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MONTHS = {"MS": 1, "ME": 1, "QS": 3, "QE": 3, "YS": 12, "YE": 12}
 
 
 def missing(value: float | None) -> bool:
-    """Tell whether there is no number."""
+    """Return whether there is no number."""
     return value is None or math.isnan(value)
 
 
@@ -23,14 +23,14 @@ def scaled(value: float | None) -> str:
 
 
 def raw(value: float) -> str:
-    """A number in raw units, which may have any size."""
+    """A number in raw units, of any magnitude."""
     if math.isnan(value):
         return NONE
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3e}"
 
 
 def percent(part: float, sign: str = "") -> str:
-    """A part of 1 in percent; `sign` as in a format, such as `+`."""
+    """A fraction in percent; `sign` as in a format, such as `+`."""
     return NONE if math.isnan(part) else _minus(f"{100 * part:{sign}.1f} %")
 
 
@@ -40,26 +40,25 @@ def points(difference: float) -> str:
 
 
 def _minus(text: str) -> str:
-    """A number with the sign that is as wide as a plus."""
+    """A number with a minus sign as wide as a plus."""
     return text.replace("-", "\u2212")
 
 
 def lasting(seconds: float) -> str:
-    """Seconds in the largest unit that reads well."""
+    """A duration in seconds in the largest suitable unit."""
     sizes = {"year": _YEAR, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
     name, size = next(((n, s) for n, s in sizes.items() if seconds >= s * (2 if n == "year" else 1)), ("second", 1))
     return _counted(seconds / size, name)
 
 
 def _counted(number: float, unit: str) -> str:
-    """A number with its unit, three digits of it at least where it is large, and never as a power of ten."""
+    """A number with its unit, with at least three digits if it is large, and never in scientific notation."""
     count = f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
     return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
 
 
 def span(steps: int, freq: str | None) -> str | None:
-    """Time that `steps` of a pandas frequency last; None where that has no one answer
-    (business days, whole numbers)."""
+    """Duration of `steps` steps of a pandas frequency; None if it is not fixed (business days, whole numbers)."""
     if not freq or freq.isdecimal():
         return None
     offset = to_offset(freq)

@@ -1,4 +1,4 @@
-"""The page of a report: what its template shows, and the numbers that its script draws."""
+"""The page of a report: the variables of its template, and the numbers that its script draws."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from femts.models.fem_ridge import FemRidge
 from femts.models.registry import model_card
 from femts.text import strict_json
 
-MOST_ROWS = 24  # of a table by step
-REPORTED = (80.0, 95.0)  # percent; levels of which a miss is said first, as `femts train` says it
+MOST_ROWS = 24  # rows of a table by step
+REPORTED = (80.0, 95.0)  # percent; levels whose miscoverage is reported at the top, as by `femts train`
 _CURVES = {"training loss": "train_loss", "validation MSE": "val_mse"}
 
-Scores = dict[str, dict[str, Any]]  # a row of scores by its units
+Scores = dict[str, dict[str, Any]]  # a row of scores by units
 
 
 SECTIONS = {
@@ -49,7 +49,7 @@ SECTIONS = {
         "Model and training",
         "Record",
     )
-}  # their templates by their titles
+}  # titles and names of their templates
 SECTIONS_OF_SERIES = {
     "Forecast": "forecast",
     "Models tried": "models-tried",
@@ -63,7 +63,7 @@ SECTIONS_OF_SERIES = {
     "Model and training": "model-and-training",
     "Record": "record",
 }
-MOST_SERIES = 24  # that a table names at either end
+MOST_SERIES = 24  # series listed at either end of a table
 
 
 def as_html(
@@ -75,8 +75,8 @@ def as_html(
     ahead: Mapping[str, Any] | None,
     refitted: bool,
 ) -> str:
-    """The whole page; `samples` is what `sample_windows` gave, `importance` what `input_importance`, and `ahead` what
-    `forecast_ahead` did, by a forecaster that was `refitted` on all rows."""
+    """The whole page, from the results of `sample_windows`, `input_importance` and `forecast_ahead`; the latter is by a
+    forecaster that may be `refitted` on all rows."""
     count, several = len(forecaster.targets), data.schema.panel
     scored = {forecaster.config.model: measured.model, **measured.baselines}
     contenders = {name: by_units(of.overall)[0] for name, of in scored.items()}
@@ -133,16 +133,16 @@ def _of_run(
     ahead: Mapping[str, Any] | None,
     errors_by_step: Mapping[str, pd.Series],
 ) -> dict[str, Any]:
-    """What the page shows of the run: its settings, its training, and what its script draws.
+    """Variables of the page about the run: its settings, its training, and the numbers to draw.
 
     Args:
-        forecaster: whose page it is.
+        forecaster: forecaster to report on.
         samples: forecasts of test windows for the page's script.
-        ahead: that of what follows the data; None where there is none.
+        ahead: forecast of the steps after the data; None if there is none.
         errors_by_step: mean squared errors in scaled units, by model and step.
     """
     config, metrics, steps = forecaster.config, forecaster.metrics, forecaster.config.pred_len
-    if config.source is not None:  # a page is for others, and says nothing of its maker's folders
+    if config.source is not None:  # pages are shared and must not reveal the author's folders
         config = replace(config, source=Path(config.source).name)
     members = forecaster.members
     by_step = {name: _rounded(errors) for name, errors in errors_by_step.items()}
@@ -173,13 +173,13 @@ def _of_run(
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """Settings of the model by name; a mean has none, but members."""
+    """Settings of the model by name; a mean has members instead."""
     model = config.to_dict()["model"]
     return {key: value for key, value in model.items() if key not in ("name", "members", *SHAPE)}
 
 
 def _inputs(importance: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row an input; `part` is its rise beside the largest one."""
+    """One row per input; `part` is its increase relative to the largest one."""
     most = importance["rise"].max()
     return [
         {**row, "name": importance_label(row["kind"], row["input"]), "part": max(0.0, row["rise"]) / most}
@@ -194,27 +194,28 @@ def _rounded(values: Sequence[float] | pd.Series) -> list[float | None]:
 
 
 def by_units(frame: pd.DataFrame) -> list[Scores]:
-    """Rows of scores in their order, each by its units."""
+    """Rows of scores in order, each by units."""
     rows = [frame[frame["units"] == units].assign(units=units).to_dict("records") for units in frame["units"].unique()]
     return [{str(row["units"]): row for row in group} for group in zip(*rows, strict=True)]
 
 
 def _errors(scored: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
-    """Mean absolute errors in the units of the data, by channel and then by model; channels of
-    different units have no mean."""
+    """Mean absolute errors in raw units, by channel and then by model, since channels with different units have no
+    mean."""
     raw = {name: of.by_channel.query("units == 'raw'").set_index("channel")["mae"] for name, of in scored.items()}
     first = next(iter(raw.values()))
     return {channel: {name: float(errors[channel]) for name, errors in raw.items()} for channel in first.index}
 
 
 def misses(scores: Scores, levels: Sequence[float]) -> list[str]:
-    """Sentences on intervals of 80 and 95 % that miss what they promise."""
+    """Sentences on miscoverage of the 80 and 95 % intervals."""
     shown = [level for level in REPORTED if level in levels]
     return coverage_notes({f"{level:g}": float(scores["scaled"][f"coverage-{level:g}"]) for level in shown})
 
 
 def interval_rows(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any]]:
-    """A row a level: what is promised and covered, percentage points off, and mean widths by units."""
+    """One row per level: nominal and actual coverage, their difference in percentage points, and mean widths by
+    units."""
     rows = []
     for level in levels:
         covered = float(scores["scaled"][f"coverage-{level:g}"])
@@ -226,7 +227,7 @@ def interval_rows(scores: Scores, levels: Sequence[float]) -> list[dict[str, Any
 
 
 def _channels(forecaster: Forecaster, measured: Measured) -> list[dict[str, Any]]:
-    """A row a channel; `part` is its error beside the largest one."""
+    """One row per channel; `part` is its error relative to the largest one."""
     rows = by_units(measured.model.by_channel)
     most = max((row["scaled"]["mse"] for row in rows if not math.isnan(row["scaled"]["mse"])), default=0)
     return [
@@ -241,7 +242,7 @@ def _channels(forecaster: Forecaster, measured: Measured) -> list[dict[str, Any]
 
 
 def _part(forecaster: Forecaster, data: Dataset, name: str) -> dict[str, Any]:
-    """Rows and windows of a part, in all series together; its first and last row of one."""
+    """Rows and windows of a split, over all series; its first and last row for a single series."""
     ranges = data.split.part(name)
     lengths = forecaster.config.seq_len, forecaster.config.pred_len
     windows = data.split.windows(name, *lengths)[:, 3]

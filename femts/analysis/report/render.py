@@ -1,4 +1,4 @@
-"""The pages of femts, made of the templates beside this file: every value in them is text, whatever it holds."""
+"""Renders the HTML pages of femts from the templates in this folder; all values are escaped."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ PAGES.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": Fa
 
 
 def render(page: str | Template, **values: Any) -> str:
-    """A page, by the name of its template; it holds no control characters but the ends of its lines."""
+    """Render the page with the name of a template; control characters other than newlines are removed."""
     return printable_lines(PAGES.get_template(page).render(values))

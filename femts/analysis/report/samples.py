@@ -1,4 +1,4 @@
-"""Test windows small enough to be carried in a page: what was seen, what happened, what was forecast, what was read."""
+"""Test windows, small enough to be embedded in a page: look-back, actual values, forecast and what was read."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
 
 MOST_WINDOWS = 24
-MOST_VALUES = 700_000  # in a page; three bytes each
-SHOWN = (80.0, 95.0)  # percent; the bands that are drawn, where they are calibrated
+MOST_VALUES = 700_000  # values per page, of three bytes each
+SHOWN = (80.0, 95.0)  # percent; levels of the bands to draw, if calibrated
 MISSING = 65535
 
 
 def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) -> dict[str, Any]:
-    """A few test windows for the page's script, forecast as the evaluator forecasts them.
+    """A few test windows for the page's script, forecast as for scoring.
 
-    Of one series they lie at even distances over the windows that are scored, the first and the last among them, and
-    where there are too many channels for the size of a page, the first ones are kept. Of several they are the last ones
-    of some series, the worst and the best among them.
+    For a single series, they are evenly spaced over the scored windows, including the first and the last one; if there
+    are too many channels for the size of a page, only the first ones are included. For several series, they are the
+    last windows of some series, including the worst and the best.
 
     Args:
-        forecaster: whose page it is.
-        data: its own.
+        forecaster: forecaster to report on.
+        data: its data.
         ranked: scores by series, the worst first.
 
     Returns:
-        `channels` (how many are kept), `past` and `horizon` (steps), `time` (`date` or `number`), `levels` (percent, of
-        the bands), `happened` (whether what followed is known), `why` (None, or why the model cannot be explained) and
-        `windows`: `stamps` of its steps, `series` (past, truth and forecast in one packed row a channel, raw units),
-        `bounds` (by level, the lower ones and then the upper ones in a packed row a channel, raw units), and `read`, or
-        of several series their `name`.
+        `channels` (number of channels included), `past` and `horizon` (steps), `time` (`date` or `number`), `levels`
+        (of the bands, in percent), `happened` (whether the actual values are known), `why` (None, or why the model
+        cannot be explained) and `windows`: `stamps` of the steps, `series` (past, actual values and forecast as one
+        packed row per channel, raw units), `bounds` (by level, the lower and then the upper ones as one packed row per
+        channel, raw units), and `read`, or for several series their `name`.
     """
     config, windows = forecaster.config, score_windows(forecaster, "test", None, data)
     past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
@@ -104,16 +104,16 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
 
 
 def windows_scored(forecaster: Forecaster, windows: Windows) -> torch.Tensor:
-    """Numbers of the test `windows` that a report scores: all, and of a model that is fitted to each look-back those
-    that its training scored, which in the same process are not fitted again."""
+    """Indices of the test `windows` that a report scores: all, or for a model that is fitted to each look-back those
+    scored in training, whose fits are cached in the same process."""
     model, metrics = forecaster.model, forecaster.metrics
-    fewer = model.supports.raw and "thinned" in metrics  # there was no time for all of them
+    fewer = model.supports.raw and "thinned" in metrics  # there was not enough time for all of them
     return windows.subsample(metrics["test"]["windows"] if fewer else model.most_windows)
 
 
 def pack(rows: NDArray[Any]) -> list[list[float | str]]:
-    """Each row of (rows, values) as lowest value, step and little-endian uint16 steps above it in
-    base64; NaN is 65535."""
+    """Pack each row of (rows, values) as its lowest value, a step size, and multiples of it above the lowest value as
+    little-endian uint16 in base64; NaN is 65535."""
     packed: list[list[float | str]] = []
     for values in np.where(np.isfinite(rows), rows, np.nan).astype(np.float64):
         finite = values[~np.isnan(values)]
@@ -127,8 +127,8 @@ def pack(rows: NDArray[Any]) -> list[list[float | str]]:
 def sample_bounds(
     forecaster: Forecaster, windows: Windows, index: torch.Tensor, scored: Forecasts
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Lower and upper bounds (B, P, T) in scaled units of the levels shown, around what was `scored` of the windows
-    `index` (B,)."""
+    """Lower and upper bounds (B, P, T) in scaled units of the levels shown, around the forecasts `scored` of the
+    windows `index` (B,)."""
     intervals, levels = forecaster.intervals, shown_levels(forecaster)
     if intervals is None or not levels:
         return {}
@@ -146,8 +146,8 @@ def _explained_model(forecaster: Forecaster) -> tuple[SegmentForecaster | None, 
 
 
 def _read(model: SegmentForecaster, batch: Batch, channels: int) -> dict[str, Any]:
-    """Means over the layers, as in the picture of `femts explain`: weights of N segments, all
-    channels' and own by turns."""
+    """Means over the layers, as plotted by `femts explain`: weights of N segments, alternating between all channels'
+    and own."""
     layers = explained(model, batch)
     weights = torch.stack([layer.posterior for layer in layers]).mean(0).flatten(1)[:channels]
     beta = torch.stack([layer.temperature for layer in layers]).mean(0)[:channels]
@@ -160,7 +160,7 @@ def _read(model: SegmentForecaster, batch: Batch, channels: int) -> dict[str, An
 
 
 def shown_levels(forecaster: Forecaster) -> list[float]:
-    """Levels of the bands that are drawn; none where the run has no intervals for its horizon."""
+    """Levels of the bands to draw; empty if the run has no intervals for its horizon."""
     intervals = forecaster.intervals
     if intervals is None or not intervals.levels or intervals.steps < forecaster.config.pred_len:
         return []
@@ -168,10 +168,10 @@ def shown_levels(forecaster: Forecaster) -> list[float]:
 
 
 def _stamps(data: Dataset, series: int, rows: NDArray[np.int64]) -> list[int] | dict[str, int]:
-    """Stamps of `rows` of a series as whole numbers: milliseconds of the time on the wall, the numbers they are,
-    or those of the rows. Rows before the series have the stamps that would come before it.
+    """Time stamps of `rows` of a series as integers: milliseconds of local time, the stamps themselves if they are
+    numbers, or row numbers. Rows before the series have extrapolated stamps.
 
-    Those at an even distance are given by the first one and the step, which is shorter.
+    Evenly spaced stamps are given by the first one and the step, which is shorter.
     """
     if data.stamps is None:
         return packed_stamps(pd.Index(rows))
@@ -183,7 +183,7 @@ def _stamps(data: Dataset, series: int, rows: NDArray[np.int64]) -> list[int] | 
 
 
 def packed_stamps(when: pd.Index) -> list[int] | dict[str, int]:
-    """As `_stamps`, of the stamps themselves."""
+    """As `_stamps`, for the given time stamps."""
     dated = isinstance(when, pd.DatetimeIndex)
     numbers = when.tz_localize(None).as_unit("ms").asi8 if dated else when.to_numpy()
     steps = np.unique(np.diff(numbers))

@@ -1,10 +1,8 @@
-"""Kernels that compute an operation: torch anywhere, a faster library where there is one and the
-tensors lie on a CUDA device.
+"""Kernels for each operation: torch everywhere, and faster libraries if installed and the tensors are on a CUDA device.
 
-Every choice gives the same result up to rounding, so a checkpoint moves between them.
-`FEMTS_KERNELS` asks for one by name (`torch` for all operations, or a list such as
-`scan=torch,read=triton`), as `using` does in Python; what was asked for and cannot be had is
-refused.
+All kernels give the same results up to rounding, so checkpoints are portable between them. `FEMTS_KERNELS` selects
+kernels by name (`torch` for all operations, or a list such as `scan=torch,read=triton`), as does `using` in Python; a
+selected kernel that is not available raises an error.
 """
 
 from __future__ import annotations
@@ -27,7 +25,8 @@ ASKED = "FEMTS_KERNELS"
 
 @dataclass(frozen=True)
 class Kernel:
-    """A library that computes an operation; `why_not(device, dtype)` says why it cannot on such tensors, or None."""
+    """A library that computes an operation; `why_not(device, dtype)` gives the reason why it cannot on such tensors, or
+    None."""
 
     name: str
     why_not: Callable[[torch.device, torch.dtype], str | None]
@@ -35,7 +34,7 @@ class Kernel:
 
 @cache
 def installed(library: str) -> bool:
-    """Tell whether `library` can be imported."""
+    """Return whether `library` can be imported."""
     return find_spec(library) is not None
 
 
@@ -73,11 +72,11 @@ def _kind(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-# Fastest first; torch, which can everywhere, last.
+# Fastest first; torch, which always works, last.
 OPERATIONS: dict[str, tuple[Kernel, ...]] = {
     "read": (Kernel("triton", _triton), Kernel("torch", _torch)),  # the free-energy read of every prior
     "scan": (Kernel("triton", _triton), Kernel("torch", _torch)),  # rnn_softmax, rnn_decay, the conditioner
-    "linear": (Kernel("fla", _fla), Kernel("torch", _torch)),  # linear and gla, where they are causal and long
+    "linear": (Kernel("fla", _fla), Kernel("torch", _torch)),  # linear and gla, if causal and long
     # Causal mamba.
     "selective_scan": (Kernel("mamba_ssm", _mamba_ssm), Kernel("triton", _triton), Kernel("torch", _torch)),
 }
@@ -87,11 +86,10 @@ _ran: ContextVar[dict[str, str] | None] = ContextVar("ran", default=None)
 
 
 def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> str:
-    """The name of what computes `operation` on tensors of `device` and `dtype`; torch under
-    torch.compile and torch.func.
+    """Name of the kernel for `operation` on tensors of `device` and `dtype`; torch under torch.compile and torch.func.
 
     Raises:
-        UsageError: what was asked for, by `using` or `FEMTS_KERNELS`, does not exist or cannot run there.
+        UsageError: The kernel selected by `using` or `FEMTS_KERNELS` does not exist or cannot run there.
     """
     if torch.compiler.is_compiling() or transformed():
         return "torch"
@@ -107,7 +105,7 @@ def chosen(operation: str, device: torch.device, dtype: torch.dtype = torch.floa
 
 
 def choice(operation: str, device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[str, dict[str, str]]:
-    """Kernel that `chosen` takes, and reasons why it or what would be faster cannot be had, by name."""
+    """The kernel that `chosen` selects, and the reasons why it or faster ones are not available, by name."""
     given = _asked.get()
     asked = (requested() if given is None else given).get(operation)
     if asked is not None:
@@ -127,7 +125,7 @@ def choice(operation: str, device: torch.device, dtype: torch.dtype = torch.floa
 
 @contextmanager
 def recorded() -> Iterator[dict[str, str]]:
-    """Collects the operations that run within it and what computed them."""
+    """Record the operations that run inside, with the kernels that computed them."""
     ran: dict[str, str] = {}
     token = _ran.set(ran)
     try:
@@ -137,10 +135,10 @@ def recorded() -> Iterator[dict[str, str]]:
 
 
 def requested() -> dict[str, str]:
-    """Kernels that `FEMTS_KERNELS` asks for, by operation.
+    """Kernels selected by `FEMTS_KERNELS`, by operation.
 
     Raises:
-        UsageError: it names an operation or a library that there is not.
+        UsageError: It names an unknown operation or library.
     """
     text = os.environ.get(ASKED, "").strip()
     if text == "torch":
@@ -150,8 +148,7 @@ def requested() -> dict[str, str]:
 
 @contextmanager
 def using(**choices: str) -> Iterator[None]:
-    """Within it, `operation=name` computes: `using(scan="torch")`; operations that are not named
-    choose for themselves."""
+    """Select kernels inside, as in `using(scan="torch")`; other operations choose automatically."""
     token = _asked.set(_checked(choices))
     try:
         yield

@@ -1,7 +1,7 @@
-"""The free-energy read (section 2.3.2) with its element-wise parts in four Triton kernels: before
-and after the prior, each forwards and backwards.
+"""The elementwise parts of the free-energy read (section 2.3.2) in four Triton kernels: before and after the prior,
+each forward and backward.
 
-They take the place of some thirty passes over memory, and compute in float32 whatever the type of the values.
+They replace some thirty passes over memory and compute in float32 for any dtype of the values.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from torch.autograd.function import FunctionCtx
 from femts.mixers.ops.gradients import derived, twice
 from femts.mixers.read import outer_gate
 
-ELEMENTS = 2048  # that a program holds at once
+ELEMENTS = 2048  # elements per program
 
 
 @triton.jit
 def _softplus(x):
-    """log(1 + exp(x)), exact for very negative x too."""
+    """log(1 + exp(x)), accurate for very negative x too."""
     e = tl.exp(-tl.abs(x))
     u = 1.0 + e
     log1p = tl.where(u == 1.0, e, tl.log(u) * (e / tl.where(u == 1.0, 1.0, u - 1.0)))
@@ -36,8 +36,8 @@ def _before_kernel(
     v, beta, out, grad_out, grad_v, grad_beta, rows, row_stride, cap,
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
-    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` the
-    gradients of v and beta."""
+    """`out` (rows, heads, 2 head) = [v, exp(beta v)] with |beta v| <= cap, or with `gradient` the gradients of v and
+    beta."""
     row = (tl.program_id(0) * height + tl.arange(0, height))[:, None].to(tl.int64)
     channel = tl.arange(0, padded)[None, :]
     inside = (row < rows) & (channel < width)
@@ -65,8 +65,8 @@ def _after_kernel(
     width: tl.constexpr, head: tl.constexpr, height: tl.constexpr, padded: tl.constexpr,
     with_lam: tl.constexpr, with_gate: tl.constexpr, gradient: tl.constexpr,
 ):  # fmt: skip
-    """`out` (rows, width) = gate ((1 - lam) mu + lam log(z) / beta) of `mixed` = [mu, z], or with
-    `gradient` its gradients."""
+    """`out` (rows, width) = gate ((1 - lam) mu + lam log(z) / beta) of `mixed` = [mu, z], or with `gradient` its
+    gradients."""
     row = (tl.program_id(0) * height + tl.arange(0, height))[:, None].to(tl.int64)
     channel = tl.arange(0, padded)[None, :]
     inside = (row < rows) & (channel < width)
@@ -109,7 +109,7 @@ def _after_kernel(
 
 
 def _shape(rows: int, width: int) -> tuple[tuple[int], dict[str, int]]:
-    """Grid and block of kernels over (rows, width): whole rows, because the gate is normalised over them."""
+    """Grid and block for kernels over (rows, width): whole rows, because the gate is normalised over them."""
     padded = triton.next_power_of_2(width)
     height = max(1, ELEMENTS // padded)
     return (triton.cdiv(rows, height),), {"width": width, "height": height, "padded": padded}
@@ -220,7 +220,7 @@ def gated_read_triton(
     """The read of `v` (..., H, d_v) at `beta` (H, d_v), times its outer gate: (..., H, d_v).
 
     Args:
-        lam, gate: what the inner and the outer gate are made of, shaped as `v`, or None without them.
+        lam, gate: inner and outer gate before their activations, in the shape of `v`, or None without them.
         mix, cap, support: as in `femts.mixers.read.free_energy_read`; eps as in `outer_gate`.
     """
     beta = beta.to(torch.promote_types(v.dtype, torch.float32)).contiguous()
@@ -234,6 +234,6 @@ def gated_read_triton(
 
 
 def _as_rows(x: Tensor) -> Tensor:
-    """(..., E) -> (rows, E), a view of a projection where it can be one; rows of contiguous numbers."""
+    """(..., E) -> (rows, E), a view of a projection if possible; the numbers of a row are contiguous."""
     rows = x.reshape(-1, x.shape[-1])
     return rows if rows.stride(1) == 1 else rows.contiguous()

@@ -1,4 +1,4 @@
-"""The recurrence of `femts.mixers.ops.scan` in one Triton kernel for each direction."""
+"""The recurrence of `femts.mixers.ops.scan` in one Triton kernel per direction."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch.autograd.function import FunctionCtx
 from femts.mixers.ops.gradients import twice
 from femts.mixers.ops.scan_torch import default_chunk, sum_gradients
 
-TIME, WIDTH = 64, 16  # tokens and channels that a program holds at once
+TIME, WIDTH = 64, 16  # tokens and channels per program
 
 
 @triton.jit
 def joined(decay, h, later_decay, later_h):
-    """Two stretches of a recurrence as one."""
+    """Combine two stretches of a recurrence into one."""
     return decay * later_decay, later_decay * h + later_h
 
 
@@ -34,8 +34,8 @@ def _scan_kernel(
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, backwards: tl.constexpr,
     with_grad_g: tl.constexpr,
 ):  # fmt: skip
-    """out_t = exp(g_t) out_{t-1} + u_t, or `backwards` exp(g_{t+1}) out_{t+1} + u_t; then also
-    d/dg_t = exp(g_t) out_t h_{t-1}.
+    """out_t = exp(g_t) out_{t-1} + u_t, or `backwards` exp(g_{t+1}) out_{t+1} + u_t and also d/dg_t = exp(g_t) out_t
+    h_{t-1}.
 
     `u`, `out`, `h`, `grad_g` are contiguous (B, T, stacks, width).
     """
@@ -64,7 +64,7 @@ def _scan_kernel(
 
 
 def _launch(u: Tensor, g: Tensor, h: Tensor | None, backwards: bool) -> tuple[Tensor, Tensor | None]:
-    """The sum of `u` (B, T, K, E) with decays `g` broadcast to it; with `h` the gradient of g too."""
+    """Sum of `u` (B, T, K, E) with decays `g` broadcast to it; with `h` also the gradient of g."""
     batch, length, stacks, width = u.shape
     out, grad_g = torch.empty_like(u), None if h is None else torch.empty_like(u)
     time = min(TIME, triton.next_power_of_2(length))
@@ -97,7 +97,7 @@ class _Scan(torch.autograd.Function):
 
 
 def decayed_sum_triton(u: Tensor, log_decay: Tensor) -> Tensor:
-    """`femts.mixers.ops.scan.decayed_sum` of float32 or float64 tensors."""
+    """`femts.mixers.ops.scan.decayed_sum` for float32 or float64 tensors."""
     four = (*u.shape[:2], -1, u.shape[-1]) if u.dim() > 2 else (*u.shape, 1, 1)
     last = log_decay.shape[-1] if u.dim() > 2 else 1
     g = log_decay.expand(*u.shape[:-1], last) if u.dim() > 2 else log_decay.expand_as(u)

@@ -8,8 +8,7 @@ from femts.mixers.ops.gradients import first_only
 
 
 def selective_scan_mamba_ssm(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """`selective_scan` of `femts.mixers.ops`: its stacks become more channels, which share their
-    step sizes and rates."""
+    """`selective_scan` of `femts.mixers.ops`: stacks become additional channels with shared step sizes and rates."""
     from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
 
     stacks = u.shape[2]

@@ -1,6 +1,6 @@
-"""The scan of the `mamba` prior in one Triton kernel for each direction.
+"""The scan of the `mamba` prior in one Triton kernel per direction.
 
-States live in registers and are made anew on the way back: only those before each block of tokens are kept.
+States live in registers and are recomputed in the backward pass: only those before each block of tokens are stored.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from femts.mixers.kernels.scan_triton import joined
 from femts.mixers.ops.gradients import derived, twice
 from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
-TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps of a program
+TIME, WIDTH, WARPS = 16, 16, 8  # tokens, channels and warps per program
 
 
 @triton.jit
 def _tokens(
     delta, u, b, rate, batch, stack, t, column, stacks, width, n_states, length: tl.constexpr, states: tl.constexpr
 ):
-    """Of the tokens `t` (time,): step sizes and values (time, channels), b (states, time), and the decays and additions
-    (states, time, channels) of a step; decays of 1 and additions of 0 outside the sequence."""
+    """For the tokens `t` (time,): step sizes and values (time, channels), b (states, time), and decays and inputs
+    (states, time, channels) of each step; outside the sequence, decays are 1 and inputs 0."""
     in_sequence = (t >= 0) & (t < length)
     inside = in_sequence[:, None] & (column < width)[None, :]
     token = batch * length + t
@@ -53,7 +53,8 @@ def _forward_kernel(
     u, delta, rates, b, c, y, befores, stacks, width, n_states,
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, states: tl.constexpr,
 ):  # fmt: skip
-    """y (B, T, stacks, width); the states before each block go to `befores` (B stacks, blocks, n_states, width)."""
+    """y (B, T, stacks, width); the states before each block are written to `befores` (B stacks, blocks, n_states,
+    width)."""
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * channels + tl.arange(0, channels)
     batch, stack, state = row // stacks, row % stacks, tl.arange(0, states)
     in_state = (state < n_states)[:, None] & (column < width)[None, :]
@@ -80,12 +81,12 @@ def _backward_kernel(
     u, delta, rates, b, c, befores, grad_y, grad_u, grad_delta, grad_rate, grad_b, grad_c, stacks, width, n_states,
     length: tl.constexpr, time: tl.constexpr, channels: tl.constexpr, states: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of u and delta shaped as u, of the rates (B stacks, n_states, width), of b and c
-    (programs, B, T, n_states)."""
+    """Gradients of u and delta in their shapes, of the rates (B stacks, n_states, width), and of b and c (programs, B,
+    T, n_states)."""
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * channels + tl.arange(0, channels)
     batch, stack, state = row // stacks, row % stacks, tl.arange(0, states)
     batches = tl.num_programs(0) // stacks
-    # This program's of the gradients of b and c.
+    # This program's contribution to the gradients of b and c.
     share = (tl.program_id(1) * stacks + stack) * batches * length * n_states
     in_state = (state < n_states)[:, None] & (column < width)[None, :]
     at_state = state[:, None] * width + column[None, :]
@@ -97,7 +98,7 @@ def _backward_kernel(
         block = blocks - 1 - from_end
         t = block * time + tl.arange(0, time)
         first = tl.arange(0, time)[None, :, None] == 0
-        # The states before each token: the same scan, one token late.
+        # States before each token: the same scan, one token late.
         _, _, _, decay, added = _tokens(
             delta, u, b, rate, batch, stack, t - 1, column, stacks, width, n_states, length, states
         )
@@ -122,7 +123,7 @@ def _backward_kernel(
         grad_h = within + reach * carry[:, None, :]
         carry = tl.sum(tl.where(first, grad_h, 0.0), 1)
 
-        faded = decay * past  # first the decay: what has decayed to 0 may meet a past of any size
+        faded = decay * past  # multiply by the decay first: a state that decays to 0 may meet a past of any size
         grad_log = grad_h * faded
         rate_sum -= tl.sum(grad_log * step[None, :, :], 1)
         grad_fed = tl.sum(grad_h * weight[:, :, None], 0)
@@ -178,6 +179,6 @@ def _shape(u: Tensor, n_states: int) -> tuple[tuple[int, int], dict[str, int]]:
 
 
 def selective_scan_triton(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """`femts.mixers.ops.selective_scan.selective_scan` of float32 or float64 tensors."""
+    """`femts.mixers.ops.selective_scan.selective_scan` for float32 or float64 tensors."""
     y: Tensor = _SelectiveScan.apply(*(x.contiguous() for x in (u, delta, rate, b, c)))
     return y

@@ -1,1 +1,1 @@
-"""Operations that layers and priors are made of."""
+"""Operations of which layers and priors are composed."""

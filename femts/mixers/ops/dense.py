@@ -1,4 +1,4 @@
-"""Dense forms that definitions are written in: no scan, no chunk, no kernel."""
+"""Dense forms in which definitions are written: no scan, chunks or kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost little on a CPU."""
+"""Dropout with cheap random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LEVELS = 2**16
 
 
 class Dropout(nn.Dropout):
-    """`torch.nn.Dropout`; on a CPU with 16 random bits an element, four elements a draw, instead of
-    a draw in float64 for each.
+    """`torch.nn.Dropout`; on a CPU with 16 random bits per element, four elements per draw, instead of a float64 draw
+    for each.
 
-    There the share that is dropped is `p` rounded to 1 / 65536, and what stays is scaled by that share exactly.
-    `torch.func` gets torch's own, which heeds `vmap(randomness=...)`.
+    There, the drop probability is `p` rounded to 1 / 65536, and the kept elements are scaled by exactly that
+    probability. `torch.func` uses torch's own dropout, which supports `vmap(randomness=...)`.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Gradients where float32 ends, and where torch asks for other derivatives than the first."""
+"""Gradients beyond the range of float32, and higher derivatives and transforms of torch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from torch.autograd.function import FunctionCtx
 
 from femts.errors import UsageError
 
-WEIGHT, READ = 2.0**80, 2.0**60  # largest gradient of a selection weight, and of a sum that is read
+WEIGHT, READ = 2.0**80, 2.0**60  # largest gradients of a selection weight and of a sum that is read
 
 
 def bounded(weight: Tensor, most: float = WEIGHT) -> Tensor:
-    """`weight`, with a gradient of at most `most`, and of 0 where the weight is 0.
+    """`weight`, with a gradient of at most `most`, and of 0 if the weight is 0.
 
-    Values are up to e^40 and what is read of them down to e^-40, so the gradient of a weight
-    reaches e^80, and over a small mass infinity; times the decay that makes this weight next to 0,
-    that would be NaN.
+    Values reach e^40 and their reads e^-40, so the gradient of a weight reaches e^80, or infinity over a small mass;
+    multiplied by the decay that makes this weight almost 0, it would be NaN.
     """
     if torch.compiler.is_compiling() or transformed():
         return weight.masked_fill(weight == 0, 0.0)
@@ -41,33 +40,34 @@ class _Bounded(torch.autograd.Function):
 
 
 def transformed() -> bool:
-    """Tell that a transform of `torch.func` is at work: it needs operations that are made of torch's own."""
+    """Return whether a transform of `torch.func` is active, which requires operations composed of torch's own."""
     return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 def twice() -> bool:
-    """Tell, in a backward pass, that its result is to be differentiated in turn (`create_graph`)."""
+    """Return, in a backward pass, whether its result will be differentiated in turn (`create_graph`)."""
     return torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
 def derived(
     function: Callable[..., Tensor | tuple[Tensor, ...]], inputs: tuple[Tensor | None, ...], *grads: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of the inputs of `function`, made of torch's own operations, which have gradients again.
+    """Gradients of the inputs of `function`, composed of torch's own operations and hence differentiable.
 
-    A backward pass by hand reads what its forward pass kept for it; autograd takes these for constants, and a second
+    A manual backward pass reads the tensors saved by its forward pass, which autograd treats as constants; a second
     derivative through them would silently lack terms.
 
     Args:
-        function: what the forward pass computes, in operations that autograd knows.
-        inputs: those of the forward pass, as it saved them.
-        grads: of its outputs.
+        function: computation of the forward pass, in operations that autograd supports.
+        inputs: inputs of the forward pass, as saved.
+        grads: gradients of its outputs.
 
     Returns:
-        A gradient for each input, None for what needs none.
+        A gradient for each input, None for inputs that need none.
     """
     with torch.enable_grad():
-        aliases = tuple(None if x is None else x.view_as(x) for x in inputs)  # or one input might be made of another
+        # otherwise one input might be computed from another
+        aliases = tuple(None if x is None else x.view_as(x) for x in inputs)
         needed = [x for x in aliases if x is not None and x.requires_grad]
         outputs = function(*aliases)
         gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=True))
@@ -75,7 +75,8 @@ def derived(
 
 
 def first_only(x: Tensor, kernel: str) -> Tensor:
-    """`x`, made by a library's `kernel` without second derivatives: asked for one, the backward pass is refused."""
+    """Mark `x`, computed by a library's `kernel` without second derivatives, so that the backward pass raises if one is
+    requested."""
     result: Tensor = _FirstOnly.apply(x, kernel)
     return result
 

@@ -1,4 +1,4 @@
-"""RMSNorm that takes half of torch's passes over memory on a CPU, where torch makes it of single operations."""
+"""RMSNorm with half of the memory passes of torch's on a CPU, where torch composes it of single operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RMSNorm(nn.RMSNorm):
 
 
 def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """`x` (..., d) over the root of its mean square plus eps, times `weight` (d,)."""
+    """Divide `x` (..., d) by the root of its mean square plus eps, and multiply by `weight` (d,)."""
     fast = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     if not fast or torch.compiler.is_compiling() or transformed():
         return _plain(x, weight, eps)
@@ -50,7 +50,7 @@ class _RMSNorm(torch.autograd.Function):
             return grad_x, grad_weight, None
         product, width = grad * normal, normal.shape[-1]
         ones = normal.new_ones(width) if weight is None else weight
-        # Of the gradient of `normal` along it: what cannot change its size.
+        # Component of the gradient along `normal`, which cannot change its norm.
         mean = product @ (ones / -width).unsqueeze(-1)
         along = torch.addcmul(grad if weight is None else grad * weight, normal, mean).mul_(scale)
         return along, None if weight is None else product.sum_to_size(weight.shape), None

@@ -1,8 +1,8 @@
-"""Products in bfloat16 inside a float32 step, for CPUs that multiply bfloat16 natively (AMX, AVX512-BF16).
+"""Matrix products in bfloat16 within a float32 step, for CPUs with native bfloat16 products (AMX, AVX512-BF16).
 
-An autocast over everything gains nothing there: softmax, exponentials, norms and residuals cost
-more in 16 bits than in 32. What gains are the two products that most of a step goes into, the MLP
-and the mixer's projection; they alone ask here. Parameters, sums and gradients stay float32.
+Autocast over everything does not pay off there, because softmax, exponentials, norms and residuals are slower in 16
+bits than in 32. Only the two products that dominate a step, the MLP and the mixer's projection, benefit, and only they
+use this. Parameters, sums and gradients stay float32.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-_low = ContextVar("low", default=False)  # of the thread that trains, not of one that forecasts beside it
+_low = ContextVar("low", default=False)  # of the training thread only, not of threads that forecast concurrently
 
 
 @contextmanager
 def low_precision_products(enabled: bool = True) -> Iterator[None]:
-    """Switch bfloat16 products of float32 tensors on a CPU on, or off, for the forward passes
-    inside; off by default."""
+    """Enable or disable bfloat16 products of float32 tensors on a CPU for the forward passes inside; disabled by
+    default."""
     before = _low.set(enabled)
     try:
         yield
@@ -31,21 +31,22 @@ def low_precision_products(enabled: bool = True) -> Iterator[None]:
 
 @contextmanager
 def full_precision(device: str) -> Iterator[None]:
-    """Compute in the types of the tensors on `device`, whatever autocast or bfloat16 products the caller is within."""
+    """Compute in the dtypes of the tensors on `device`, regardless of an enclosing autocast or
+    `low_precision_products`."""
     with torch.autocast(device, enabled=False), low_precision_products(enabled=False):
         yield
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`F.linear` of `x` (..., in), by a bfloat16 product where these are on: (..., out) in float32 all the same."""
+    """`F.linear` of `x` (..., in), by a bfloat16 product if these are enabled: (..., out), in float32 in any case."""
     if not _lowers(x):
         return F.linear(x, weight, bias)
     return F.linear(x.bfloat16(), weight.bfloat16(), None if bias is None else bias.bfloat16()).float()
 
 
 def mlp(x: Tensor, layers: Iterable[nn.Module]) -> Tensor:
-    """Linear layers and activations in turn, (..., in) -> (..., out); lowered, what is between them
-    stays in 16 bits."""
+    """Apply linear layers and activations in turn, (..., in) -> (..., out); with low-precision products, intermediate
+    results stay in 16 bits."""
     low = _lowers(x)
     x = x.bfloat16() if low else x
     for layer in layers:

@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def rotate(x: Tensor, theta: float, start: int | Tensor = 0, stride: int = 1) -> Tensor:
-    """Rotate channel pairs (j, j + d/2) of `x` (B, T, H, d), d even, by angles that grow with the position.
+    """Rotate channel pairs (j, j + d/2) of `x` (B, T, H, d), d even, by angles proportional to the position.
 
-    The score of two rotated vectors depends on the difference of their positions alone. `start` is
-    the position of the first token, a number or (B, 1), `stride` that from one to the next. Angles are formed in
-    float64 where the device has it: in float32 the thousandth position is off by 1e-4.
+    The dot product of two rotated vectors depends only on the difference of their positions. `start` is the position of
+    the first token, a number or (B, 1), and `stride` the distance between tokens. Angles are computed in float64 if the
+    device supports it: in float32 the thousandth position is off by 1e-4.
     """
     half = x.shape[-1] // 2
     kind = torch.float32 if x.device.type == "mps" else torch.float64

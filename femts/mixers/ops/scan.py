@@ -1,4 +1,4 @@
-"""One recurrence serves every scan prior and the conditioner: `h_t = exp(g_t) h_{t-1} + u_t`."""
+"""The recurrence `h_t = exp(g_t) h_{t-1} + u_t`, shared by all scan priors and the conditioner."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from femts.mixers.ops.scan_torch import decayed_sum_torch, default_chunk
 def decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
     """All prefix sums `h_t = sum_{i<=t} exp(sum_{i<s<=t} g_s) u_i` along dimension 1.
 
-    Decays are only ever multiplied up, never divided by or taken as differences of cumulative sums, so no length and no
-    strength of decay loses accuracy. Chunks run side by side and are joined by their last states: O(T) work, about
+    Decays are only multiplied, never divided or computed from differences of cumulative sums, so neither long sequences
+    nor strong decays lose accuracy. Chunks are computed in parallel and joined by their last states: O(T) work in about
     2 sqrt(T) steps.
 
     Args:
         u: (B, T, ...).
-        log_decay: g <= 0, of as many dimensions as `u` and broadcastable to it; (B, T) are those of `u`.
-        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and
-            about sqrt(T) of a long one, or a Triton kernel, as `femts.mixers.kernels` chooses.
-            Export and `torch.func` get a form without steps.
+        log_decay: g <= 0, with as many dimensions as `u`, broadcastable to it, and the same (B, T).
+        chunk: chunk size of the torch form; by default the whole of a short sequence and about sqrt(T) of a long one,
+            or a Triton kernel, as chosen by `femts.mixers.kernels`. Export and `torch.func` use a form without loops.
 
     Returns:
-        h, shaped as `u`; summed in float32 at least.
+        h, in the shape of `u`; summed at least in float32.
     """
     kind = torch.promote_types(u.dtype, torch.float32)
     if torch.compiler.is_exporting() or transformed():
@@ -47,7 +46,7 @@ Parts = tuple[Tensor, ...]
 def prefixes(x: Parts, join: Callable[[Parts, Parts], Parts]) -> Parts:
     """Join each prefix of `x`, tensors (B, T, ...), along dimension 1 by the associative `join(earlier, later)`.
 
-    In log2 T rounds instead of T steps (Hillis & Steele, 1986): more work, but a graph that is written out stays small.
+    Takes log2 T rounds instead of T steps (Hillis & Steele, 1986): more work, but a small exported graph.
     """
     reach = 1
     while reach < x[0].shape[1]:
@@ -58,20 +57,20 @@ def prefixes(x: Parts, join: Callable[[Parts, Parts], Parts]) -> Parts:
 
 
 def running_max(x: Tensor) -> Tensor:
-    """The largest value so far along dimension 1 of `x` (B, T, ...)."""
+    """Running maximum along dimension 1 of `x` (B, T, ...)."""
     if torch.compiler.is_exporting():  # ONNX has no cummax
         return prefixes((x,), lambda earlier, later: (torch.maximum(earlier[0], later[0]),))[0]
     return torch.cummax(x, dim=1).values
 
 
 def _join(earlier: Parts, later: Parts) -> Parts:
-    """Two stretches of the recurrence as one, each a decay and a sum."""
+    """Combine two stretches of the recurrence, each a decay and a sum, into one."""
     return earlier[0] * later[0], earlier[1] * later[0] + later[1]
 
 
 def reversed_decayed_sum(u: Tensor, log_decay: Tensor, chunk: int | None = None) -> Tensor:
     """The mirror image without the diagonal: `h_t = sum_{i>t} exp(sum_{t<=s<i} g_s) u_i`."""
-    log_decay = log_decay.to(torch.promote_types(u.dtype, torch.float32))  # float16 has no room for the bound
+    log_decay = log_decay.to(torch.promote_types(u.dtype, torch.float32))  # the bound exceeds the range of float16
     backward = decayed_sum(u.flip(1), log_decay.flip(1), chunk).flip(1)
     decay, after = (
         bounded(log_decay.exp().expand_as(u)),

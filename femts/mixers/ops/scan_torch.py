@@ -1,4 +1,4 @@
-"""`h_t = exp(g_t) h_{t-1} + u_t` in torch, forwards and backwards, and its gradients."""
+"""`h_t = exp(g_t) h_{t-1} + u_t` in torch, in both directions, with gradients."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from torch.autograd.function import FunctionCtx
 
 
 def decayed_sum_torch(u: Tensor, log_decay: Tensor, chunk: int) -> Tensor:
-    """`femts.mixers.ops.scan.decayed_sum` of float32 or float64 tensors, `chunk` steps at a time."""
+    """`femts.mixers.ops.scan.decayed_sum` for float32 or float64 tensors, in chunks of `chunk` steps."""
     result: Tensor = _DecayedSum.apply(u, log_decay, chunk, False)
     return result
 
 
 def default_chunk(length: int, whole: int) -> int:
-    """Steps in a chunk: all of a sequence of up to `whole` tokens, about the root of a longer one's `length`."""
+    """Default chunk size: the whole sequence up to `whole` tokens, about the square root of `length` beyond."""
     return length if length <= whole else 2 ** math.ceil(math.log2(length) / 2)
 
 
 class _DecayedSum(torch.autograd.Function):
-    """The sum forwards, `h_t = exp(g_t) h_{t-1} + u_t`, or `backwards`, `h_t = exp(g_{t+1}) h_{t+1} + u_t`.
+    """The forward sum `h_t = exp(g_t) h_{t-1} + u_t`, or `backwards` `h_t = exp(g_{t+1}) h_{t+1} + u_t`.
 
-    Each is the adjoint of the other, so the gradient is the other one and only `h` and `g` are
-    kept. The gradient is that of g, not of the decay: a decay that underflows to 0 then cuts off a
-    past of any size, where infinity times 0 would be NaN.
+    Each is the adjoint of the other, so the gradient is computed by the other one and only `h` and `g` are saved. The
+    gradient is taken with respect to g, not to the decay: a decay that underflows to 0 then cuts off a past of any
+    size, where infinity times 0 would be NaN.
     """
 
     @staticmethod
@@ -52,7 +52,7 @@ class _DecayedSum(torch.autograd.Function):
 def sum_gradients(
     grad_h: Tensor, h: Tensor, log_decay: Tensor, needed: bool, chunk: int, backwards: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Gradients of what is summed to `h` and, where it is `needed`, of its decays; they have gradients again."""
+    """Gradients of the summands of `h` and, if `needed`, of the decays; they are differentiable themselves."""
     grad_u: Tensor = _DecayedSum.apply(grad_h, log_decay, chunk, not backwards)
     if not needed:
         return grad_u, None
@@ -64,7 +64,7 @@ def sum_gradients(
 
 def _steps(u: Tensor, decay: Tensor, backwards: bool = False) -> Tensor:
     length = u.shape[1]
-    h = u.new_empty(length, u.shape[0], *u.shape[2:])  # time first: each step then writes one contiguous piece
+    h = u.new_empty(length, u.shape[0], *u.shape[2:])  # time first, so that each step writes one contiguous block
     order = range(length - 1, -1, -1) if backwards else range(length)
     previous = None
     for t in order:

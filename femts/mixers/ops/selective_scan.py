@@ -1,8 +1,7 @@
-"""The scan of the `mamba` prior, `h_t = exp(-delta_t a) h_{t-1} + b_t (x) delta_t u_t`,
-`y_t = <c_t, h_t>`, plain and fast.
+"""The scan of the `mamba` prior, `h_t = exp(-delta_t a) h_{t-1} + b_t (x) delta_t u_t`, `y_t = <c_t, h_t>`.
 
-Shapes: u (B, T, K, E) K stacks of E channels; delta (B, T, E) >= 0 step sizes; rate a (N, E) > 0;
-b, c (B, T, N); y as u.
+Shapes: u (B, T, K, E) with K stacks of E channels; step sizes delta >= 0 (B, T, E); rates a > 0 (N, E); b, c (B, T, N);
+y as u.
 """
 
 from __future__ import annotations
@@ -22,16 +21,15 @@ LONG = 256  # tokens; a longer sequence is scanned in chunks
 
 
 def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor, chunk: int | None = None) -> Tensor:
-    """The same by what `femts.mixers.kernels` chooses; in torch step by step, where outer products
-    are never spread over time.
+    """Compute the scan by the kernel that `femts.mixers.kernels` chooses; in torch step by step, so that outer products
+    are never materialised over time.
 
-    Long sequences are cut into chunks that run side by side, about 2 sqrt(T) steps in all; what a chunk leaves in its
-    states reaches the tokens of later ones through decays alone. As in `decayed_sum`, decays are only multiplied up.
+    Long sequences are cut into chunks that are computed in parallel, about 2 sqrt(T) steps in all; the state at the end
+    of a chunk reaches the tokens of later ones through decays alone. As in `decayed_sum`, decays are only multiplied.
 
     Args:
-        u, delta, rate, b, c: as the module says.
-        chunk: steps in a chunk of the torch form; the default is the whole of a short sequence and
-            about sqrt(T) of a long one.
+        u, delta, rate, b, c: see the module.
+        chunk: chunk size of the torch form; by default the whole of a short sequence and about sqrt(T) of a long one.
     """
     if torch.compiler.is_exporting() or transformed():
         return selective_scan_plain(u, delta, rate, b, c)
@@ -59,7 +57,7 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
         for x in (fed, log_decay, b, c)
     )
     within, last = _scan(fed, log_decay, b, c)
-    reach = log_decay.cumsum(1).exp()  # from before a chunk to each of its tokens: (B chunks, chunk, N, E)
+    reach = log_decay.cumsum(1).exp()  # decay from before a chunk to each of its tokens: (B chunks, chunk, N, E)
     states = last.unflatten(0, parts).unflatten(-1, (stacks, width))
     carry = decayed_sum(states, log_decay.sum(1).unflatten(0, parts).unsqueeze(-2))
     before = torch.cat([torch.zeros_like(carry[:, :1]), carry[:, :-1]], dim=1).flatten(0, 1)  # (B chunks, N, K, E)
@@ -68,27 +66,27 @@ def selective_scan(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor,
 
 
 def _scan(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """y and the last states, (B, N, K E), of what is fed in, `u`, and decays (B, T, N, E)."""
+    """y and the last states, (B, N, K E), for inputs `u` and decays (B, T, N, E)."""
     y, last = _SelectiveScan.apply(u, log_decay, b, c)
     return y, last
 
 
 def _scan_plain(u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """`_scan` with every state of every step spread out."""
+    """`_scan` with every state of every step materialised."""
     h = decayed_sum(b[:, :, None, :, None] * u.unsqueeze(3), log_decay.unsqueeze(2))  # (B, T, K, N, E)
     return torch.einsum("btkne,btn->btke", h, c), h[:, -1].transpose(1, 2).flatten(2)
 
 
 class _SelectiveScan(torch.autograd.Function):
-    """The states h are kept as (T, B, N, K E): a product of a step then runs over all stacks at once, and the row comes
-    first in it, because a matrix times a column takes eight times as long on a CPU."""
+    """The states h are stored as (T, B, N, K E): the product of a step then covers all stacks at once, and its row
+    comes first because a matrix times a column takes eight times as long on a CPU."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, u: Tensor, log_decay: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         batch, length, stacks, width = u.shape
         spread = (batch, b.shape[-1], stacks, width)
         decay, flat = log_decay.exp(), u.flatten(2)
-        # Without gradients to come, one place for the states of all tokens, which stays in the cache.
+        # Without gradients, all tokens share one buffer for the states, which stays in the cache.
         places = length if any(ctx.needs_input_grad) else 1  # type: ignore[attr-defined]
         h = u.new_empty(places, batch, b.shape[-1], stacks * width).expand(length, -1, -1, -1)
         y = torch.empty_like(flat)
@@ -119,7 +117,7 @@ class _SelectiveScan(torch.autograd.Function):
             grad_b[:, t] = torch.bmm(flat[:, t, None], grad_h.mT).squeeze(1)
             grad_u[:, t] = torch.bmm(b[:, t, None], grad_h).squeeze(1)
             if t:
-                # First the decay: what has decayed to 0 may meet a past of any size.
+                # Multiply by the decay first: a state that decays to 0 may meet a past of any size.
                 grad_h.view(spread).mul_(decay[:, t, :, None])
                 grad_log[:, t] = (grad_h * h[t - 1]).view(spread).sum(2)
         return grad_u.view(u.shape), grad_log, grad_b, grad_c

@@ -1,4 +1,4 @@
-"""The selective scan as it is defined, beside which the fast forms are held; see `selective_scan`."""
+"""The selective scan by definition, against which the fast forms are tested; see `selective_scan`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from femts.mixers.ops.scan import decayed_sum, reversed_decayed_sum
 
 
 def selective_scan_plain(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """The definition, with every state of every step spread out."""
+    """The definition, which materialises every state of every step."""
     return torch.einsum("btkne,btn->btke", decayed_sum(*_spread(u, delta, rate, b)), c)
 
 
@@ -20,7 +20,7 @@ def selective_scan_two_sided(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor, 
 
 
 def _spread(u: Tensor, delta: Tensor, rate: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Additions of a step to the states, (B, T, K, N, E), and their log decays."""
+    """Inputs of each step to the states, (B, T, K, N, E), and their log decays."""
     return b[:, :, None, :, None] * (delta.unsqueeze(2) * u).unsqueeze(3), log_decays(delta, rate).unsqueeze(2)
 
 

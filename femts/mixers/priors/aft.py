@@ -24,9 +24,8 @@ class AFTState(NamedTuple):
 
 @register_prior
 class AFTPrior(Prior):
-    """A key for each channel. Keys are unbounded, so sums are kept relative to the largest key of
-    the *prefix*: a maximum over all time would let the future change the rounding, or the value, of
-    the past."""
+    """One key per channel. Keys are unbounded, so sums are kept relative to the largest key of the *prefix*: with a
+    maximum over all time, the future would change the rounding, or even the value, of the past."""
 
     NAME, ORDER, per_channel, operation = "rnn_softmax", 3, True, "scan"
     row_params = frozenset({"q"})
@@ -44,7 +43,7 @@ class AFTPrior(Prior):
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         k = at_least_float32(params["k"])
-        seen = k.detach()  # the result does not depend on the reference point, so neither does its gradient
+        seen = k.detach()  # the result does not depend on the reference point, nor does its gradient
         if mask is not None:
             seen = seen.masked_fill(~mask[:, :, None], torch.finfo(k.dtype).min)
             k = torch.where(mask[:, :, None], k, seen)
@@ -80,5 +79,5 @@ class AFTPrior(Prior):
 
 
 def _has_query_gate(config: FreeEnergyMixerConfig) -> bool:
-    """AFT alone multiplies its read by sigmoid(q) (Zhai et al., 2021); L or G take that part over."""
+    """AFT alone multiplies its read by sigmoid(q) (Zhai et al., 2021); L or G replace this gate."""
     return not (config.use_lse or config.use_outer_gate)

@@ -1,9 +1,8 @@
-"""The narrow door between a selection prior and the free-energy read.
+"""The interface between selection priors and the free-energy read.
 
-A prior is a normalised linear read over time: it turns its share of the layer's projection into
-weights `p_t(i) >= 0` that sum to one over the tokens i that token t may see, and applies them to
-any stack of value channels. The read knows nothing else of it. A new prior is one file in this
-folder that subclasses `Prior` and registers itself.
+A prior is a normalised linear read over time: it turns its share of the layer's projection into weights `p_t(i) >= 0`
+that sum to one over the tokens i visible to token t, and applies them to any stack of value channels. The read does not
+depend on anything else. A new prior is one file in this folder that subclasses `Prior` and registers itself.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Params = dict[str, Tensor]
 
 
 class BoundPrior(ABC):
-    """A prior that has seen its input.
+    """A prior bound to an input.
 
     Attributes:
-        support: None where every row sees something, else (B, T), False for rows that see nothing: those rows mix to 0.
+        support: None if every row sees some token, otherwise (B, T), False for rows that see nothing and mix to 0.
         shape: (B, T, H).
-        like: a tensor of the device and type that the prior computes in.
+        like: a tensor with the device and dtype that the prior computes in.
     """
 
     def __init__(self, support: Tensor | None, shape: tuple[int, int, int], like: Tensor) -> None:
@@ -36,17 +35,18 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """Sum of `values` (B, T, H, c) by `p_t(i)`, of one shape; what no token reads may be anything, NaN too."""
+        """Sum of `values` (B, T, H, c) weighted by `p_t(i)`, in the same shape; tokens that nobody reads may have any
+        value, even NaN."""
 
     def weights(self) -> Tensor:
-        """The dense p (B, H, T, T), query by key: what the prior makes of one-hot values."""
+        """The dense p (B, H, T, T), query by key, obtained by mixing one-hot values."""
         batch, length, heads = self.shape
         eye = torch.eye(length, device=self.like.device, dtype=self.like.dtype)
         return self.mix(eye[None, :, None, :].expand(batch, length, heads, length)).transpose(1, 2)
 
 
 class RowsOfBound(BoundPrior):
-    """The rows of another bound prior that are wanted, taken from all of them."""
+    """The requested rows of another bound prior, taken from all of its rows."""
 
     def __init__(self, bound: BoundPrior, rows: slice) -> None:
         super().__init__(None if bound.support is None else bound.support[:, rows], bound.shape, bound.like)
@@ -57,18 +57,18 @@ class RowsOfBound(BoundPrior):
 
 
 class Prior(nn.Module):
-    """Module that makes a `BoundPrior`; subclasses hold the prior's own parameters.
+    """Module that creates a `BoundPrior`; subclasses hold the prior's own parameters.
 
     Attributes:
-        param_widths: name -> width of what the layer's projection must provide for each token.
-        row_params: names among them that only a token that reads needs, such as a query.
-        per_channel: one weight a channel instead of one a head; such a prior has a single head.
-        operation: what `femts.mixers.kernels` computes for it, None where torch has it.
-        NO_WEIGHT_DECAY: names of own parameters that weight decay leaves alone, see `undecayed`.
+        param_widths: name -> width of the inputs per token that the layer's projection must provide.
+        row_params: names among them that only reading tokens need, such as a query.
+        per_channel: one weight per channel instead of one per head; such a prior has a single head.
+        operation: operation of `femts.mixers.kernels` that it uses; None for plain torch.
+        NO_WEIGHT_DECAY: names of own parameters without weight decay, see `undecayed`.
     """
 
     NAME: ClassVar[str]
-    ORDER: ClassVar[int] = 100  # among the names that are listed
+    ORDER: ClassVar[int] = 100  # sort key in lists of names
     per_channel: ClassVar[bool] = False
     operation: ClassVar[str | None] = None
     NO_WEIGHT_DECAY: ClassVar[tuple[str, ...]] = ()
@@ -81,113 +81,116 @@ class Prior(nn.Module):
 
     @classmethod
     def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
-        """Weights of the linear maps by `config`, `fem_dim`, `qk_dim` (appendix H.7); of q and k, or one key."""
+        """Weights of the linear maps by `config`, `fem_dim`, `qk_dim` (appendix H.7), including those of q and k, or of
+        one key."""
         return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
-        """Define the prior, dense; `femts.mixers.reference` reads by it.
+        """Define the prior in dense form, as used by `femts.mixers.reference`.
 
         Args:
             params: as in `bind`.
-            keep: (B, T, 1); a token that is not kept lets no time pass.
+            keep: (B, T, 1); no time passes at tokens that are not kept.
 
         Returns:
             `log s_t(i)` before any mask, (B, T, T, H or E), query before key.
 
         Raises:
-            TypeError: a prior that does not define it.
+            TypeError: The prior does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define log_scores")
 
     def bind(self, params: Params, mask: Tensor | None) -> BoundPrior:
-        """Make the prior of an input.
+        """Bind the prior to an input.
 
         Args:
             params: (B, T, width) by name.
-            mask: (B, T), True where a token may be read; None for all.
+            mask: (B, T), True for tokens that may be read; None for all.
 
         Returns:
-            The prior, whose `mix` gives (B, T, H, c).
+            The bound prior, whose `mix` returns (B, T, H, c).
 
         Raises:
-            TypeError: a prior that does not define it.
+            TypeError: The prior does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define bind")
 
     def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
-        """Make the prior of an input that is read at some tokens alone.
+        """Bind the prior to an input that is read at some tokens only.
 
-        Unless a prior knows better, it mixes for every token; its `bind` then may not read `row_params`.
+        By default, all tokens are mixed, and `bind` must not use `row_params`; priors may override this.
 
         Args:
             params: as in `bind`.
             mask: as in `bind`.
-            rows: the Q tokens; `row_params` are theirs (B, Q, width).
+            rows: indices of the Q tokens; `row_params` are given for these, (B, Q, width).
 
         Returns:
-            The prior, whose `mix` gives (B, Q, H, c).
+            The bound prior, whose `mix` returns (B, Q, H, c).
         """
         return RowsOfBound(self.bind(params, mask), rows)
 
     def init_state(self, batch_size: int, value_width: int) -> Any:
-        """State of streams before the first token.
+        """Initial state of streams, before the first token.
 
         Args:
-            batch_size: how many there are.
-            value_width: channels of the values of a head.
+            batch_size: number of streams.
+            value_width: value channels per head.
 
         Returns:
-            What `step` takes.
+            State for `step`.
 
         Raises:
-            TypeError: a prior that does not define it.
+            TypeError: The prior does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define init_state")
 
     def step(self, params: Params, values: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Take one token.
+        """Process one token.
 
         Args:
             params: (B, width) by name.
             values: (B, H, c).
-            state: what was read before.
+            state: state after the previous tokens.
 
         Returns:
             Mixed values (B, H, c), and the next state.
 
         Raises:
-            TypeError: a prior that does not define it.
+            TypeError: The prior does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not define step")
 
     def post_read(self, read: Tensor, params: Params) -> Tensor:
-        """Apply what the prior alone does to `read` (B, ..., E) by `params` afterwards; most do nothing."""
+        """Apply a prior-specific step to `read` (B, ..., E) by `params`; the identity by default."""
         return read
 
 
 def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
-    """Mask of the rows that see any token at all (B, T) by `mask` and `causal`, or None when there is no mask."""
+    """Mask (B, T) of the rows that see any token, given `mask` and `causal`, or None without a mask."""
     if mask is None:
         return None
     return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)
 
 
 def readable(values: Tensor, mask: Tensor | None) -> Tensor:
-    """`values` (B, T, H, c), 0 for tokens that nobody may read: a weight of 0 would not keep NaN out of a sum."""
+    """`values` (B, T, H, c), set to 0 for tokens that nobody may read, because a weight of 0 does not keep NaN out of a
+    sum."""
     return values if mask is None else values.masked_fill(~mask[:, :, None, None], 0.0)
 
 
 def weigh(p: Tensor, v: Tensor) -> Tensor:
     """`p v` for many short sequences: weights (n, T, T), values (n, T, c) -> (n, T, c).
 
-    Transposed twice: on a CPU the product of two wide matrices takes half the time of that of a
-    square one and a narrow one.
+    Transposed twice: on a CPU, the product of two wide matrices takes half the time of that of a square and a narrow
+    one.
     """
     return torch.bmm(v.mT, p.mT).mT
 
 
 def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Tensor:
-    """numerator / denominator, and 0 in rows without support; `support` has their first dimensions, or 1 for them."""
+    """numerator / denominator, and 0 in rows without support; `support` has their leading dimensions, or 1 in place of
+    them."""
     if support is None:
         return numerator / denominator
     empty = ~support.reshape(*support.shape, *([1] * (numerator.dim() - support.dim())))
@@ -195,8 +198,8 @@ def divide(numerator: Tensor, denominator: Tensor, support: Tensor | None) -> Te
 
 
 class PerChannelBound(BoundPrior):
-    """A prior with a weight for each channel and token: values are (B, T, 1, k E) and every E
-    channels are weighed alike.
+    """A prior with a weight for each channel and token: values are (B, T, 1, k E), and each block of E channels has the
+    same weights.
 
     `accumulate` applies the raw scores s_t(i) to columns (B, T, k, E); applied to ones it gives the normaliser
     (proposition 2.9).
@@ -225,11 +228,11 @@ class PerChannelBound(BoundPrior):
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """`x` in the type that sums over time are formed in."""
+    """`x` in the dtype in which sums over time are computed, at least float32."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def without_autocast(x: Tensor) -> AbstractContextManager[Any]:
-    """No autocast on the device of `x` inside, where there is any: not on `meta`, which only knows shapes."""
+    """Disable autocast on the device of `x`; does nothing on `meta`, which has none."""
     kind = x.device.type
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()

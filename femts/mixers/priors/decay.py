@@ -16,8 +16,8 @@ from femts.mixers.priors.registry import register_prior
 
 @register_prior
 class DecayPrior(Prior):
-    """One decay a channel and token, `sigmoid(projection + bias)`; the channels start with memories
-    of 8 to 400 tokens."""
+    """One decay per channel and token, `sigmoid(projection + bias)`, initialised to memories of 8 to 400 tokens across
+    the channels."""
 
     NAME, ORDER, per_channel, operation = "rnn_decay", 4, True, "scan"
     NO_WEIGHT_DECAY = ("decay_bias",)
@@ -35,7 +35,7 @@ class DecayPrior(Prior):
 
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal, log_decay = self.config.causal, self._log_decay(params)
-        if mask is not None:  # a token that nobody may read counts as absent
+        if mask is not None:  # tokens that nobody may read count as absent
             log_decay = log_decay.masked_fill(~mask[:, :, None], 0.0)
         fade = log_decay.unsqueeze(2)
 

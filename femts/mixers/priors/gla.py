@@ -1,4 +1,4 @@
-"""Gated linear attention as a selection prior (appendix H.2): linear attention whose past fades by a learned gate."""
+"""Gated linear attention as a selection prior (appendix H.2): linear attention with a learned decay."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from femts.mixers.priors.registry import register_prior
 
 @register_prior
 class GatedLinearPrior(LinearPrior):
-    """One decay a head and token, `exp(g_t) = sigmoid(projection + bias)`; the heads start with
-    memories of 8 to 400 tokens."""
+    """One decay per head and token, `exp(g_t) = sigmoid(projection + bias)`, initialised to memories of 8 to 400 tokens
+    across the heads."""
 
     NAME, ORDER = "gla", 2
     NO_WEIGHT_DECAY = ("decay_bias",)

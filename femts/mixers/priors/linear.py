@@ -36,10 +36,10 @@ class BoundLinear(BoundPrior):
     """`s_t(i) = (prod of decays between i and t) <phi(q_t), phi(k_i)>` (eq. 28); O(T) beyond a short sequence.
 
     Args:
-        q, k: features (B, T, H, d_k), positive; `k` is 0 for tokens that nobody may read.
+        q, k: positive features (B, T, H, d_k); `k` is 0 for tokens that nobody may read.
         log_decay: (B, T, H), g <= 0, or None for no decay.
-        rows: the tokens that `q` and `support` are of; others than all in the dense form alone.
-        mask: (B, T), True where a token may be read, or None for all.
+        rows: indices of the tokens of `q` and `support`; a subset only in the dense form.
+        mask: (B, T), True for tokens that may be read, or None for all.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BoundLinear(BoundPrior):
 
     def _mix_chunked(self, v: Tensor) -> Tensor:
         v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
-        # The scale of q cancels; this keeps it near 1.
+        # The scale of q cancels; this keeps it close to 1.
         q, k, g = self.q / self.q.sum(-1, keepdim=True), self.k, self.log_decay
         if self.causal and chosen("linear", q.device, q.dtype) == "fla":
             from femts.mixers.kernels.linear_fla import scores_fla
@@ -99,20 +99,21 @@ class BoundLinear(BoundPrior):
 
 
 def is_dense(k: Tensor) -> bool:
-    """Tell whether the dense form serves the tokens of `k` (B, T, ...)."""
+    """Return whether the dense form is used for the tokens of `k` (B, T, ...)."""
     return k.shape[1] <= DENSE_UP_TO
 
 
 def first_place(mask: Tensor) -> Tensor:
-    """The place (B, 1) of the first token where the first that `mask` (B, T) keeps has place 0.
+    """Position (B, 1) of the first token such that the first token kept by `mask` (B, T) has position 0.
 
-    Features depend on the place itself, so padding on the left must not move it.
+    Features depend on the absolute position, so padding on the left must not shift it.
     """
     return -(mask.cumsum(1) == 0).sum(1, keepdim=True)
 
 
 def decay_matrix(log_decay: Tensor, causal: bool = True) -> Tensor:
-    """All decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 where a key is not visible."""
+    """Product of the decays between two tokens: (B, T, H) -> (B, T query, H, T key), 0 for keys that are not
+    visible."""
     length = log_decay.shape[1]
     eye = torch.eye(length, device=log_decay.device, dtype=log_decay.dtype)[None, :, None, :]
     eye = eye.expand(log_decay.shape[0], length, log_decay.shape[2], length)
@@ -121,9 +122,9 @@ def decay_matrix(log_decay: Tensor, causal: bool = True) -> Tensor:
 
 
 def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, strict: bool = False) -> Tensor:
-    """`sum_{i<=t} s_t(i) v_i` (B, T, H, c) in O(T): dense inside chunks, one decayed state between them (eq. 29).
+    """`sum_{i<=t} s_t(i) v_i` (B, T, H, c) in O(T): dense inside chunks, with one decayed state between them (eq. 29).
 
-    `strict` leaves the diagonal i = t out.
+    `strict` excludes the diagonal i = t.
     """
     batch, length, heads, _ = q.shape
     pad = -length % CHUNK
@@ -132,7 +133,7 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, st
     g = q.new_zeros(batch, length, heads) if log_decay is None else log_decay
     g = F.pad(g, (0, 0, 0, pad)).unflatten(1, (n_chunks, CHUNK)).flatten(0, 1)
     matrix = decay_matrix(g)
-    reach = matrix[..., 0] * g[:, :1].exp()  # from before the chunk to each of its tokens
+    reach = matrix[..., 0] * g[:, :1].exp()  # decay from before the chunk to each of its tokens
     to_end = matrix[:, -1].transpose(1, 2)  # (B n, key, H)
     if strict:
         matrix = matrix * (1 - torch.eye(CHUNK, device=q.device, dtype=q.dtype)[None, :, None, :])
@@ -147,7 +148,7 @@ def chunked_scores(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None, st
 
 
 class LinearState(NamedTuple):
-    """`memory` (B, H, d_k, c + 1): decayed sum of phi(k) outer [v, 1]; `position`: tokens seen."""
+    """`memory` (B, H, d_k, c + 1): decayed sum of phi(k) outer [v, 1]; `position`: number of tokens seen."""
 
     memory: Tensor
     position: int
@@ -170,7 +171,7 @@ class LinearPrior(Prior):
 
     def _features(self, params: Params, start: int | Tensor = 0, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
         q, k = query_key(params, self.config, start, rows)
-        # Laid out in memory as their product wants them; their gradients then are, too.
+        # In the memory layout of their product, so that their gradients have it, too.
         q, k = q.transpose(1, 2).contiguous().transpose(1, 2), k.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
         return tuple(F.relu(at_least_float32(x)) + self.config.eps for x in (q, k))  # type: ignore[return-value]
 
@@ -186,14 +187,14 @@ class LinearPrior(Prior):
     def bind_rows(self, params: Params, mask: Tensor | None, rows: slice) -> BoundPrior:
         if is_dense(params["k"]):
             return self._bind(params, mask, rows)
-        q = torch.ones_like(params["k"])  # the chunked form reads at every token; at the others, whatever it finds
+        q = torch.ones_like(params["k"])  # the chunked form reads at every token; queries at the others are arbitrary
         q[:, rows] = params["q"]
         return super().bind_rows({**params, "q": q}, mask, rows)
 
     def _bind(self, params: Params, mask: Tensor | None, rows: slice) -> BoundLinear:
         q, k = self._features(params, 0 if mask is None else first_place(mask), rows)
         g = self.log_decay(params)
-        if mask is not None:  # a token that nobody may read counts as absent: no mass and no decay
+        if mask is not None:  # tokens that nobody may read count as absent: no mass and no decay
             k = k.masked_fill(~mask[:, :, None, None], 0.0)
             g = None if g is None else g.masked_fill(~mask[:, :, None], 0.0)
         support = visible(mask, self.config.causal)

@@ -1,8 +1,7 @@
 """A positive selective state space as a selection prior (appendix H.4, eq. 32; Gu & Dao, 2023).
 
-`s_t(i) = sum_n C_tn exp(sum_{i<s<=t} delta_s A_n) delta_i B_in`, per channel, plus a positive skip
-at i = t. Every factor is positive, so the impulse response is, and its normaliser is the same scan
-over ones.
+`s_t(i) = sum_n C_tn exp(sum_{i<s<=t} delta_s A_n) delta_i B_in`, per channel, plus a positive skip at i = t. All
+factors are positive, and hence the impulse response; its normaliser is the same scan over ones.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from femts.mixers.priors.registry import register_prior
 
 @register_prior
 class MambaPrior(Prior):
-    """Step sizes of each channel from a low-rank map; B and C shared by the channels; `ssm_rank` states a channel."""
+    """Step sizes per channel from a low-rank map; B and C shared by the channels; `ssm_rank` states per channel."""
 
     NAME, ORDER, per_channel, operation = "mamba", 5, True, "selective_scan"
     NO_WEIGHT_DECAY = ("A_log", "skip", "dt_proj.bias")
@@ -36,13 +35,13 @@ class MambaPrior(Prior):
         self.dt_proj = nn.Linear(rank, width)
         self.A_log = nn.Parameter(torch.arange(1, states + 1).float().log().repeat(width, 1))
         self.skip = nn.Parameter(torch.full((width,), -2.0))
-        with torch.no_grad():  # step sizes start log-uniform in [.001, .1], as Mamba's do
+        with torch.no_grad():  # step sizes are initialised log-uniformly in [.001, .1], as in Mamba
             step = torch.exp(torch.linspace(math.log(1e-3), math.log(1e-1), width))
             self.dt_proj.bias.copy_(step + torch.log(-torch.expm1(-step)))  # inverse softplus
 
     def _system(self, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """step size (..., E), rate (N, E), b and c (..., N), skip (E,)."""
-        eps = self.config.eps  # keeps every weight above 0 where a softplus underflows
+        eps = self.config.eps  # keeps every weight above 0 if a softplus underflows
         delta = F.softplus(at_least_float32(self.dt_proj(params["dt"]))) + eps
         b, c = (F.softplus(at_least_float32(params[name])) + eps for name in ("B", "C"))
         rate = at_least_float32(self.A_log).exp().mT.contiguous()
@@ -58,7 +57,7 @@ class MambaPrior(Prior):
         delta = F.softplus(self.dt_proj(params["dt"])) + eps
         b, c = F.softplus(params["B"]) + eps, F.softplus(params["C"]) + eps
         s = torch.zeros(delta.shape[0], delta.shape[1], *delta.shape[1:], dtype=delta.dtype)
-        for n in range(self.config.ssm_rank):  # one term of eq. 32 for each state
+        for n in range(self.config.ssm_rank):  # one term of eq. 32 per state
             decay = path_sums(keep * -delta * self.A_log[:, n].exp(), self.config.causal).exp()
             s = s + c[:, :, None, None, n] * decay * (delta * b[..., n : n + 1]).unsqueeze(1)
         s = s + torch.eye(s.shape[1], dtype=s.dtype)[None, :, :, None] * F.softplus(self.skip)
@@ -67,7 +66,7 @@ class MambaPrior(Prior):
     def bind(self, params: Params, mask: Tensor | None) -> PerChannelBound:
         causal = self.config.causal
         delta, rate, b, c, skip = self._system(params)
-        if mask is not None:  # a token that nobody may read counts as absent: no time passes
+        if mask is not None:  # tokens that nobody may read count as absent: no time passes
             delta = delta.masked_fill(~mask[:, :, None], 0.0)
 
         def accumulate(u: Tensor) -> Tensor:

@@ -1,5 +1,4 @@
-"""Selection priors by name. Every module of this folder is imported when one is first asked for, and registers
-itself."""
+"""Selection priors by name. All modules of this folder are imported at the first lookup and register themselves."""
 
 from __future__ import annotations
 
@@ -9,8 +8,7 @@ from femts.plugins import Registry, import_all
 
 
 class PriorClass(Protocol):
-    """Class of a selection prior, as far as its name decides it; `femts.mixers.priors.base.Prior`
-    says what its members are."""
+    """Class of a selection prior as seen by its users; see `femts.mixers.priors.base.Prior` for its members."""
 
     @property
     def NAME(self) -> str: ...
@@ -22,7 +20,7 @@ class PriorClass(Protocol):
     def operation(self) -> str | None: ...
 
     def __call__(self, config: Any, widths: Any) -> Any:
-        """The module, for a `FreeEnergyMixerConfig` and the `Widths` that it leads to."""
+        """Build the module for a `FreeEnergyMixerConfig` and its resolved `Widths`."""
 
     def weight_count(self, config: Any, fem_dim: int, qk_dim: int) -> int:
         """Weights of its linear maps at these widths."""
@@ -33,7 +31,7 @@ _Class = TypeVar("_Class", bound=PriorClass)
 
 
 def register_prior(prior: _Class) -> _Class:
-    """Class decorator: make a prior available under its `NAME`.
+    """Class decorator that registers a prior under its `NAME`.
 
     Args:
         prior: the class.
@@ -46,10 +44,10 @@ def register_prior(prior: _Class) -> _Class:
 
 
 def prior_class(name: str) -> PriorClass:
-    """The prior called `name`; UsageError with the nearest right name when there is none."""
+    """The prior called `name`; raise UsageError with the nearest known name if there is none."""
     return PRIORS[name]
 
 
 def prior_names() -> tuple[str, ...]:
-    """Every registered name, in the order of `Prior.ORDER`."""
+    """All registered names, in the order of `Prior.ORDER`."""
     return tuple(sorted(PRIORS.names(), key=lambda name: PRIORS[name].ORDER))

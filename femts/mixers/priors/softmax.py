@@ -20,22 +20,22 @@ from femts.mixers.ops.rope import rotate
 from femts.mixers.priors.base import BoundPrior, Params, Prior, readable, visible, weigh
 from femts.mixers.priors.registry import register_prior
 
-# On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that takes
-# head by head (`python -m scripts.bench mixer`).
+# On a CPU, up to these sizes, a dense product over all heads at once beats the kernel that processes heads one by one
+# (`python -m scripts.bench mixer`).
 SHORT, NARROW = 32, 16
-VECTOR = 16  # float32 numbers that AVX-512 takes at once
+VECTOR = 16  # float32 numbers per AVX-512 vector
 
 
 class KeyValueCache(NamedTuple):
-    """Memory of softmax: every key (B, t, H, d_k) and value (B, t, H, c) so far."""
+    """Cache of all keys (B, t, H, d_k) and values (B, t, H, c) so far."""
 
     keys: Tensor
     values: Tensor
 
 
 class BoundSoftmax(BoundPrior):
-    """Attention rows over the visible tokens; O(T^2) time, by torch's scaled dot product attention
-    or, when short, densely."""
+    """Attention over the visible tokens in O(T^2) time, by torch's scaled dot product attention or, if short,
+    densely."""
 
     def __init__(
         self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, backend: str, rows: slice = slice(None)
@@ -57,7 +57,8 @@ class BoundSoftmax(BoundPrior):
         allowed = mask[:, None, :].expand(-1, length, -1)
         if self.causal:
             allowed = allowed.tril()
-        # A row that sees nothing looks at itself and is set to 0 afterwards: no kernel then meets an empty softmax.
+        # A row that sees nothing attends to itself and is set to 0 afterwards, so that no kernel computes an empty
+        # softmax.
         eye = torch.eye(length, dtype=torch.bool, device=mask.device)
         return (allowed | (eye & ~support[:, :, None]))[:, None]
 
@@ -70,14 +71,14 @@ class BoundSoftmax(BoundPrior):
         flash = self.backend == "flash"
         if flash:
             self._check_flash(width)
-        # The kernels without a (T, T) tensor want equal widths, and zeros change neither scores nor reads.
+        # The kernels without a (T, T) tensor require equal widths; padding with zeros changes neither scores nor reads.
         q, k, v = (_widened(x, width) for x in (self.q, self.k, v))
         allowed = self.allowed
         if (
             allowed is None and self.causal and self.rows != slice(None)
-        ):  # is_causal would take the first row for the first token
+        ):  # is_causal would align the first row with the first token
             allowed = torch.ones(k.shape[2], k.shape[2], dtype=torch.bool, device=k.device).tril()[self.rows]
-        # torch.func has a forward derivative and a batched form of torch's plain attention alone.
+        # torch.func has a forward derivative and a batched form of torch's plain attention only.
         backend = SDPBackend.FLASH_ATTENTION if flash else SDPBackend.MATH if transformed() else None
         with nullcontext() if backend is None else sdpa_kernel(backend):
             mixed = F.scaled_dot_product_attention(
@@ -102,7 +103,7 @@ class BoundSoftmax(BoundPrior):
         elif kind not in (torch.float16, torch.bfloat16):
             reason = f"the input is {kind}, not 16 bits wide"
         elif width > 256:
-            reason = f"keys or values are {width} wide a head, which must be at most 256"
+            reason = f"keys or values have width {width} per head, which must be at most 256"
         else:
             return
         raise UsageError(f"softmax_backend='flash' cannot run because {reason}; use softmax_backend='auto'.")
@@ -113,20 +114,20 @@ def _widened(x: Tensor, width: int) -> Tensor:
 
 
 def is_short(q: Tensor, values: Tensor) -> bool:
-    """Tell whether `short_attention` is the faster form."""
+    """Return whether `short_attention` is the faster form."""
     return q.device.type == "cpu" and q.shape[2] <= SHORT and max(q.shape[3], values.shape[3]) <= NARROW
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice = slice(None)) -> Tensor:
-    """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d)
-    are those of `rows`."""
+    """Attention of many short sequences, (B, H, T, d) each, by its dense weights; `q` (B, H, Q, d) holds the queries of
+    `rows`."""
     heads, length = q.shape[:2], k.shape[2]
     q, k, v = (x.flatten(0, 1) for x in (q / math.sqrt(q.shape[3]), k, v))
     bias = torch.zeros(1, 1, device=q.device, dtype=q.dtype)
     if causal:
         later = torch.ones(length, length, device=q.device, dtype=torch.bool).triu_(1)[rows]
         bias = bias.expand(later.shape).masked_fill(later, -torch.inf)
-    if length < VECTOR:  # a softmax over fewer neighbours takes them one by one, several times as long
+    if length < VECTOR:  # a softmax over fewer elements is not vectorised and takes several times as long
         p = torch.baddbmm(bias.mT, k, q.mT).softmax(dim=1).mT
     else:
         p = torch.baddbmm(bias, q, k.mT).softmax(dim=-1)
@@ -135,7 +136,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool, rows: slice =
 
 @register_prior
 class SoftmaxPrior(Prior):
-    """Queries and keys of `qk_dim` over `n_head` heads, rotated by position unless `use_rope` is off."""
+    """Queries and keys of `qk_dim` over `n_head` heads, with rotary positions unless `use_rope` is off."""
 
     NAME, ORDER = "softmax", 0
     row_params = frozenset({"q"})
@@ -175,7 +176,7 @@ class SoftmaxPrior(Prior):
 def query_key(
     params: Params, config: FreeEnergyMixerConfig, start: int | Tensor = 0, rows: slice = slice(None)
 ) -> tuple[Tensor, Tensor]:
-    """q, of `rows` alone, and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`, a
+    """q, at `rows` only, and k in heads, (B, T, H, d_k), rotated by their positions, the first of which is `start`, a
     number or (B, 1)."""
     q, k = (params[name].unflatten(-1, (config.n_head, -1)) for name in ("q", "k"))
     if config.use_rope:

@@ -1,5 +1,4 @@
-"""Fits of classical models by statsforecast: one series in, one forecast out, some at a time in
-processes."""
+"""Fits of classical models by statsforecast, one series at a time, in parallel processes if there are many."""
 
 from __future__ import annotations
 
@@ -20,22 +19,22 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LONG, LONG_SEASON = 150, 12  # rows or season beyond which R's auto.arima approximates likelihoods
-WORTH = 3.0  # seconds of fits that are worth the start of processes
-MOST_RECENT = 4096  # forecasts that are remembered: a score, an audit and a report ask for the same ones
+WORTH = 3.0  # seconds of fitting that justify starting processes
+MOST_RECENT = 4096  # cached forecasts: scores, audits and reports request the same ones
 _RECENT: dict[tuple[Fit, bytes], tuple[Array, str]] = {}
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model of statsforecast, and what it is asked for.
+    """A model of statsforecast with its settings.
 
     Attributes:
-        name: its class.
-        season: steps of a season; 1 for none.
-        steps: to forecast.
-        levels: percent of the intervals that are wanted, rising.
-        approximation: of likelihoods while AutoARIMA searches; None for long series alone, as R does.
-        further: steps of more seasons for MSTL.
+        name: class of the model.
+        season: season length in steps; 1 for no season.
+        steps: horizon in steps.
+        levels: levels of the intervals in percent, increasing.
+        approximation: approximate likelihoods during the search of AutoARIMA; None for long series only, as in R.
+        further: further season lengths in steps, for MSTL.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Fit:
     further: tuple[int, ...] = ()
 
     def model(self, rows: int) -> Any:
-        """The library's model for a series of so many `rows`."""
+        """The library's model for a series of `rows` rows."""
         from statsforecast import models
 
         if self.name == "AutoARIMA":
@@ -57,21 +56,21 @@ class Fit:
             seasons = [self.season, *(each for each in self.further if 2 * each <= rows)]
             seasons = [each for each in seasons if each > 1]
             if not seasons:
-                return models.AutoETS(model="ZZN")  # its forecaster of the trend: there is no season to take off
+                return models.AutoETS(model="ZZN")  # its trend forecaster, since there is no season to remove
             return models.MSTL(season_length=seasons if len(seasons) > 1 else seasons[0])
         if self.name == "CrostonSBA":
             return models.CrostonSBA()
         return getattr(models, self.name)(season_length=self.season)
 
     def forecast(self, values: Array) -> tuple[Array, str]:
-        """Forecast what follows `values` (n,), NaN where missing.
+        """Forecast the steps after `values` (n,), NaN for missing values.
 
-        Leading gaps are dropped, others filled by the last value before them. Where the library
-        refuses, its `Naive` stands in.
+        Leading gaps are dropped, others filled with the last value before them. If the library fails, its `Naive`
+        replaces the model.
 
         Returns:
-            (steps, 1 + 2 levels): lower ends from the widest on, the forecast, upper ends; NaN where there is
-            no value. And why the library refused, empty where it did not.
+            (steps, 1 + 2 levels): lower ends from the widest on, the forecast, upper ends; NaN if there is no value.
+            And why the library failed, empty if it did not.
         """
         present = np.flatnonzero(~np.isnan(values))
         if not len(present):
@@ -86,12 +85,13 @@ class Fit:
                 reason = "its forecast is not finite"
             except ImportError:
                 raise
-            except Exception as error:  # whatever the library raises: it has no errors of its own
+            except Exception as error:  # the library raises errors of many kinds
                 reason = str(error).rstrip(".") or type(error).__name__
             return self._naive(series), reason
 
     def _columns(self, model: Any, series: Array) -> Array:
-        levels = [int(level) if level == int(level) else level for level in self.levels]  # it names columns by them
+        # columns are named after the levels
+        levels = [int(level) if level == int(level) else level for level in self.levels]
         made = model.forecast(y=series, h=self.steps, **({"level": levels} if levels else {}))
         lower = [made[f"lo-{level}"] for level in reversed(levels)]
         upper = [made[f"hi-{level}"] for level in levels]
@@ -108,10 +108,10 @@ class Fit:
 
 
 def forecast_all(fit: Fit, series: Sequence[Array], processes: int) -> tuple[Array, list[str]]:
-    """Forecast each of `series`, in so many `processes` where the fits take long enough.
+    """Forecast each of `series`, in `processes` processes if the fits take long enough.
 
     Returns:
-        (series, steps, 1 + 2 levels) as `Fit.forecast` has them, and why the library refused some.
+        (series, steps, 1 + 2 levels) as in `Fit.forecast`, and the reasons why the library failed on some.
 
     Raises:
         UsageError: statsforecast is not installed.

@@ -9,10 +9,10 @@ from femts.mixers.ops.dropout import Dropout
 
 
 class UnnormalisedLinearAttention(nn.Module):
-    """`o_t = sum_{i<=t} <q_t, k_i> v_i` a head, (B, T, D) -> (B, T, D).
+    """`o_t = sum_{i<=t} <q_t, k_i> v_i` per head, (B, T, D) -> (B, T, D).
 
-    Its weights may be negative and sum to anything, so it is no selection prior and carries no
-    free-energy read. The dense form serves the short sequences of the forecaster.
+    Its weights can be negative and do not sum to one, so it is not a selection prior and has no free-energy read. The
+    dense form suffices for the short sequences of the forecaster.
     """
 
     def __init__(self, d_model: int, n_heads: int, dropout: float) -> None:

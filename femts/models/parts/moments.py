@@ -1,7 +1,7 @@
-"""Second moments of the windows of a series: a linear map is fitted to them, and judged by them, without its windows.
+"""Second moments of the windows of a series, by which linear maps are fitted and scored without forming the windows.
 
-Over all windows, the moments (i, j) and (i + 1, j + 1) differ by two products. One row of them, a
-correlation, gives the others, and a series of any length costs little more than a short one.
+Over all windows, the moments (i, j) and (i + 1, j + 1) differ by two products. One row of moments, a correlation, thus
+gives the others, and the cost hardly depends on the length of the series.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch.nn import functional as F
 CHUNK = 2048  # windows or gaps at a time
 AT_ONCE = 64  # blocks of a series
 
-_Sums = tuple[Tensor, ...]  # the fields of `Moments` before they are divided
+_Sums = tuple[Tensor, ...]  # fields of `Moments` before division
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Means over windows of look-back L and forecast H, less the last value of the look-back, in float64.
+    """Means over windows of look-back L and forecast H, relative to the last value of the look-back, in float64.
 
     Attributes:
         past: products of look-back steps, (L, L).
         cross: products of look-back and forecast steps, (L, H).
         future: squares of forecast steps, (H,).
-        counts: windows in which each forecast step is real, (H,).
+        counts: number of windows in which each forecast step is observed, (H,).
     """
 
     past: Tensor
@@ -36,21 +36,21 @@ class Moments:
     counts: Tensor
 
     def thinned(self, every: int) -> Moments:
-        """Those of each `every`-th forecast step."""
+        """Moments of every `every`-th forecast step."""
         return replace(self, cross=self.cross[:, ::every], future=self.future[::every], counts=self.counts[::every])
 
     def recent(self, steps: int) -> Moments:
-        """Those of the last `steps` of the look-back."""
+        """Moments of the last `steps` steps of the look-back."""
         return replace(self, past=self.past[-steps:, -steps:], cross=self.cross[-steps:])
 
     def errors(self, maps: Tensor) -> Tensor:
-        """Mean products of the errors that linear `maps` (K, L, H) make at each forecast step: (K, K, H)."""
+        """Mean products of the errors of linear `maps` (K, L, H) at each forecast step: (K, K, H)."""
         fit = torch.einsum("klh,lh->kh", maps, self.cross)
         return self.future - fit - fit[:, None] + torch.einsum("klh,mlh->kmh", maps, self.past @ maps)
 
 
 def pool(many: Iterable[Moments]) -> Moments:
-    """The moments of all windows of `many` together; of one pass, so that no two need to be held at once."""
+    """Pool moments over all windows of `many`, in one pass so that no two need to be in memory at once."""
     total: _Sums | None = None
     for some in many:
         sums = (some.past * some.counts.mean(), some.cross * some.counts, some.future * some.counts, some.counts)
@@ -63,26 +63,27 @@ def pool(many: Iterable[Moments]) -> Moments:
 def window_moments(
     series: Tensor, before: int, after: int, observed: Tensor | None = None, most: int = 65_536
 ) -> Moments:
-    """Moments of every window of one channel.
+    """Moments over all windows of one channel.
 
     Args:
-        series: the values, (rows,), at least `before + after` of them.
+        series: values, (rows,), at least `before + after` of them.
         before: look-back L in steps.
         after: forecast H in steps.
-        observed: which of them are real, (rows,); None if all are. A window counts by how much of
-            what it forecasts is real, and with each later step only where that is.
-        most: windows that are drawn of all where there are so many gaps that these take less time than sums over the
-            gaps; gaps that are fewer are counted exactly, whatever their lengths.
+        observed: mask (rows,) of the values that are not missing; None if all are observed. A window is weighted by the
+            share of its forecast that is observed, and forecast steps count only if they are observed.
+        most: number of windows to sample if there are so many gaps that this is faster than sums over the gaps. Fewer
+            gaps are counted exactly, whatever their lengths.
     """
     series = series.double()
     if observed is None or bool(observed.all()):
         return _means(*_all_windows(series, before, after))
     real = observed.to(series.dtype)
     parts = _parts(real)
-    if 3 * sum(_points(part) for part in parts) <= most:  # each takes as long as three windows
+    if 3 * sum(_points(part) for part in parts) <= most:  # a gap costs as much as three windows
         return _means(*_real_windows(series, real, parts, before, after))
-    windows = series.unfold(0, before + after, 1)  # a view, as those of the weights are
-    drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]  # each phase of each season
+    windows = series.unfold(0, before + after, 1)  # views, as are the windows of the weights
+    # covers each phase of each season
+    drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]
     return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before))
 
 
@@ -91,7 +92,7 @@ def _means(past: Tensor, cross: Tensor, future: Tensor, counts: Tensor) -> Momen
 
 
 def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int) -> _Sums:
-    """Sums over the windows (n, L + H) that `which` names, each later step weighed by `weights` (n, H)."""
+    """Sums over the windows (n, L + H) selected by `which`, with forecast steps weighted by `weights` (n, H)."""
     after = windows.shape[1] - before
     shapes = ((before, before), (before, after), (after,), (after,))
     past, cross, future, counts = (windows.new_zeros(shape) for shape in shapes)
@@ -106,12 +107,12 @@ def _some_windows(windows: Tensor, weights: Tensor, which: Tensor, before: int) 
 
 
 def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
-    """The same sums over all windows, each later step counting, without making one."""
+    """The same sums over all windows, with all forecast steps observed, without forming the windows."""
     n = len(series) - before - after + 1
     size = 1 << (len(series) + n - 1).bit_length()
     spectrum = torch.fft.rfft(series, size) * torch.fft.rfft(series[:n], size).conj()
     first = torch.fft.irfft(spectrum, size)[: before + after]  # sums of x_t x_(t+j), t < n
-    head, tail = series[: before + after - 1], series[n:]  # what leaves and what enters as both steps move by one
+    head, tail = series[: before + after - 1], series[n:]  # terms that leave and enter when both steps move by one
     sums = torch.outer(tail[: before - 1], tail) - torch.outer(head[: before - 1], head)
     whole = series.new_empty(before, before + after)
     whole[0], whole[:, 0] = first, first[:before]
@@ -126,35 +127,35 @@ def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
 
 
 def _parts(real: Tensor) -> tuple[Tensor, Tensor]:
-    """Two masks whose sum is `real` (rows,): 1 but for the long gaps, and -1 in each gap that is quicker to add up
-    value by value than by its two ends."""
+    """Two masks whose sum is `real` (rows,): 1 except in long gaps, and -1 in each gap that is faster to sum value by
+    value than by its two ends."""
     missing = 1 - real
     alone = missing * (1 - F.pad(missing[1:], (0, 1))) * (1 - F.pad(missing[:-1], (1, 0)))
     return real + alone, -alone
 
 
 def _points(weights: Tensor) -> int:
-    """Terms in which sums that `weights` (n,) weigh come to be computed."""
+    """Number of terms in sums weighted by `weights` (n,)."""
     return min(int(weights.count_nonzero()), int(_changes(weights).count_nonzero()))
 
 
 def _is_sparse(weights: Tensor) -> bool:
-    """True where adding up what `weights` weigh takes no longer than adding up what changes with them."""
+    """Return whether summing over non-zero `weights` is at least as fast as summing over their changes."""
     return bool(weights.count_nonzero() <= _changes(weights).count_nonzero())
 
 
 def _changes(weights: Tensor) -> Tensor:
-    """What `weights` (n,) change by, from the 0 before them to the 0 after them: (n + 1,)."""
+    """Differences of `weights` (n,), padded with 0 at both ends: (n + 1,)."""
     return torch.diff(weights, prepend=weights.new_zeros(1), append=weights.new_zeros(1))
 
 
 def _real_windows(series: Tensor, real: Tensor, parts: Sequence[Tensor], before: int, after: int) -> _Sums:
-    """The sums of `_some_windows` over all windows, by the masks `parts` of sum `real`: in time that grows with the
-    number of gaps, not with their lengths, nor with the windows that they touch."""
+    """The sums of `_some_windows` over all windows, using the masks `parts` that sum to `real`; the time grows with the
+    number of gaps, not with their lengths or the number of windows that they touch."""
     n, values = len(series) - before - after + 1, real * series
     past = _products(series, [_moving_sums(part[before:], after) for part in parts], before) / after
     level = torch.stack([_level_products(series, part, before, after) for part in parts]).sum(0)
-    ahead = series.new_empty(before, after)  # products of look-back steps and real forecast steps
+    ahead = series.new_empty(before, after)  # products of look-back steps and observed forecast steps
     ahead[0], ahead[:, 0] = _lagged(series[:n], values[before:], after), _lagged(values[before:][:n], series, before)
     moved = torch.outer(series[n:][: before - 1], values[before + n :])
     moved -= torch.outer(series[: before - 1], values[before:][: after - 1])
@@ -168,14 +169,14 @@ def _real_windows(series: Tensor, real: Tensor, parts: Sequence[Tensor], before:
 
 
 def _moving_sums(values: Tensor, n: int) -> Tensor:
-    """Sums of each `n` neighbours of `values`."""
+    """Sums over each `n` consecutive `values`."""
     sums = F.pad(values.cumsum(0), (1, 0))
     return sums[n:] - sums[:-n]
 
 
 def _lagged(first: Tensor, second: Tensor, lags: int) -> Tensor:
-    """Sums over t of `first` at t times `second` at t + j, for the j below `lags`."""
-    size = 1 << (4 * lags).bit_length()  # of a block, far shorter than a long series: it stays in the cache
+    """Sums over t of `first` at t times `second` at t + j, for 0 <= j < `lags`."""
+    size = 1 << (4 * lags).bit_length()  # of a block, which fits in the cache, unlike a long series
     step = size - lags
     blocks = -(-len(first) // step)
     first = F.pad(first, (0, blocks * step - len(first))).view(blocks, step)
@@ -188,10 +189,10 @@ def _lagged(first: Tensor, second: Tensor, lags: int) -> Tensor:
 
 
 def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
-    """Sums over t of the weights at t, which are the sum of `parts`, times the products of the `steps` of `series` from
-    t on: (steps, steps).
+    """Sums over t of the weights at t (the sum of `parts`) times the products of the `steps` steps of `series` from t
+    on: (steps, steps).
 
-    Those of the next steps differ by what weights change by, where they seldom change.
+    Sums for later steps differ by the changes of the weights, which are few.
     """
     further = {number: part for number, part in enumerate(parts) if not _is_sparse(part)}
     weights = sum((part for number, part in enumerate(parts) if number not in further), torch.zeros_like(parts[0]))
@@ -213,14 +214,14 @@ def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
 
 
 def _level_products(series: Tensor, weights: Tensor, before: int, after: int) -> Tensor:
-    """Sums over the windows of the products of look-back steps and the last of them, weighed for each forecast step by
-    its row's `weights` (rows,): (L, H)."""
+    """Sums over the windows of the products of look-back steps and the last of them, weighted for each forecast step by
+    the `weights` (rows,) of its row: (L, H)."""
     n = len(series) - before - after + 1
     if _is_sparse(weights):
         return _level_terms(series, weights, before, after, n)
     first = _lagged(weights[before:][:n] * series[before - 1 :][:n], series, before)
     further = _level_terms(series, torch.diff(weights, prepend=weights[:1]), before, after, n)
-    further[:, 0] = first  # and each further step adds what the weights change by
+    further[:, 0] = first  # each further step adds the changes of the weights
     return further.cumsum(1)
 
 
@@ -228,7 +229,7 @@ def _level_terms(series: Tensor, weights: Tensor, before: int, after: int, n: in
     ending = F.pad(series, (before + after, 0)).unfold(0, before + after, 1)  # just before a row
     products = series.new_zeros(after, before + after)
     for some in weights.nonzero().flatten().split(CHUNK):
-        begin = some[:, None] - before - torch.arange(after)  # of the windows that forecast these rows, by the step
+        begin = some[:, None] - before - torch.arange(after)  # windows that forecast these rows, by step
         last = series[(begin + before - 1).clamp(min=0)] * weights[some, None] * ((begin >= 0) & (begin < n))
         products += last.T @ ending[some]
     # Look-back step i of the windows of forecast step h is in column H - h + i of row h.

@@ -1,4 +1,4 @@
-"""The pinball loss, whose least mean is at a quantile (Koenker & Bassett, "Regression Quantiles",
+"""The pinball loss, whose expectation is minimised by a quantile (Koenker & Bassett, "Regression Quantiles",
 Econometrica 1978)."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
         quantiles: Q levels in (0, 1).
 
     Returns:
-        As `forecast`: level * (target - forecast) where the target is above, (1 - level)
-        * (forecast - target) where below.
+        In the shape of `forecast`: level * (target - forecast) if the target is above the forecast, otherwise (1 -
+        level) * (forecast - target).
     """
     levels = torch.tensor(quantiles, dtype=torch.float32, device=forecast.device).view(-1, *[1] * (-1 - dim))
     error = target.unsqueeze(dim) - forecast
@@ -29,13 +29,13 @@ def pinball(forecast: Tensor, target: Tensor, quantiles: Sequence[float], dim: i
 def mean_pinball(
     outputs: Tensor, target: Tensor, quantiles: Sequence[float], observed: Tensor | None = None, dim: int = -2
 ) -> Tensor:
-    """Mean pinball loss over all quantiles, and over what is `observed` of the target, if that is given.
+    """Mean pinball loss over all quantiles and the `observed` values of the target.
 
     Args:
-        outputs: P steps of Q quantiles along `dim`, those of a step side by side.
-        target: the same with P along `dim`.
+        outputs: P steps of Q quantiles along `dim`, with the quantiles of a step side by side.
+        target: P steps along `dim`.
         quantiles: Q levels in (0, 1).
-        observed: as `target`, bool.
+        observed: mask in the shape of `target`; None means all.
     """
     losses = pinball(outputs.unflatten(dim, (-1, len(quantiles))), target, quantiles, dim)
     if observed is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 TREES, ROWS = 128, 512  # evaluated at a time, which fit into a cache
+LEVELS = 4  # of all trees that are gone down before those that have arrived are taken out
 
 
 class Trees(nn.Module):
@@ -71,27 +72,36 @@ class Trees(nn.Module):
         return made
 
     def _leaves(self, some: slice, table: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What `some` R trees add to each of n rows, (R, n): all of them go down side by side, a node at a time."""
+        """What `some` R trees add to each of n rows, (R, n): all of them go down side by side, a node at a time.
+
+        A leaf leads to itself, so that those that have arrived are taken out every few levels alone.
+        """
         columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
         (count, size), n, width = columns.shape, *table.shape
         of_tree = np.arange(count, dtype=np.int32)[:, None] * size
-        branches = (self.branches[some].cpu().numpy() + of_tree[..., None]).reshape(-1, 2)
-        columns, bounds, missing, values = columns.ravel(), bounds.ravel(), missing.ravel(), table.ravel()
-        left, right = np.ascontiguousarray(branches.T)
-        made, going, gaps = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32), np.isnan(table).any()
+        leaf, itself = columns < 0, of_tree + np.arange(size, dtype=np.int32)
+        branches = np.where(leaf[..., None], itself[..., None], self.branches[some].cpu().numpy() + of_tree[..., None])
+        leaf, columns, bounds, missing = leaf.ravel(), columns.clip(min=0).ravel(), bounds.ravel(), missing.ravel()
+        branches, values, gaps = branches.ravel(), table.ravel(), np.isnan(table).any()
+        made, going = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32)
         node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32) * width, count)
         while len(going):
-            column = columns.take(node)
-            inner = column >= 0
-            if not inner.all():
-                made[going[~inner]] = bounds.take(node[~inner])
-                going, node, row, column = going[inner], node[inner], row[inner], column[inner]
-            value = values.take(row + column)
-            to_left = value <= bounds.take(node)
-            if gaps:
-                to_left |= np.isnan(value) & missing.take(node)
-            node = np.where(to_left, left.take(node), right.take(node))
+            for _ in range(LEVELS):
+                value = _take(values, row + _take(columns, node))
+                to_left = value <= _take(bounds, node)
+                if gaps:
+                    to_left |= np.isnan(value) & _take(missing, node)
+                node = _take(branches, 2 * node + ~to_left)
+            there = _take(leaf, node)
+            made[going[there]] = _take(bounds, node[there])
+            left = np.flatnonzero(~there)
+            going, node, row = going[left], node[left], row[left]
         return made.reshape(count, n)
+
+
+def _take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
+    """Values of a flat array; `wrap` is the quickest where no index is out of bounds."""
+    return values.take(index, mode="wrap")
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:

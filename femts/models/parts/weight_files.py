@@ -1,4 +1,4 @@
-"""Files of pretrained weights: where they are, what their `config.json` says, and their hash."""
+"""Files of pretrained weights: their location, `config.json` and hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 class WeightsConfig(NamedTuple):
-    """What `config.json` says of the weights beside it.
+    """Contents of the `config.json` next to the weights.
 
     Attributes:
         architecture: class of the network.
@@ -30,10 +30,10 @@ class WeightsConfig(NamedTuple):
 
 
 def find_weights(weights: str | None, revision: str | None = None, download: bool = False) -> Path:
-    """Folder of the `weights`, a folder or a hub name.
+    """Folder of the `weights`, given as a folder or a hub name.
 
     Raises:
-        UsageError: they are not named, not there, or could not be fetched.
+        UsageError: The weights are not given, do not exist, or could not be downloaded.
     """
     if not weights:
         raise UsageError(
@@ -60,7 +60,7 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
     except (OSError, ValueError) as error:
         if download:
             raise UsageError(
-                f"Weights {at} could not be fetched from the Hugging Face hub ({type(error).__name__}); check the "
+                f"Weights {at} could not be downloaded from the Hugging Face hub ({type(error).__name__}); check the "
                 "network and the name, or give a folder."
             ) from error
         raise UsageError(
@@ -70,7 +70,7 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
 
 
 def read_weights_config(folder: Path) -> WeightsConfig:
-    """What `config.json` in `folder` says; UsageError where it is none of Chronos-2 or Chronos-Bolt."""
+    """Read the `config.json` in `folder`; raise UsageError unless it belongs to Chronos-2 or Chronos-Bolt."""
     try:
         config = json.loads((folder / CONFIG).read_bytes())
         return WeightsConfig(config["architectures"][0], tuple(map(float, config["chronos_config"]["quantiles"])))
@@ -91,9 +91,9 @@ def check_hash(folder: Path, expected: str | None = None) -> str:
             with path.open("rb") as file:
                 lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
     except OSError as error:
-        raise UsageError(f"Folder {folder} lacks a readable {path.name}; give the folder of the weights.") from error
+        raise UsageError(f"Folder {folder} lacks a readable {path.name}; provide the folder of the weights.") from error
     if len(files) < 2:
-        raise UsageError(f"Folder {folder} has no {WEIGHT_FILES}; give one of weights that are saved as such.")
+        raise UsageError(f"Folder {folder} has no {WEIGHT_FILES}; provide weights in this format.")
     found = hashlib.sha256("".join(lines).encode()).hexdigest()
     if expected not in (None, found):
         raise UsageError(

@@ -1,1 +1,1 @@
-"""`--model auto`: models tried on the rows before the test part, and the best of them taken."""
+"""`--model auto`: tries several models on the rows before the test split and selects the best."""

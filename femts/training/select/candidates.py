@@ -1,4 +1,4 @@
-"""Candidates of `--model auto`: which models and look-backs are tried on a data set, quick ones first."""
+"""Candidates of `--model auto`: the models and look-backs to try on a data set, fast ones first."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from femts.errors import UsageError
 from femts.models.registry import check_library
 from femts.training.resolve import Lengths
 
-LONG = 2000  # training rows of a series, from which on the classics are fitted to recent rows alone
-RECENT = 512  # rows that they are fitted to then
-RECENT_SEASONS = 3  # of the longest season of the data, which `mstl` is fitted to at least
-MANY_SERIES = 100  # each with a window, from which on a choice follows many rows, however short the series
-FEWEST = 1000  # windows to learn from, of all series and columns, that trees and networks need
-FEW_SERIES = 30  # of a panel: with 10 networks lost to ridge, up to 2,802 windows, with 30 they won
-FEWEST_OF_FEW = 3000  # windows that a panel of fewer series has to have
-SPARSE = 0.3  # part of the values that are 0, from which on demand counts as intermittent
+LONG = 2000  # training rows per series from which on classical models are fitted to recent rows only
+RECENT = 512  # number of these recent rows
+RECENT_SEASONS = 3  # minimum number of the longest season that `mstl` is fitted to
+# series with a window each from which on a selection counts as based on many rows, however short they are
+MANY_SERIES = 100
+FEWEST = 1000  # training windows, over all series and columns, that trees and networks need
+# panels below this are small: with 10 series networks lost to ridge for up to 2,802 windows, with 30 they won
+FEW_SERIES = 30
+FEWEST_OF_FEW = 3000  # training windows that small panels need
+SPARSE = 0.3  # share of zeros from which on demand counts as intermittent
 RIDGE = "ridge"
 NAIVE_NAMES = ("seasonal_naive", "naive")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Model to be tried.
+    """Model to try.
 
     Attributes:
         model: registered name.
-        seq_len: steps of look-back; None takes that of the request, or the default of the model.
-        fitted: anew to each look-back, so that every forecast costs a fit.
-        learns: from windows for as long as it may: trees and networks.
-        reason: for leaving it out; empty for one that is tried.
+        seq_len: look-back in steps; None takes that of the request, or the model's default.
+        fitted: whether it is fitted to each look-back, so that every forecast costs a fit.
+        learns: whether it is trained on windows for as long as time permits: trees and networks.
+        reason: reason for skipping it; empty otherwise.
     """
 
     model: str
@@ -47,20 +49,20 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """Name of its folder, with the look-back where that is the candidate's own."""
+        """Name of its folder, including the look-back if it is the candidate's own."""
         return self.model if self.seq_len is None else f"{self.model}-{self.seq_len}"
 
     def lengths(self, asked: Lengths) -> Lengths:
-        """Lengths of its training where `asked` are those of the request."""
+        """Lengths of its training, given those of the request, `asked`."""
         return asked if self.seq_len is None else asked._replace(seq_len=self.seq_len)
 
 
 def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
-    """Candidates for `data`, quick ones first; one that is left out says why.
+    """Candidates for `data`, fast ones first; skipped ones give a reason.
 
     Args:
-        data: split for forecasts of P steps.
-        lengths: as asked for, with P filled in.
+        data: data split for forecasts of P steps.
+        lengths: requested lengths, with P filled in.
     """
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
@@ -71,7 +73,7 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     few = _too_few(
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
-    # Of many series the rule itself makes means with ridge, whose line fits those of some panels badly.
+    # For many series, the rule itself forms means with ridge, which fits some panels badly.
     learned = ("boost", "nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
     return (
         Candidate("seasonal_naive"),
@@ -83,8 +85,8 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
 
 
 def ridges(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
-    """`ridge` with each look-back that is worth a try, the usual one first; one alone where the look-back is not femts'
-    to choose, or there is no other."""
+    """`ridge` with each look-back worth trying, the default first; only one if the look-back is given or there is no
+    alternative."""
     if not left_open(lengths.seq_len) or lengths.protocol is not None or data.source in CATALOG:
         return (Candidate(RIDGE),)
     shape = default_protocol(False), int(lengths.pred_len or 1), data.typical_rows, data.season
@@ -94,7 +96,8 @@ def ridges(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
 
 
 def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
-    """Rows of a long series that `model` is fitted to; None where that is left to the model or to the request."""
+    """Number of recent rows of a long series to which `model` is fitted; None for the default of the model or the
+    request."""
     if data.typical_rows <= LONG or not left_open(lengths.seq_len):
         return None
     seasons = (data.season, *further_seasons(data.freq)) if model == "mstl" else ()
@@ -102,8 +105,8 @@ def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
 
 
 def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
-    """Look-back of `nhits` on a panel, whose short series leave more windows to learn from with a season or two
-    horizons than with the usual one; None where that is left to the model or to the request."""
+    """Look-back of `nhits` on a panel of short series, which yield more training windows with one season or two
+    horizons than with the default; None for the default of the model or the request."""
     if model != "nhits" or len(data) == 1 or not left_open(lengths.seq_len) or lengths.protocol is not None:
         return None
     steps = int(lengths.pred_len or 1)
@@ -112,8 +115,7 @@ def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
 
 
 def _out(model: str, season: int) -> str:
-    """Reason for leaving out a classic: its library is not installed, or it is another one; empty where there is
-    none."""
+    """Reason for skipping a classical model: its library is missing, or it equals another model; empty otherwise."""
     if model == "mstl" and season == 1:
         return "without a season it is auto_ets"
     try:
@@ -124,9 +126,9 @@ def _out(model: str, season: int) -> str:
 
 
 def _too_few(windows: int, series: int) -> str:
-    """Reason for learning no network from `windows` of so many `series`; empty where there are enough."""
+    """Reason for skipping networks, given the number of `windows` and `series`; empty if there are enough."""
     if windows < FEWEST:
-        return f"{windows} windows are too few to learn from"
+        return f"{windows} windows are too few for training"
     if 1 < series < FEW_SERIES and windows < FEWEST_OF_FEW:
-        return f"{windows} windows of {series} series are too few to learn from"
+        return f"{windows} windows of {series} series are too few for training"
     return ""

@@ -1,4 +1,4 @@
-"""Folder of the trials of `--model auto`: what was asked for stands in it, and nothing else goes on."""
+"""Folder of the trials of `--model auto`, which records the request so that only the same request can resume it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from femts.training.fit import FitRequest
 
 
 def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[str, Any]:
-    """Record of what a choice follows from, in plain types: `data`, how they are read, lengths and recipe."""
+    """Record of everything that a selection depends on, in plain types: `data`, how they are read, lengths and
+    recipe."""
     back, protocol = request.lengths.seq_len, request.lengths.protocol
     record = {
         "dataset": {"name": data.name, **data.schema.to_dict()},
@@ -44,15 +45,15 @@ def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[st
 
 @contextmanager
 def trials_folder(request: FitRequest, record: Mapping[str, Any]) -> Iterator[Path | None]:
-    """Folder of the trials, within that of the run, held against others; None keeps nothing.
+    """The locked folder of the trials within the run folder; None writes nothing.
 
     Args:
-        request: whose `out` is the run folder; with its `resume` what is in it goes on.
-        record: of this request, which is written to a new folder and compared with that of an old one.
+        request: request with the run folder `out`; with `resume`, trials in it are continued.
+        record: record of this request, written to a new folder and compared with that of an existing one.
 
     Raises:
-        UsageError: the folder is not new, or with `resume` holds something else, or the choice of another request.
-        Finished: with `resume`, it holds this one, and nothing is left to do.
+        UsageError: The folder is not new, or with `resume` it holds something else, or another request's selection.
+        Finished: The selection to resume is already finished.
     """
     out = request.out
     check_resumable(out, request.resume)
@@ -69,7 +70,7 @@ def trials_folder(request: FitRequest, record: Mapping[str, Any]) -> Iterator[Pa
         try:
             yield out / CANDIDATES
         except UsageError:
-            if not begun:  # what was there before this call stays
+            if not begun:  # keep what was there before this call
                 shutil.rmtree(out / CANDIDATES, ignore_errors=True)
             raise
 
@@ -81,7 +82,7 @@ def _check_same_request(out: Path, record: Mapping[str, Any]) -> None:
     if before.get("data") != record["data"]:
         raise changed_data(record["dataset"]["name"], out)
     if finished:
-        shutil.rmtree(out / CANDIDATES, ignore_errors=True)  # it may have been killed after its last line
+        shutil.rmtree(out / CANDIDATES, ignore_errors=True)  # the process may have been killed after its last line
         raise Finished
 
 
@@ -96,6 +97,6 @@ def _begun_request(out: Path) -> Mapping[str, Any]:
 
 
 def _finished_request(out: Path) -> Mapping[str, Any]:
-    """Order of a finished run; of one whose model was named, that name."""
+    """Request of a finished run; its model if that was named."""
     chosen = read_metrics(out).get("auto")
     return {"model": {"name": read_config(out).model}} if chosen is None else chosen.get("request", {})

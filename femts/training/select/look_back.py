@@ -1,4 +1,4 @@
-"""The look-back of a model that is fitted in a moment, chosen by its errors on validation windows."""
+"""Selects the look-back of models that are fitted in a moment, by their validation errors."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from femts.training.select.candidates import RIDGE, ridges
 from femts.training.select.plan import MANY_WINDOWS
 from femts.training.select.trial import CandidateResult, try_candidate
 
-ORIGINS = 3  # ends of the rows that are learned from, where they are few
-FEW = 2000  # of them
+ORIGINS = 3  # forecast origins if there are few training rows
+FEW = 2000  # training rows below which they are few
 CHEAP = 10.0  # seconds that a fit with the first look-back may take for others to be tried
-SHARE = 0.1  # part of a limit of time that it may take
+SHARE = 0.1  # largest share of a time limit for this selection
 
 
 def origins_of(data: Dataset) -> int:
-    """Origins at which candidates for `data` are tried."""
+    """Number of origins at which candidates for `data` are tried."""
     return min(ORIGINS, data.most_origins) if data.rows <= FEW else 1
 
 
 def too_slow(first: CandidateResult, limit: float | None) -> str:
-    """Reason for trying no other look-back where the `first` took so long; empty where it did not."""
+    """Reason for trying no other look-back if the `first` was too slow; empty otherwise."""
     room = CHEAP if limit is None else min(CHEAP, SHARE * limit)
     return f"the first look-back took {first.seconds:.1f} s" if first.seconds > room else ""
 
 
 def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
-    """The request with the look-back that errs least on the validation windows of `data`, as it is where the look-back
-    is given, or others are not tried."""
+    """Request with the look-back of the lowest validation error; unchanged if the look-back is given or no others are
+    tried."""
     if request.model != RIDGE or data.most_origins < 1:
         return request
     steps = horizon(data, request.lengths.pred_len).steps
@@ -49,7 +49,7 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
         tried.append(reduce(CandidateResult.then, made))
     left = [each for each in tried if math.isfinite(each.error)]
     if not left:
-        return request  # the training itself says why
+        return request  # the training itself reports the reason
     best = min(left, key=lambda each: each.error)
     note = (
         f"look-back {best.look_back} for {steps} steps ahead, which had the lowest validation error; change it with "

@@ -1,4 +1,4 @@
-"""Plan of a choice: what is tried, on how many windows, within the time that there is."""
+"""Plan of a selection: the candidates and the number of windows that fit the available time."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from femts.training.resolve import resolve_run
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import LONG, Candidate
 
-SMALL = 5000  # rows of all series together, below which a choice is limited even where nobody asks for it
-SOON = 60.0  # seconds of that limit
-PATIENCE = 300.0  # seconds for the fits of the classics where there is no limit
-# Parts of a limit for these fits, and of the time for trials where networks are trained as well.
+SMALL = 5000  # total rows of all series below which a selection gets a default time limit
+SOON = 60.0  # that limit in seconds
+PATIENCE = 300.0  # seconds for fits of classical models without a limit
+# Shares of a limit for these fits, and of the trial time if networks are trained as well.
 FITS, FITS_BESIDE = 0.7, 0.4
-WINDOWS = 8  # per origin where a forecast may be a fit; spread over the series of a panel
+WINDOWS = 8  # per origin if forecasts may be fits; spread over the series of a panel
 WINDOWS_OF_ONE = 32  # the same for a single origin
-MANY_WINDOWS = 256  # per origin where no forecast is a fit
+MANY_WINDOWS = 256  # per origin if no forecast is a fit
 SCORED, SCORED_IN_TIME = (
     24,
     4,
-)  # windows of each part that a classic is scored on in the end, without a limit and within
-SLOWEST = "auto_arima"  # a single fit may take minutes, so it is not timed where ...
-STEEP = 10  # ... this many times the dearest fit of the others would be too much
+)  # windows per split on which classical models are finally scored, without and with a limit
+SLOWEST = "auto_arima"  # a single fit may take minutes, so it is not timed if ...
+STEEP = 10  # ... this multiple of the slowest other fit would be too much
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Time of a choice.
+    """Clock of a selection.
 
     Attributes:
         started: `time.monotonic()` when the call began.
-        limit: seconds that it may take; None is no limit.
+        limit: time limit in seconds; None is no limit.
     """
 
     started: float
@@ -47,18 +47,18 @@ class Clock:
 
     @classmethod
     def of(cls, request: FitRequest, data: Dataset) -> Clock:
-        """The limit of the request; where it has none, that of a small table."""
+        """The limit of the request or, for a small table, the default one."""
         limit = request.limit
         return cls(request.started, SOON if limit is None and len(data.values) < SMALL else limit)
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left; None is no limit."""
+        """Remaining seconds; None is no limit."""
         return None if self.limit is None else self.started + self.limit - time.monotonic()
 
     def before_scores(self, refit: bool, tried: float = 0.0) -> float | None:
-        """Seconds that are left for trials: those after them are for the scores and, with `refit`, for a training on
-        all rows as long as that of the trials, of which those before took `tried` seconds."""
+        """Remaining seconds for trials, given that those so far took `tried` seconds: the rest is reserved for scoring
+        and, with `refit`, for a refit as long as the trials."""
         if self.limit is None or self.left is None:
             return None
         left = self.left - RESERVED * self.limit
@@ -67,12 +67,12 @@ class Clock:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried.
+    """The candidates and windows of a selection.
 
     Attributes:
-        candidates: those for which there is no time say so.
-        windows: to forecast after each origin.
-        note: what a reader should know of `windows`; empty where they are the usual ones.
+        candidates: candidates, with a reason for those that do not fit the time.
+        windows: number of windows to forecast after each origin.
+        note: sentence on `windows` for the user; empty for the default number.
     """
 
     candidates: tuple[Candidate, ...]
@@ -81,16 +81,17 @@ class Plan:
 
 
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
-    """The candidates for which there is time, by one measured fit of each classic, and the windows to compare all on.
+    """Choose the candidates that fit the time, by timing one fit of each classical model, and the number of windows to
+    compare all on.
 
-    Where time is short, windows become fewer, down to half of them, of several origins to a quarter, and then the most
-    expensive classics are left out.
+    If time is short, the number of windows is reduced, down to a half, or to a quarter for several origins; then the
+    slowest classical models are skipped.
 
     Args:
-        candidates: quick ones first.
-        request: whose recipe and lengths they take.
-        folds: the data as they were known at each origin.
-        clock: the time of the choice.
+        candidates: candidates, fast ones first.
+        request: request with recipe and lengths.
+        folds: the data as known at each origin.
+        clock: clock of the selection.
     """
     fold, left = folds[0], clock.left
     learners = any(each.learns and not each.reason for each in candidates)
@@ -112,8 +113,8 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
             costs[each.key] = seconds_of_fit(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), MANY_WINDOWS)
-    # Of a single origin, 8 windows ranked ridge behind the seasonal naive forecast on ETTm1 and beside it on ETTh1, on
-    # which it errs 10 % less over 256; 16 did not.
+    # With a single origin, 8 windows ranked ridge behind the seasonal naive forecast on ETTm1 and level with it on
+    # ETTh1, although its error is 10 % lower over 256 windows; 16 did not.
     usual = windows = WINDOWS if len(folds) > 1 or (fold.typical_rows <= LONG and not learners) else WINDOWS_OF_ONE
     while costs and sum(need(each, windows) for each in costs.values()) > room:
         if windows > usual // (4 if len(folds) > 1 else 2):
@@ -132,13 +133,14 @@ def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple
 
 
 def seconds_of_fit(candidate: Candidate, request: FitRequest, data: Dataset) -> float:
-    """Seconds that a fit of a classic to the last training rows of one column, of a series of middle length, takes."""
+    """Duration in seconds of fitting a classical model to the last training rows of one column of a series of median
+    length."""
     config = resolve_run(data, candidate.model, candidate.lengths(request.lengths), {}, request.training, ignores=True)
     model = build_model(config.model, config.model_config)
     assert isinstance(model, Classic)
     first, stop = data.part("train")[np.argsort(data.train_lengths)[len(data) // 2]]
     fits, values = model.fits(config.pred_len), data.values[max(first, stop - config.seq_len) : stop, 0]
-    forecast_all(fits[0], [values[-1:]], 1)  # it imports the library
+    forecast_all(fits[0], [values[-1:]], 1)  # imports the library, outside the timing
     began = time.monotonic()
     for fit in fits:
         forecast_all(fit, [values], 1)

@@ -1,5 +1,5 @@
-"""Rule by which models are taken: ensemble selection (Caruana et al., "Ensemble Selection from
-Libraries of Models", ICML 2004), of few members."""
+"""Selection rule of `--model auto`: ensemble selection (Caruana et al., "Ensemble Selection from Libraries of Models",
+ICML 2004) with few members."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from femts.training.select.candidates import NAIVE_NAMES
 from femts.training.select.trial import Array, CandidateResult
 
-MOST = 4  # models whose mean is taken, and parts of 1 that a weight has
-SLACK = 0.1  # part of the lowest error by which that of a mean may be above it: few rows tell no closer
-RULE = f"up to {MOST} models, one by one, whose mean errs least"
-RULE_OF_FEW = f"{RULE}; where few rows decide, rather one more"
-RULE_OF_MANY = f"{RULE}, with weights for each column"
+MOST = 4  # largest number of members, and denominator of their weights
+SLACK = 0.1  # relative margin above the lowest error within which a mean is preferred, as few rows cannot resolve less
+RULE = f"up to {MOST} models, added greedily to minimise the error of their mean"
+RULE_OF_FEW = f"{RULE}; with few validation rows, larger ensembles are preferred"
+RULE_OF_MANY = f"{RULE}, with weights per column"
 
 
 class Choice(NamedTuple):
-    """What is taken.
+    """Result of the selection.
 
     Attributes:
-        members: one to `MOST` candidates; none where none has an error.
-        weights: (members, T); None weighs them alike.
-        error: of their mean, see `CandidateResult.error`.
-        rule: in words.
+        members: one to `MOST` candidates; empty if no candidate has an error.
+        weights: (members, T); None for equal weights.
+        error: error of their mean, see `CandidateResult.error`.
+        rule: description of the rule.
     """
 
     members: tuple[CandidateResult, ...]
@@ -37,19 +37,19 @@ class Choice(NamedTuple):
 
 
 def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> Choice:
-    """Choose the models of `tried` whose mean forecast is taken.
+    """Select the candidates in `tried` whose mean forecast is used.
 
-    The first has the lowest error; each further one is that with which the mean of all so far errs least, and no model
-    is taken twice with other look-backs, of equal ones the first. Where few rows decide, all members weigh alike, and
-    one more is taken as long as the error is above the lowest one by no more than `SLACK`: a mean is seldom much worse
-    than its members, and often better. Where many do, each column has weights of its own, and a member has to lower the
-    error. But for few rows of a single series, a naive model is taken alone or not at all: it is often right for a
-    while.
+    Candidates are added greedily: the first has the lowest error, and each further one minimises the error of the mean.
+    No model is selected twice with different look-backs; ties go to the first. With few validation rows, all members
+    have equal weights, and a member is added as long as the error is at most `SLACK` above the lowest one: a mean is
+    seldom much worse than its members and often better. With many rows, each column has its own weights, and a member
+    must reduce the error. With few rows of a single series, however, a naive model is selected alone or not at all,
+    because it is often accurate for a while by chance.
 
     Args:
         tried: the candidates.
-        few: whether few rows decide.
-        series: how many there are.
+        few: whether there are few validation rows.
+        series: number of series.
     """
     left = [each for each in tried if math.isfinite(each.error)]
     made = Choice((), None, math.inf, RULE_OF_FEW if few else RULE_OF_MANY)
@@ -65,7 +65,7 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
         left = [each for each in left if each.model not in (made.members[-1].model, *naive)]
     if made.weights is None:
         return made
-    used = [bool(each.any()) for each in made.weights]  # a later member may have made an earlier one needless
+    used = [bool(each.any()) for each in made.weights]  # a later member may have made an earlier one redundant
     members = tuple(compress(made.members, used))
     return made._replace(members=members, weights=made.weights[used] if len(members) > 1 else None)
 
@@ -79,12 +79,12 @@ def _joined(members: tuple[CandidateResult, ...], few: bool, rule: str) -> Choic
 
 
 def _weights(members: tuple[CandidateResult, ...]) -> tuple[Array, float]:
-    """Weights (members, T) in parts of `MOST` by which each column errs least, found one part after another, and the
-    error with them."""
+    """Weights (members, T), multiples of 1 / `MOST`, that minimise the error of each column, found greedily, and the
+    resulting error."""
     first, columns = members[0], members[0].forecasts[0].shape[2]
     sums: list[Array] = [np.zeros_like(each) for each in first.forecasts]
     parts = np.zeros((len(members), columns))
-    weights, lowest = parts + 1 / len(members), np.full(columns, np.inf)  # without a value, a column tells nothing
+    weights, lowest = parts + 1 / len(members), np.full(columns, np.inf)  # columns without values are uninformative
     for taken in range(1, MOST + 1):
         sums_with = [[total + each for total, each in zip(sums, one.forecasts, strict=True)] for one in members]
         errors = np.array([_of_columns(first, [each / taken for each in one]) for one in sums_with])
@@ -97,7 +97,7 @@ def _weights(members: tuple[CandidateResult, ...]) -> tuple[Array, float]:
 
 
 def _of_columns(first: CandidateResult, forecasts: Sequence[Array]) -> Array:
-    """Error of each column, (T,); NaN for one without a value after some origin."""
+    """Error per column, (T,); NaN for columns without values after some origin."""
     errors = first.errors(forecasts)
     counts = [(~np.isnan(each)).sum(axis=(0, 1)) for each in errors]
     means = [

@@ -1,4 +1,4 @@
-"""`train(model="auto")`: the candidates tried, the best taken, and made a forecaster like any other."""
+"""`train(model="auto")`: tries candidates, selects the best and returns a forecaster like any other."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from femts.training.stopping import Interrupted
 logger = logging.getLogger(__name__)
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-SURE = 1.2  # times its training that a refit may take
-LEAST = 3.0  # seconds that a trial needs of a model that is not made in a moment
-FAIR = 12.0  # seconds that a training gets at least where the time is shared out, so that late ones may get none
+SURE = 1.2  # duration of a refit relative to its training, at most
+LEAST = 3.0  # seconds that a trial of a slower model needs
+FAIR = 12.0  # minimum seconds per training when time is divided, even if later ones get none
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
-    """Try models on the rows of `data` before the test part, take the best of them by `best_mean`, and score it once.
+    """Try models on the rows of `data` before the test split, select the best by `best_mean`, and score it once.
 
     Returns:
-        A forecaster of the one taken, or of the mean of several; `metrics["auto"]` says what was tried.
+        A forecaster of the selected model, or of the mean of several; `metrics["auto"]` lists the trials.
 
     Raises:
-        UsageError: the run folder, its data or the lengths do not fit, or no candidate could be tried.
-        RunFailure: as `Interrupted`, a signal came.
+        UsageError: The run folder, its data or the lengths do not fit, or no candidate could be tried.
+        RunFailure: A signal was received (as `Interrupted`).
     """
     pred_len = horizon(data, request.lengths.pred_len).steps
     record = request_record(request, data, pred_len)
@@ -70,7 +70,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
     except (Interrupted, KeyboardInterrupt) as error:
         remedy = "nothing was kept" if request.out is None else f"{request.out} continues with --resume"
-        raise Interrupted(f"Choosing was interrupted; {remedy}.") from error
+        raise Interrupted(f"Model selection was interrupted; {remedy}.") from error
     except Finished:
         assert request.out is not None
         return finished(request, request.out, data)
@@ -78,7 +78,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
 
 
 def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
-    """`data` without past and static columns where none of the candidates can read them."""
+    """`data` without past and static covariates if no candidate can read them."""
     roles, tried = data.schema.roles, (each.model for each in candidates if not each.reason)
     supports = [model_card(name).model_class.supports for name in tried]
     left_out = roles.past * all(each.channels == 1 for each in supports)
@@ -95,8 +95,8 @@ def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
 def _try_all(
     request: FitRequest, data: Dataset, candidates: Sequence[Candidate], clock: Clock, folder: Path | None
 ) -> tuple[CandidateResult, ...]:
-    """All candidates after their trials: first all at the latest origin, then at earlier ones, as long as there is time
-    for all of them once more."""
+    """All candidates after their trials: first all at the latest origin, then at earlier ones as long as there is time
+    for all of them."""
     folds = data.before_test(int(request.lengths.pred_len or 1), origins_of(data))
     learners = [each for each in candidates if each.learns and not each.reason]
     if learners and clock.limit is not None:
@@ -132,7 +132,7 @@ def _try_all(
 
 
 def _trained_for(tried: Iterable[CandidateResult]) -> float:
-    """Seconds that the trainings among the trials took, one of each model."""
+    """Total duration in seconds of the trainings among the trials, one per model."""
     seconds = dict[str, float]()
     for each in tried:
         if each.forecaster is not None and not each.forecaster.model.supports.raw:
@@ -141,7 +141,7 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
 
 
 def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, CandidateResult], clock: Clock) -> str:
-    """Reason for leaving out a candidate for want of time; empty where there is enough."""
+    """Reason for skipping a candidate for lack of time; empty if there is enough."""
     first = next((each for each in tried.values() if each.model == candidate.model), None)
     if candidate.model == RIDGE and first is not None and first.look_back != candidate.seq_len:
         return too_slow(first, clock.limit)
@@ -157,7 +157,7 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
-    """The forecaster of the candidates that are taken, on all of `data`, with its scores."""
+    """The forecaster of the selected candidates on all of `data`, with its scores."""
     choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
     taken, weights = choice.members, choice.weights
     if not taken:
@@ -173,7 +173,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = DataModule.of(data, made.config).windows
     deadline = None
-    if clock.left is not None:  # the rest is for the training on all rows, which takes as long as the one before did
+    if clock.left is not None:  # the rest is for the refit, which takes as long as the training
         again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
         left = max(RESERVED * clock.left, clock.left - again) if request.refit else clock.left
         deadline = time.monotonic() + left
@@ -206,11 +206,11 @@ def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
 
 
 def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Forecaster:
-    """The forecaster of a candidate as one of `data`, whose training rows it learned from."""
+    """The trained forecaster of a candidate, attached to `data`, on whose training rows it was trained."""
     before = tried.forecaster
     assert before is not None
     training = replace(before.config.training, max_time=request.training.max_time)
-    if before.model.supports.raw:  # it has learned nothing, and now there are more rows to look back on
+    if before.model.supports.raw:  # nothing was trained, and more rows are now available as look-back
         lengths = request.lengths._replace(pred_len=before.config.pred_len)
         lengths = lengths if tried.look_back is None else lengths._replace(seq_len=tried.look_back)
         config = resolve_run(data, tried.model, lengths, {}, training, ignores=True)
@@ -224,7 +224,7 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
 
 
 def _on_all_rows(scored: Forecaster, data: Dataset, clock: Clock) -> Forecaster:
-    """As `scored`, trained on all rows of `data` in the time that is left."""
+    """Refit `scored` on all rows of `data` in the remaining time."""
     with scored_on(scored.model, most_scored(scored.metrics)):
         intervals = held_out_intervals(scored)
     made = refit(scored, data, None if clock.left is None else max(LEAST, clock.left))

@@ -1,4 +1,4 @@
-"""One candidate: trained on the rows before each origin, and what it forecasts after them."""
+"""Trial of one candidate: trained on the rows before each origin and evaluated after it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CandidateResult:
-    """Candidate after its trial.
+    """Result of a trial.
 
     Attributes:
         model: registered name.
-        forecaster: trained on the training rows; None for one that could not be tried.
-        forecasts: by origin, of the windows after it, (W, P, T) in scaled units.
-        targets: what followed, the same for all candidates; NaN where it is missing.
-        limits: of the forecasts of these windows, the same for all candidates, where they have some; a mean of
-            several forecasts ends at them, and not each by itself.
-        seconds: that the trial took.
-        reason: for leaving it out; empty for one that was tried.
-        failed: it was begun, and failed for a reason that is not the caller's, such as want of memory.
-        look_back: steps, of a candidate that has its own; None of others.
-        criterion: one of `CRITERIA`, which errors are measured by.
-        units: of these errors, by origin, (W, 1, T); none where they are scaled ones.
+        forecaster: forecaster trained on the training rows; None if it could not be tried.
+        forecasts: forecasts of the windows after each origin, (W, P, T) in scaled units.
+        targets: true values, equal for all candidates; NaN for missing ones.
+        limits: bounds of the forecasts of these windows, equal for all candidates, if there are any; they clip the mean
+            of several forecasts, not each forecast.
+        seconds: duration of the trial.
+        reason: reason for skipping it; empty if it was tried.
+        failed: whether it was started and failed for a reason beyond the caller's control, such as lack of memory.
+        look_back: look-back in steps if it is the candidate's own, otherwise None.
+        criterion: error measure, one of `CRITERIA`.
+        units: scales of these errors by origin, (W, 1, T); empty if they are in scaled units.
     """
 
     model: str
@@ -67,7 +67,7 @@ class CandidateResult:
         return self.model if self.look_back is None else f"{self.model} (look-back {self.look_back})"
 
     def then(self, earlier: CandidateResult) -> CandidateResult:
-        """This result with that of an `earlier` origin behind it; the first one that fails is what stays."""
+        """Combine this result with that of an `earlier` origin; the first failure is kept."""
         if self.reason or earlier.reason:
             return replace(earlier if earlier.reason else self, seconds=self.seconds + earlier.seconds)
         return replace(
@@ -81,17 +81,17 @@ class CandidateResult:
 
     @property
     def error(self) -> float:
-        """Mean over the origins of its mean error by the criterion; NaN where it was not tried."""
+        """Error by the criterion, averaged over the origins; NaN if it was not tried."""
         if not self.forecasts or not all(np.isfinite(each).all() for each in self.forecasts):
             return float("nan")
         return self.error_of(self.forecasts)
 
     def error_of(self, forecasts: Sequence[Array]) -> float:
-        """The same of other `forecasts` of the same windows."""
+        """The same for other `forecasts` of the same windows."""
         return float(np.mean([np.nanmean(each) for each in self.errors(forecasts)]))
 
     def errors(self, forecasts: Sequence[Array]) -> list[Array]:
-        """Errors, (W, P, T) for each origin, of other `forecasts` of the same windows, within their limits."""
+        """Errors, (W, P, T) per origin, of other `forecasts` of the same windows, clipped to their limits."""
         limits = self.limits or (None,) * len(forecasts)
         within = [
             each if limit is None else limit.clip(torch.from_numpy(each)).numpy()
@@ -105,7 +105,7 @@ class CandidateResult:
 
 
 class _Collected:
-    """Metric that keeps forecasts and targets as they are."""
+    """Metric that stores forecasts and targets."""
 
     pools = True
 
@@ -113,7 +113,7 @@ class _Collected:
         self._forecasts, self._targets = list[Tensor](), list[Tensor]()
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """Keep windows; see `femts.evaluation.evaluator.Metric`."""
+        """Store windows; see `femts.evaluation.evaluator.Metric`."""
         forecast, target = forecasts.points, batch.target
         self._forecasts.append(forecast.cpu().double())
         self._targets.append(target.cpu().double())
@@ -127,18 +127,18 @@ class _Collected:
 def try_candidate(
     candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
 ) -> CandidateResult:
-    """Train `candidate` on the rows before an origin, and forecast at most so many windows of each series after it.
+    """Train `candidate` on the rows before an origin, and forecast at most `most` windows per series after it.
 
     Args:
         candidate: the model.
-        request: whose recipe, look-back and device it takes.
-        fold: the data as they were known at the origin.
-        most: windows to forecast, spread evenly.
-        seconds: that there are for it; None is no limit.
-        folder: keeps the training, all of this request; one that is finished there is not made again.
+        request: request with recipe, look-back and device.
+        fold: the data as known at the origin.
+        most: number of windows to forecast, evenly spaced.
+        seconds: time limit; None is no limit.
+        folder: folder of the trainings of this request; finished ones are not repeated.
 
     Raises:
-        Interrupted: a signal came.
+        Interrupted: A signal was received.
     """
     began, model = time.monotonic(), candidate.model
     try:
@@ -170,6 +170,6 @@ def _trained(
         before: Forecaster = load(folder, request.accelerator.device)
         return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
-    loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # as the choice is made
+    loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # the criterion of the selection
     with quiet_training():
         return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)

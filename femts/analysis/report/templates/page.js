@@ -35,7 +35,7 @@ function tableOf(header, rows, kind) {
 }
 
 // Forecasts to browse: the controls, the chart and the table of `of`, whose elements begin with `name`; `then` follows a choice
-// of a window. Where what happened is not known, neither is an error.
+// of a window. Without actual values, there are no errors.
 function browser(name, of, then) {
   const { past, horizon, windows, happened } = of, at = (part) => $(`${name}-${part}`);
   const levels = [...of.levels].sort((a, b) => b - a), slider = at("window");
@@ -57,7 +57,7 @@ function browser(name, of, then) {
     const join = (list) => [last, ...list]; // lines start at the last value seen, so that no gap suggests missing data
     const truth = { kind: "truth", from: past - 1, values: join(now.truth) };
     const after = (i) => [
-      ...(happened ? [["happened", number(now.truth[i])]] : []), ["forecast", number(now.forecast[i])],
+      ...(happened ? [["actual", number(now.truth[i])]] : []), ["forecast", number(now.forecast[i])],
       ...now.bands.map((band) => [`${band.level} %`, between(band, i)]),
     ];
     return {
@@ -68,7 +68,7 @@ function browser(name, of, then) {
       ],
       bands: now.bands.map(({ low, high }, k) => ({ kind: k ? "inner" : "outer", from: past, low, high })),
       legend: [
-        ["past", "past"], ...(happened ? [["truth", "what happened"]] : []), ["predicted", "forecast"],
+        ["past", "past"], ...(happened ? [["truth", "actual"]] : []), ["predicted", "forecast"],
         ...levels.map((level, k) => [`band ${k ? "inner" : "outer"}`, `${level} % interval`]),
       ],
       read: (i) => [
@@ -78,7 +78,7 @@ function browser(name, of, then) {
   }
   function table() {
     if (!at("table").parentElement.open) return;
-    const now = chosen(), whole = daily(now.stamps), known = happened ? ["Happened"] : [];
+    const now = chosen(), whole = daily(now.stamps), known = happened ? ["Actual"] : [];
     const header = [dated ? "Date" : "Row", ...known, "Forecast", ...levels.map((l) => `${l} % interval`)];
     at("table").replaceChildren(tableOf(header, now.forecast.map((v, i) => [
       say(now.stamps[past + i], whole), ...known.map(() => number(now.truth[i])), number(v),
