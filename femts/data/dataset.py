@@ -76,6 +76,9 @@ class Dataset:
             stamps: (N,), or None.
             columns: names of the C columns.
             further: other attributes by name.
+
+        Returns:
+            The data set.
         """
         spans = np.array([[0, len(values)]], dtype=np.int64)
         schema = further.get("schema", PLAIN)
