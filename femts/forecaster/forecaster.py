@@ -299,9 +299,10 @@ class Forecaster:
             One row for each input, identified by `kind` and `input`: `column`, the look-back of a column; `lags`, a
             block of steps of all columns, one season long (P steps without a season), from the most recent on, the
             eighth with all older ones; `future`, a future covariate over look-back and horizon; `calendar`; `static`, a
-            static covariate. `rise` is the mean
-            increase relative to the error without an exchange: 0 for an input without effect, 1 for one without which
-            the error doubles. `low` and `high` bound a 95 % interval of that mean over the `windows` (block bootstrap).
+            static covariate; `feature`, a group of features that the model computes from the look-back (`boost`: last
+            values, rolling means, earlier seasons). `rise` is the mean increase relative to the error without an
+            exchange: 0 for an input without effect, 1 for one without which the error doubles. `low` and `high` bound a
+            95 % interval of that mean over the `windows` (block bootstrap).
 
         Raises:
             UsageError: As in `evaluate`; or there are fewer than two windows, a column is unknown, or the forecasts

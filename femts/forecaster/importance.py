@@ -29,6 +29,7 @@ from femts.errors import UsageError, suggest
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.scoring import scored_part
+from femts.models.base import Exchanged
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ KINDS = {
     "future": "known in advance",
     "calendar": "the calendar",
     "static": "static",
+    "feature": "computed from the look-back",
 }  # kinds of inputs, with their descriptions
 NO_ERROR = 1e-12  # squared error in scaled units below which only rounding is left
 
@@ -120,25 +122,32 @@ def permutation_importance(
     for mask in (every.scored(torch.from_numpy(index)), every.counts(torch.from_numpy(index))):
         counted &= True if mask is None else mask.cpu().numpy()
 
-    def errors(of_cut: Cut) -> Array:
+    def errors(of_cut: Cut, exchanged: Exchanged | None = None) -> Array:
         """Sums of squared errors per window, (W,)."""
-        made = _forecast(of, data, series, of_cut, every.pred_len)
+        of.model.exchanged = exchanged
+        try:
+            made = _forecast(of, data, series, of_cut, every.pred_len)
+        finally:
+            of.model.exchanged = None
         return np.where(counted, (made - truth) ** 2, 0.0).sum((1, 2))
 
     base = errors(cut)
     if not base.sum() > NO_ERROR * counted.sum():
         raise UsageError(f"These forecasts of the {part} split have zero error, so importance cannot be computed.")
-    inputs, scaled = list(_inputs(of, data, columns)), units.scale(values)
-    rises = np.zeros((len(inputs), len(index)))
-    for _ in range(times):
+    inputs, groups, scaled = list(_inputs(of, data, columns)), of.model.groups, units.scale(values)
+    rises = np.zeros((len(inputs) + len(groups), len(index)))
+    for turn in range(times):
         others = _another_each(len(index), rng)
         foreign = _raw(units, scaled[others], targets)
         for number, one in enumerate(inputs):
             rises[number] += (errors(one.exchange(cut, others, foreign)) - base) / times
+        for number, group in enumerate(groups, len(inputs)):
+            rises[number] += (errors(cut, Exchanged(group, seed + turn)) - base) / times
     relative = rises / base.mean()
     block = min(math.ceil(every.pred_len * len(index) / len(every)), len(index) // 2)
     ends = [mean_interval(each, block) for each in relative]
-    table = {"kind": [each.kind for each in inputs], "input": [each.name for each in inputs]}
+    named = [*((each.kind, each.name) for each in inputs), *(("feature", group) for group in groups)]
+    table = dict(zip(("kind", "input"), zip(*named, strict=True), strict=True))
     low, high = np.array(ends).T
     return pd.DataFrame({**table, "rise": relative.mean(1), "low": low, "high": high}).assign(windows=len(index))
 

@@ -12,7 +12,14 @@ from femts.files import write_file
 from femts.forecaster.importance import KINDS, importance_label, percent_label
 from femts.plotting import AXIS, FORECAST, GRID, LABEL, PAST, TRUTH, Picture, picture_format
 
-COLOURS = {"column": TRUTH, "lags": "#56b4e9", "future": FORECAST, "calendar": "#cc79a7", "static": "#009e73"}
+COLOURS = {
+    "column": TRUTH,
+    "lags": "#56b4e9",
+    "future": FORECAST,
+    "calendar": "#cc79a7",
+    "static": "#009e73",
+    "feature": "#8a8f94",
+}
 
 
 def plot_importance(importance: pd.DataFrame, path: str | Path) -> Path:

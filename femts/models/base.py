@@ -56,6 +56,24 @@ class Forecasts:
 
 
 @dataclass(frozen=True)
+class Exchanged:
+    """Exchange of a group of features between the windows of a batch, for permutation importance.
+
+    Attributes:
+        group: one of the `groups` of the model.
+        seed: seed of the exchange.
+    """
+
+    group: str
+    seed: int
+
+    def others(self, count: int) -> Tensor:
+        """Permutation (count,) of the windows that leaves none in its place."""
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(self.seed))
+        return torch.empty_like(order).index_copy_(0, order, order.roll(1))
+
+
+@dataclass(frozen=True)
 class Supports:
     """Capabilities of a model.
 
@@ -109,6 +127,8 @@ class ForecastModel(nn.Module):
         combines: whether the model is built from trained models and never trained itself; such models are not listed.
         losses: allowed values of `training.loss`; empty for any.
         in_torch: whether forecasts use torch operators only, so that they can be exported as a graph.
+        groups: names of groups of features computed from the look-back, which `exchanged` may name.
+        exchanged: features to exchange between windows while the importance of a group is measured; otherwise None.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -124,6 +144,8 @@ class ForecastModel(nn.Module):
     combines: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
     in_torch: ClassVar[bool] = True
+    groups: ClassVar[tuple[str, ...]] = ()
+    exchanged: Exchanged | None = None
 
     def __init__(self, config: Any, quantiles: Sequence[float] = ()) -> None:
         super().__init__()

@@ -46,6 +46,7 @@ TRIED = 4  # times as many rows are learned from in the end, and rounds at most,
 FORMS, SEASONAL, IN_DEVIATIONS, RECURSIVE = frozenset(range(5)), frozenset({2, 3}), frozenset({1, 3}), 4
 MOST_RECURSIVE = 48  # steps of a forecast, up to which a recursion is tried: all statistics are made anew for each
 COMPARED = 1024  # channels of validation windows at most by whose forecasts forms are compared
+VALUES, MEANS, SEASONS = "last values", "rolling means", "seasons before"  # groups of columns, made of a look-back
 NARROWEST = 0.05  # deviation of a look-back in scaled units
 LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names of scikit-learn's
 ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
@@ -207,6 +208,7 @@ class Boost(ForecastModel):
     supports = Supports(known=True, static=True, quantiles=True, channels=1)
     losses = tuple(LOSSES)
     in_torch = False  # indices of NumPy are several times as fast
+    groups = (VALUES, MEANS, SEASONS)
     form: Tensor
 
     def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
@@ -258,10 +260,21 @@ class Boost(ForecastModel):
         """
         past = Past(batch, self._season) if past is None else past
         base, unit = self._units(past, steps)
-        scaled = [*self._of_windows(past), *self._of_steps(past, steps), base - past.level[:, None]]
-        columns = [(each[:, None] if each.dim() == 2 else each) / unit for each in scaled]
+        of_base = SEASONS if int(self.form) in SEASONAL else VALUES
+        scaled = [
+            *((VALUES, each) for each in self._of_values(past)),
+            *((MEANS, each) for each in self._of_means(past)),
+            *((SEASONS, each) for each in self._of_steps(past, steps)),
+            (of_base, base - past.level[:, None]),
+        ]
+        columns = [(each[:, None] if each.dim() == 2 else each) / unit for _, each in scaled]
         columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
-        return torch.stack([each.expand(base.shape) for each in columns], dim=-1).flatten(0, 2).float(), base, unit
+        made = torch.stack([each.expand(base.shape) for each in columns], dim=-1)
+        if self.exchanged is not None:
+            groups = [*(group for group, _ in scaled), MEANS, MEANS]
+            some = [number for number, group in enumerate(groups) if group == self.exchanged.group]
+            made[..., some] = made[self.exchanged.others(len(made))][..., some]
+        return made.flatten(0, 2).float(), base, unit
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
         """What the forecasts of the `steps` (B, S) are counted from, (B, S, C), and in what unit, (B, 1, C)."""
@@ -273,11 +286,14 @@ class Boost(ForecastModel):
             return base, torch.ones_like(base[:, :1])
         return base, past.deviation(past.length).nan_to_num(1.0).clamp(min=NARROWEST)[:, None]
 
-    def _of_windows(self, past: Past) -> Iterator[Tensor]:
-        """Columns (B, C) that all steps of a window have in common, less the level."""
-        length, seasons, level, values = past.length, self.config.seasons, past.level, past.values
-        for lag in range(1, min(LAGS, length) + 1):
-            yield values[:, -lag] - level
+    def _of_values(self, past: Past) -> Iterator[Tensor]:
+        """The last values, each (B, C), less the level."""
+        for lag in range(1, min(LAGS, past.length) + 1):
+            yield past.values[:, -lag] - past.level
+
+    def _of_means(self, past: Past) -> Iterator[Tensor]:
+        """Means of the last steps, each (B, C), less the level, their deviations and changes."""
+        length, seasons, level = past.length, self.config.seasons, past.level
         spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
         for steps in sorted(each for each in spans if each <= length):
             mean = past.mean(steps)

@@ -57,6 +57,27 @@ def test_an_effect_matters_and_an_interaction_that_no_line_can_have_does_not(rid
     pd.testing.assert_frame_equal(ridge.importance(), importance)
 
 
+def test_trees_say_what_they_make_of_a_look_back() -> None:
+    rng, rows = np.random.default_rng(0), 700
+    cold, dice = rng.normal(size=(2, rows))
+    y = np.concatenate([rng.normal(size=7), np.zeros(rows - 7)])
+    for row in range(7, rows):
+        y[row] = 0.98 * y[row - 7] + 0.3 * rng.normal()  # each day of the week goes a way of its own
+    date = pd.date_range("2023-01-01", periods=rows)
+    frame = pd.DataFrame({"date": date, "y": y + cold, "cold": cold, "dice": dice})
+    settings = {"model.rounds": 60, "model.rows": 10_000, "training.covariates": "model"}
+    data = femts.load_dataset(frame, target="y", future_covariates=["cold", "dice"])
+    one = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=settings)
+    importance = one.importance()
+    groups = importance[importance["kind"] == "feature"]
+    assert list(groups["input"]) == ["last values", "rolling means", "seasons before"]
+    rise = rises(importance)
+    assert rise["seasons before"] > 0.1 and rise["seasons before"] > 3 * rise[["last values", "rolling means"]].max()
+    assert rise["cold"] > 0.3 and abs(rise["dice"]) < 0.1 * rise["cold"]
+    assert one.model.exchanged is None
+    pd.testing.assert_frame_equal(one.importance(), importance)
+
+
 def test_a_network_finds_both_halves_of_an_interaction(data: femts.data.dataset.Dataset) -> None:
     rise = rises(femts.train(data, "tide", **QUICK, max_steps=250).importance())
     assert min(rise["cold"], rise["price"], rise["promo"]) > 1
