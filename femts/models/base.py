@@ -39,8 +39,8 @@ def mean_error(forecast: Tensor, target: Tensor, observed: Tensor | None = None,
 
 
 def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: int) -> tuple[Tensor, Batch]:
-    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along "
-    "`dim`."""
+    """Outputs and targets of one shape as forecasts (B, P, C) and a batch of what followed; the steps lie along
+    `dim`."""
     moved = [None if each is None else each.movedim(dim, 1) for each in (outputs, target, observed)]
     forecast, future, seen = (None if each is None else each.flatten(2) for each in moved)
     assert forecast is not None and future is not None

@@ -158,8 +158,8 @@ class KnownDecoder(nn.Module):
 
 
 class KnownTokens(nn.Module):
-    """What is known of each segment and of the P steps after it, for its two tokens: (B, L + P, K) -> (B, 1, 2 N, "
-    "d)."""
+    """What is known of each segment and of the P steps after it, for its two tokens: (B, L + P, K) -> (B, 1, 2 N,
+    d)."""
 
     def __init__(self, config: SegmentConfig) -> None:
         super().__init__()

@@ -97,9 +97,8 @@ def read_config(name: str, record: Mapping[str, Any]) -> ModelConfig:
 
 
 def has_seen(record: Mapping[str, Any], dataset: str) -> bool:
-    """Whether the model of a `config.yaml`, its `model` given as `record`, was trained on `dataset` before its "
-    "training;
-    see `ModelConfig.has_seen`."""
+    """Whether the model of a `config.yaml`, its `model` given as `record`, was trained on `dataset` before its
+    training; see `ModelConfig.has_seen`."""
     settings = dict(record)
     name = settings.pop("name")
     kind = model_card(name).model_class.Config

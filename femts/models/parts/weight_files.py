@@ -82,8 +82,8 @@ def read_weights_config(folder: Path) -> WeightsConfig:
 
 
 def check_hash(folder: Path, expected: str | None = None) -> str:
-    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as "
-    "`expected`."""
+    """Hash of the configuration and weights in `folder`; UsageError where there are none, or it is not as
+    `expected`."""
     files = [folder / CONFIG, *sorted(folder.glob(WEIGHT_FILES))]
     lines = list[str]()
     try:
