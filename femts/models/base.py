@@ -158,7 +158,7 @@ class ForecastModel(nn.Module):
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
-        """Smallest number of rows that a history needs; models that read raw rows fill the others."""
+        """Smallest number of rows in a history, given `config`; models that read raw rows fill the others."""
         return 1 if cls.supports_of(config).raw else config.seq_len
 
     @property

@@ -85,6 +85,6 @@ def test_refusals_name_the_column_of_the_user() -> None:
     with pytest.raises(UsageError, match="Argument 'columns' takes column names"):
         femts.load_dataset(HISTORY, columns={"categories": "promo"})
     with pytest.raises(
-        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .*: --target 'sales'"
+        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .* with --target 'sales'"
     ):
         femts.load_dataset(HISTORY)

@@ -55,7 +55,10 @@ def test_a_long_table_has_series_unless_they_are_to_be_forecast_together(tmp_pat
         assert data.series == tuple(LENGTHS) and data.columns == ("y",)
         assert data.spans.tolist() == [[0, 300], [300, 360], [360, 384], [384, 390]]
         learn, said = data.notes
-        assert learn == "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly"
+        assert (
+            learn
+            == "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly"
+        )
         assert said == "it has 4 series of 6 to 300 rows, 1 of them with gaps"
         assert load_dataset(source, panel=True).notes == (said,)
         assert load_dataset(source, panel=False).columns == tuple(LENGTHS)

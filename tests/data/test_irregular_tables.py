@@ -166,8 +166,7 @@ def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, 
     np.testing.assert_array_equal(data.values[:, 0], table["y"])
     assert stamps(data).tolist() == list(range(len(when))) and (data.freq, data.season) == ("1", season)
     assert (
-        "its rows are numbered in the order of the dates in 'date'; set the season length with --season N"
-        in data.notes
+        "its rows are numbered in the order of the dates in 'date'; set the season length with --season N" in data.notes
     )
     forecaster = saved(data, tmp_path, "seasonal_naive")
     for history in (table, table.iloc[::-1], table.tail(30)):
@@ -339,7 +338,9 @@ def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
 def test_the_remedies_for_a_repeated_hour_work() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
-    with pytest.raises(UsageError, match=r"repeats 1 date, .*; keep one row per date, or write the stamps in UTC, in case"):
+    with pytest.raises(
+        UsageError, match=r"repeats 1 date, .*; keep one row per date, or write the stamps in UTC, in case"
+    ):
         femts.load_dataset(table)
     data = femts.load_dataset(table.drop_duplicates("date"))
     assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"

@@ -179,9 +179,7 @@ def test_a_level_needs_enough_windows(data: Dataset) -> None:
     run = train(small, "naive", 1, seq_len=L)
     assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (60, GRID[:-2])
     assert list(run.metrics["intervals"]["test"]) == ["80", "95"]
-    with pytest.raises(
-        UsageError, match="not calibrated, because 60 validation windows are too few; use at most 98"
-    ):
+    with pytest.raises(UsageError, match="not calibrated, because 60 validation windows are too few; use at most 98"):
         run.predict(small.frame(), level=[99])
     with pytest.raises(UsageError, match=r"Level 99 cannot be calibrated on 60 .* at most 98"):
         run.calibrate(level=[99])

@@ -35,8 +35,7 @@ class BoundPrior(ABC):
 
     @abstractmethod
     def mix(self, values: Tensor) -> Tensor:
-        """Sum of `values` (B, T, H, c) weighted by `p_t(i)`, in the same shape; tokens that nobody reads may have any
-        value, even NaN."""
+        """Sum of `values` (B, T, H, c) weighted by `p_t(i)`, in the same shape; masked tokens may be NaN."""
 
     def weights(self) -> Tensor:
         """The dense p (B, H, T, T), query by key, obtained by mixing one-hot values."""
@@ -81,8 +80,7 @@ class Prior(nn.Module):
 
     @classmethod
     def weight_count(cls, config: FreeEnergyMixerConfig, fem_dim: int, qk_dim: int) -> int:
-        """Weights of the linear maps by `config`, `fem_dim`, `qk_dim` (appendix H.7), including those of q and k, or of
-        one key."""
+        """Weights of the linear maps (appendix H.7) by `config`, `fem_dim` and `qk_dim`, with q and k or one key."""
         return config.n_embd * (fem_dim if cls.per_channel else 2 * qk_dim)
 
     def log_scores(self, params: Params, keep: Tensor) -> Tensor:
