@@ -84,7 +84,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
     assert np.isfinite(forecast["y"]).all()
     expected = forecaster.predict(history, future=ahead).set_index("unique_id")
     np.testing.assert_allclose(forecast["y"][P:], expected.loc["s1", "y"], rtol=1e-5)
-    with pytest.warns(GapWarning, match="static column 'region' has categories not seen in training, the first"):
+    with pytest.warns(GapWarning, match="static covariate 'region' has categories not seen in training, the first"):
         forecaster.predict(history.assign(region="moon"), future=ahead)
 
 
@@ -195,7 +195,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
     with pytest.raises(UsageError, match="The history has no column 'area' for --static-covariates"):
         forecaster.predict(frame.drop(columns="area"))
-    with pytest.raises(UsageError, match="has 'big' in the static column 'area', which was numeric in training"):
+    with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))
     with pytest.raises(UsageError, match="trained without any; leave it out"):
         forecaster.predict(frame, future=frame)
