@@ -108,7 +108,7 @@ def check_folder(folder: Path) -> None:
                 end = "which is a file" if os.path.exists(path) else "which leads nowhere"
                 what = f"a link to {os.readlink(path)}, {end}"
             within = "" if path == folder else f"would be in {path}, which "
-            raise UsageError(f"The output {folder} {within}is {what}; choose another folder.")
+            raise UsageError(f"The output {folder} {within}is {what}; name a folder.")
 
 
 def remove_parts(folder: Path) -> None:

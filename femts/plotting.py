@@ -82,7 +82,7 @@ def forecast_picture(
             and at least twice the length of the forecast.
         forecasts: wide frame with the same columns, and interval bounds in `NAME-lo-80` and `NAME-hi-80`; or a mapping
             from scenario names to such frames. `date` may be missing in both, in which case steps are counted. A column
-            may end before the history does; its forecast then begins earlier or later.
+            may lack values at the end of the history and at the beginning of the forecast.
         actual: observed values, a wide frame that begins where the forecast does.
         columns: channels to draw; by default the first twelve.
         season: number of steps in a season.

@@ -1,13 +1,12 @@
 #!/usr/bin/env python
-"""Compare on validation windows what `boost` is made of: the forms of its targets, its look-back, its quantiles, and the
-library.
+"""Compare design choices of `boost` on validation windows: forms of its targets, look-back, quantiles, and library.
 
-python scripts/boosting_choices.py forms                    # six minutes on one core, with FEMTS_DATA
-python scripts/boosting_choices.py forms --seq-len 70 --sets madrid
-python scripts/boosting_choices.py library                  # with lightgbm installed, five minutes
-python scripts/boosting_choices.py look-backs               # short tables at several origins before the test, two minutes
-python scripts/boosting_choices.py quantiles                # likewise, four minutes
-python scripts/boosting_choices.py seconds                  # a whole training on half hours, a minute
+python scripts/boosting_choices.py forms                    # six minutes on one core, with FEMTS_DATA python
+scripts/boosting_choices.py forms --seq-len 70 --sets madrid python scripts/boosting_choices.py library
+# five minutes; requires lightgbm python scripts/boosting_choices.py look-backs               # two minutes; short
+tables at several origins before the test python scripts/boosting_choices.py quantiles                # four minutes;
+the same tables python scripts/boosting_choices.py seconds                  # a minute; a complete training on
+half-hourly data
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ KNOWN = ["Temperature", "Holiday"]
 
 
 def vic() -> femts.Dataset:
-    """Electricity demand of Victoria by the hour, with temperature, holidays and the calendar known."""
+    """Hourly electricity demand of Victoria, with temperature, holidays and the calendar as future covariates."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"]).set_index("Time")
     hours = table[["Demand", *KNOWN]].astype(float).resample("h").mean().reset_index()
     return femts.load_dataset(hours, target="Demand", future_covariates=KNOWN, calendar=True)
@@ -55,13 +54,13 @@ def tourism() -> femts.Dataset:
 
 
 def half_hours() -> femts.Dataset:
-    """The same electricity as it comes, with temperature and holidays known."""
+    """The same electricity demand at its original half-hourly steps, with temperature and holidays as covariates."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"])[["Time", "Demand", *KNOWN]]
     return femts.load_dataset(table.astype({"Holiday": float}), target="Demand", future=KNOWN)
 
 
 def days(file: str) -> Callable[[], femts.Dataset]:
-    """What loads the daily means of a table of ETT."""
+    """Return a function that loads daily means of an ETT table."""
 
     def load() -> femts.Dataset:
         hours = pd.read_csv(DATA / file, parse_dates=["date"]).set_index("date")
@@ -71,13 +70,13 @@ def days(file: str) -> Callable[[], femts.Dataset]:
 
 
 def visits() -> femts.Dataset:
-    """Visitors of a site by the day."""
+    """Daily visitors of a website."""
     table = pd.read_csv(DATA / "outside/two_digit_years.csv")
     return femts.load_dataset(table.assign(date=pd.to_datetime(table["date"], format="%d/%m/%y")))
 
 
 def rows_of_series() -> femts.Dataset:
-    """Twelve weekly series of the M4 competition, of which the file holds each in a row."""
+    """Twelve weekly series of the M4 competition, from a file with one series per row."""
     table = pd.read_csv(DATA / "outside/series_in_rows.csv", index_col=0)
     every = [row.dropna().astype(float).to_numpy() for _, row in table.iterrows()]
     frames = [
@@ -88,7 +87,7 @@ def rows_of_series() -> femts.Dataset:
 
 
 def outside(file: str) -> Callable[[], femts.Dataset]:
-    """What loads a file that can be read as it is."""
+    """Return a function that loads a file without further arguments."""
     return lambda: femts.load_dataset(DATA / "outside" / file)
 
 
@@ -112,17 +111,18 @@ SHORT: dict[str, tuple[Callable[[], femts.Dataset], int]] = {
     "ETTh2 by the day": (days("ETTh2.csv"), 28),
     "series_in_rows": (rows_of_series, 13),
 }
-ORIGINS = 3  # of a short table, all of which lie before its test part
+ORIGINS = 3  # forecast origins of a short table, all before its test split
 QUANTILES = (0.1, 0.5, 0.9)
 
 
 def forms_of(model: Boost) -> list[int]:
-    """The forms that there are for its seasons."""
+    """Forms that are possible for the seasons of the model."""
     return sorted(FORMS if model.config.seasons else FORMS - SEASONAL)
 
 
 def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print the error of each form on drawn validation windows, and seconds of growing and of forecasting them."""
+    """Print the error of each form on sampled validation windows, and the seconds of training and of forecasting
+    them."""
     for form in forms_of(model):
         model.form.fill_(form)
         began = time.process_time()
@@ -135,7 +135,7 @@ def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print errors and seconds of both libraries on the same rows, for each direct form."""
+    """Print errors and seconds of both libraries on the same rows for each direct form."""
     for form in forms_of(model)[:RECURSIVE]:
         model.form.fill_(form)
         draws = torch.Generator().manual_seed(1)
@@ -148,7 +148,7 @@ def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
 
 
 def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by scikit-learn, of the usual settings of `boost`."""
+    """Forecasts for `x` by scikit-learn with the default settings of `boost`."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     stop = {"max_iter": 400, "early_stopping": True, "n_iter_no_change": PATIENCE, "scoring": "loss"}
@@ -159,7 +159,7 @@ def by_scikit(rows: Rows, held: Rows, x: Any) -> Any:
 
 
 def by_lightgbm(rows: Rows, held: Rows, x: Any) -> Any:
-    """Forecasts for `x` by LightGBM, of the same settings."""
+    """Forecasts for `x` by LightGBM with the same settings."""
     import lightgbm
 
     options = {"num_leaves": 31, "min_data_in_leaf": LEAST, "num_threads": 1, "verbose": -1, "learning_rate": 0.1}
@@ -170,8 +170,8 @@ def by_lightgbm(rows: Rows, held: Rows, x: Any) -> Any:
 
 
 def origins(name: str) -> Iterator[tuple[int, femts.Dataset]]:
-    """A short table without its test part, and what is left of it a validation part earlier, and so on, each split anew:
-    what follows validation there is no part that anything is reported on."""
+    """Yield a short table without its test split, and the same cut earlier by one validation split each time, split
+    again; the rows after validation are in no reported result."""
     load, pred_len = SHORT[name]
     data = split_for(load(), pred_len)
     stop, rows = data.split.val[:, 1], int(np.diff(data.split.val).max())
@@ -180,15 +180,15 @@ def origins(name: str) -> Iterator[tuple[int, femts.Dataset]]:
 
 
 def parts(data: femts.Dataset, pred_len: int, seq_len: int | None) -> tuple[Any, Windows, Windows, Windows]:
-    """Configuration of a run of `boost`, and the windows of training, validation and what follows."""
+    """Configuration of a run of `boost`, and the windows of training, validation and the rows after it."""
     config = resolve_run(data, "boost", Lengths(pred_len, seq_len), {}, TRAINING)
     windows = DataModule.of(data, config).windows
     return config, windows["train"], windows["val"].within_scale(), windows["test"]
 
 
 def look_backs(name: str) -> None:
-    """Print errors on validation and on what follows it, of the usual look-back, of a half and a quarter of it, and of
-    the usual one with windows that begin up to half a look-back before the first row, where values are missing."""
+    """Print errors on validation and later rows with the default look-back, half and a quarter of it, and with the
+    default one and windows that begin up to half a look-back before the first row, with missing values."""
     pred_len = SHORT[name][1]
     for back, data in origins(name):
         usual = parts(data, pred_len, None)[0].model_config
@@ -210,8 +210,8 @@ def look_backs(name: str) -> None:
 
 
 def quantiles(name: str) -> None:
-    """Print what intervals of 80 % cover and their pinball loss: of learned quantiles on training rows, on validation
-    and on what follows, there also with their correction, and of medians with absolute errors of validation."""
+    """Print coverage and pinball loss of 80 % intervals: of learned quantiles on training, validation and later rows,
+    on the latter also with their correction, and of medians with absolute validation errors."""
     for back, data in origins(name):
         config, train, val, later = parts(data, SHORT[name][1], None)
         model = build_model("boost", config.model_config, QUANTILES)
@@ -238,7 +238,7 @@ def quantiles(name: str) -> None:
 
 
 def ends(model: Any, windows: Windows) -> tuple[Tensor, Tensor, Tensor]:
-    """Lowest and highest quantile of drawn windows, and what followed, all in one dimension."""
+    """Lowest and highest quantile of sampled windows, and the targets, flattened."""
     draws = torch.Generator().manual_seed(0)
     batch = windows.batch(torch.randperm(len(windows), generator=draws)[:400])
     made, seen = model.at_once(batch, windows.pred_len), batch.future_observed
@@ -248,17 +248,17 @@ def ends(model: Any, windows: Windows) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def pinball(above: Tensor, level: float) -> float:
-    """Mean pinball loss of a quantile that what followed was so far `above`."""
+    """Mean pinball loss of a quantile, given by how far targets are `above` it."""
     return float(torch.maximum(level * above, (level - 1) * above).mean())
 
 
 def covered(low: Tensor, high: Tensor, y: Tensor) -> float:
-    """Part of `y` that lies between `low` and `high`."""
+    """Fraction of `y` between `low` and `high`."""
     return float(((low <= y) & (y <= high)).float().mean())
 
 
 def seconds() -> None:
-    """Print how long a training on half hours takes, with its scores, and its validation error."""
+    """Print the time of a training on half-hourly data, with its validation error."""
     data, began = half_hours(), time.process_time()
     made = femts.train(data, "boost", 48, refit=False)
     print(f"{time.process_time() - began:.0f} processor seconds, MAE {made.metrics['val']['mae']:.6f}")

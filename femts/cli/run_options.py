@@ -108,7 +108,7 @@ def one_series(forecaster: Forecaster, series: str | None) -> Forecaster:
         return forecaster
     if series is None:
         first = quote(forecaster.series[0])
-        raise UsageError(f"This run was trained on a panel; select a single series, such as --series '{first}'.")
+        raise UsageError(f"This run was trained on a panel; select one series, such as --series '{first}'.")
     return forecaster.of(series)
 
 

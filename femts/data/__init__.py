@@ -1,1 +1,1 @@
-"""Data: what there is, where it comes from, how it is checked, split, scaled and cut into windows."""
+"""Data sets: catalogue, reading, checks, splits, preprocessing and windows."""

@@ -125,7 +125,7 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     leave = f"{covariate}, or name the columns to forecast with --target '{listed}'"
     raise UsageError(
         f"{where} has the text '{quote(frame[words[0]].iloc[row])}' in column '{quote(words[0])}' at data row "
-        f"{row + 1}; leave the column out{leave if numbers else ''}."
+        f"{row + 1}; remove the column{leave if numbers else ''}."
     )
 
 

@@ -76,6 +76,9 @@ class Dataset:
             stamps: (N,), or None.
             columns: names of the C columns.
             further: other attributes by name.
+
+        Returns:
+            The data set.
         """
         spans = np.array([[0, len(values)]], dtype=np.int64)
         schema = further.get("schema", PLAIN)
@@ -167,8 +170,7 @@ class Dataset:
         return np.repeat(np.arange(len(self))[some], self.lengths[some])
 
     def chunks(self, rows: int = 2**20) -> list[tuple[slice, slice]]:
-        """Slices of consecutive series with about `rows` rows each, and the slices of their rows, to limit memory
-        use."""
+        """Slices of consecutive series with about `rows` rows each to limit memory use, and slices of their rows."""
         borders = np.searchsorted(self.spans[:, 1], np.arange(0, self.spans[-1, 1], rows))
         borders = np.unique([0, *borders, len(self)])
         pairs = zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)

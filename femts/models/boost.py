@@ -393,8 +393,8 @@ class Boost(ForecastModel):
             )
 
     def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
-        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at "
-        "random.
+        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at
+        random.
 
         Raises:
             UsageError: none of them has a value to forecast.
@@ -423,9 +423,8 @@ def _at(values: Tensor, steps: Tensor) -> Tensor:
 
 
 def _learned(windows: Windows, index: Tensor, batch: Batch) -> Tensor:
-    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back "
-    "with
-    a value, and that count (`Windows.counts`)."""
+    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back
+    with a value, and that count (`Windows.counts`)."""
     learned = torch.ones_like(batch.target, dtype=torch.bool)
     if batch.past_observed is not None and batch.future_observed is not None:
         learned = batch.future_observed & batch.past_observed.any(1, keepdim=True)

@@ -148,7 +148,7 @@ class MeanModel(ForecastModel):
 
     @classmethod
     def fewest_rows(cls, config: ModelConfig) -> int:
-        """Largest number of rows that any member needs."""
+        """Largest number of rows that any member in `config` needs."""
         return max(each.model_class.fewest_rows(each.config) for each in cast(MeanConfig, config).members)
 
     @property

@@ -20,10 +20,10 @@ PREDICT = "predict run"
 CASES = {
     # published means
     "published beside pairs": Case(
-        "table --pairs fem_sm:sm --published", r"'--pairs' and '--published'.* leave one of"
+        "table --pairs fem_sm:sm --published", r"'--pairs' and '--published'.* remove one of"
     ),
     "published of other data": Case(
-        "table --datasets synthetic --published", r"on 'synthetic' .*leave '--published' out"
+        "table --datasets synthetic --published", r"for 'synthetic'.*leave '--published' out"
     ),
     "published, one horizon": Case(
         "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give '--horizons"
@@ -42,10 +42,10 @@ CASES = {
     ),
     "a number far off": Case(f"{OWN} number.csv", r"none between 298 and 4000000000 \(data rows 299 and 300\)"),
     "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
-    "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; dates are from 1678"),
+    "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; supported years are 1678"),
     "dates in two columns": Case(f"{OWN} two_dates.csv", r"has no 'date' column .*--columns time=NAME"),
     "a stray after a hole": Case(
-        f"{OWN} stray.csv", r"only 300 of 2089 stamps are there; leave out those beyond a long hole"
+        f"{OWN} stray.csv", r"only 300 of 2089 time stamps are present; remove those beyond a long gap"
     ),
     "a series called date": Case(f"{OWN} series_date.csv --multivariate", r"has a series named 'date'"),
     "a long table of strangers": Case(

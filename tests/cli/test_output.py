@@ -46,7 +46,7 @@ def test_what_is_worse_is_apart_from_what_is_better() -> None:
 def test_intervals_that_miss_are_warned_of() -> None:
     test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
     (warning,) = missed({"test": test}, "4 steps: ")
-    assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test part: read them as too narrow"
+    assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
 
 
 def test_what_is_covered_counts_windows_and_not_groups() -> None:
@@ -54,7 +54,7 @@ def test_what_is_covered_counts_windows_and_not_groups() -> None:
     frame["skill"] = 0.5
     assert list(_misses({24: frame}, [80], "test")) == []
     (warning,) = _misses({24: frame.assign(windows=1)}, [80], "test")
-    assert warning == "intervals of 80 % cover 40.0 % of the test part: read them as too narrow"
+    assert warning == "intervals of 80 % cover 40.0 % of the test split, so they are too narrow"
 
 
 def test_colour_is_for_terminals_that_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,8 +66,8 @@ def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
 ) -> None:
     run = str(tmp_path / "run")
     note = (
-        "note: the forecaster learned from all 390 rows of 4 series; scores, on 81 rows at their ends, are of the one "
-        "in scored/, which learned from 258 rows"
+        "note: the model was refit on all 390 rows of 4 series; scores, on 81 rows at their ends, are from the "
+        "model in scored/, trained on 258 rows"
     )
     assert main([*RUN.format("ridge", run).split(), "--refit"]) == 0
     assert note in capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("evaluate run --by step,series", "grouped by series alone, or by step and channel"),
+        ("evaluate run --by step,series", "grouped by series together with step or channel"),
         ("predict run panel.csv --series none", "The history has no series 'none'"),
         ("predict single one.csv --series long", "Option --series requires a panel"),
         ("explain run panel.csv --plot none.png", "shows one series of a panel; select it with --series"),

@@ -25,8 +25,7 @@ CASES = {
     "a report over weights": ("report run -o run/model.safetensors", r"would replace model.safetensors of the run"),
     "a page on standard output": (
         "report run -o -",
-        r"Option --out requires a file, not standard output; name a "
-        "file.",
+        "Option --out requires a file, not standard output; give the path of a file.",
     ),
     "the data of a backtest": ("backtest run past.csv -o past.csv", r"would replace the data past.csv"),
 }

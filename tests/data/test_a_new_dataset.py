@@ -124,14 +124,14 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
     assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
     data = femts.load_dataset("slopes")
     assert data.values.shape == (100, 2) and data.stamps is None and data.split.test.tolist() == [[80, 100]]
-    assert data.notes == ("it has no dates, so forecasts have none either",)
+    assert data.notes == ("it has no dates, so neither do its forecasts",)
 
 
 def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
     import_all("femts.data.catalog")
     with pytest.raises(
-        UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"
+        UsageError, match="The generated table has 100 rows of 2 values, but Slopes has 90 of 2; correct its card"
     ):
         femts.load_dataset("Slopes")
 
@@ -148,11 +148,11 @@ def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> 
     [
         ("15min", "15min", None),
         ("D", "24h", None),
-        ("hourly", "h", "The card of odd has the step 'hourly', which is no frequency of pandas; write freq='h'"),
+        ("hourly", "h", "The card of odd has the step 'hourly', which is not a pandas frequency; write freq='h'"),
         (
             "h",
             "15min",
-            "has the step 'h', but its stamps go from 2024-01-01 00:00:00 to 2024-01-01 00:15:00; give the card",
+            "has the step 'h', but its time stamps go from 2024-01-01 00:00:00 to 2024-01-01 00:15:00; correct the card",
         ),
     ],
 )

@@ -78,13 +78,13 @@ def test_refusals_name_the_column_of_the_user() -> None:
     many = HISTORY.assign(promo=[f"word{n}" for n in range(ROWS)])
     with pytest.raises(UsageError, match="has 200 categories in column 'promo', but at most 24 are supported"):
         femts.load_dataset(many, future_covariates="promo")
-    with pytest.raises(UsageError, match="has the same text 'tv' in every row of 'promo'; leave the column out"):
+    with pytest.raises(UsageError, match="has the same text 'tv' in every row of 'promo'; remove the column"):
         femts.load_dataset(HISTORY.assign(promo="tv"), future_covariates="promo")
     with pytest.raises(UsageError, match="two columns named 'promo'"):
         femts.load_dataset(pd.concat([HISTORY, HISTORY[["promo"]]], axis=1), future_covariates="promo")
-    with pytest.raises(UsageError, match="Argument 'columns' takes names of columns"):
+    with pytest.raises(UsageError, match="Argument 'columns' takes column names"):
         femts.load_dataset(HISTORY, columns={"categories": "promo"})
     with pytest.raises(
-        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .*: --target 'sales'"
+        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .* with --target 'sales'"
     ):
         femts.load_dataset(HISTORY)

@@ -37,11 +37,11 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
     "no values": ("date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
     "header alone": ("date,a\n", "has 0 data rows; at least 3"),
-    "text": (GOOD.replace("3,4", "3,off"), "the text 'off' in column 'b' at data row 2; put a number there"),
+    "text": (GOOD.replace("3,4", "3,off"), "the text 'off' in column 'b' at data row 2; enter a number"),
     "decimal comma": (GOOD.replace("3,4", '3,"4,5"'), "the text '4,5' in column 'b' at data row 2"),
     "thousands": (
         GOOD.replace("3,4", '3,"4,500.1"'),
-        "the text '4,500.1' in column 'b' at data row 2; leave out marks",
+        "the text '4,500.1' in column 'b' at data row 2; remove thousands separators",
     ),
     "inf": (GOOD.replace("5,6", "5,-inf"), "1 infinite cell, the first in column 'b' at data row 3"),
     "no such date": (GOOD.replace("2024-01-01 01", "2024-13-01 01"), "'2024-13-01 01:00' where data row 2"),
@@ -230,7 +230,7 @@ def test_marks_that_could_stand_between_thousands_are_refused_by_row(tmp_path: P
         path = tmp_path / "mine.csv"
         path.write_text(marked_rows(cells, separator))
         with pytest.raises(
-            UsageError, match=rf"in column 'Wert' at data row {row} beside '\d+', .* thousands or a decimal"
+            UsageError, match=rf"in column 'Wert' at data row {row} next to '\d+', .* thousands or a decimal"
         ):
             load_dataset(path)
         remedy = [cell.replace(".", "").replace(",", "") for cell in cells]
@@ -257,7 +257,7 @@ def test_marks_of_text_in_frames_are_doubted_too() -> None:
     wide = pd.DataFrame({"date": DAYS, "y": ["1.027", "960"] * 30})
     for table in (wide, wide.astype("category").assign(date=DAYS), long):
         for reads in (load_dataset, partial(load_dataset, panel=False)):
-            with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 beside '(960|5)'"):
+            with pytest.raises(UsageError, match=r"has '1\.027' in column 'y' at data row 1 next to '(960|5)'"):
                 reads(table)
     assert load_dataset(wide.assign(y=pd.Series([1.027, 960] * 30, dtype=object))).values[0, 0] == 1.027
 
@@ -285,7 +285,7 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
     ),
     "dates besides": (
         pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),
-        "in column 'again' at data row 1; leave the column out, or name what is to be forecast: --target 'x'",
+        "in column 'again' at data row 1; remove the column, or name the columns to forecast with --target 'x'",
         lambda table: table,
         {"target": ["x"]},
     ),

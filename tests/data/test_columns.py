@@ -56,7 +56,7 @@ def test_own_names_are_known_and_kept(tmp_path: Path) -> None:
 def test_names_that_cannot_be_are_refused() -> None:
     for names, words in [
         ({"when": "x"}, "Unknown kind of column 'when'"),
-        ({"time": "y"}, "Column 'y' cannot be two of time, series and value"),
+        ({"time": "y"}, "Column 'y' is used for two of time, series and value"),
     ]:
         with pytest.raises(UsageError, match=words):
             ColumnNames.of(names)

@@ -55,7 +55,10 @@ def test_a_long_table_has_series_unless_they_are_to_be_forecast_together(tmp_pat
         assert data.series == tuple(LENGTHS) and data.columns == ("y",)
         assert data.spans.tolist() == [[0, 300], [300, 360], [360, 384], [384, 390]]
         learn, said = data.notes
-        assert learn == "the table is long, so one model learns from each series by itself; --multivariate joins them"
+        assert (
+            learn
+            == "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly"
+        )
         assert said == "it has 4 series of 6 to 300 rows, 1 of them with gaps"
         assert load_dataset(source, panel=True).notes == (said,)
         assert load_dataset(source, panel=False).columns == tuple(LENGTHS)
@@ -115,12 +118,12 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         (
             LONG.assign(more=1.0),
             {},
-            "has the further column 'more'; name it in --past-covariates, --future-covariates or --static-cov",
+            "has the additional column 'more'; name it in --past-covariates, --future-covariates or --static-cov",
         ),
         (LONG.assign(ds=range(390)), {"calendar": True}, "Calendar features need dates"),
         (LONG, {"target": ["z"]}, "The frame has no column 'z' for --target; choose from y."),
         (LONG, {"static_covariates": ["z"]}, "The frame has no column 'z' for --static-covariates"),
-        (LONG, {"past_covariates": ["y"]}, "Column 'y' is named by --target and by --past-covariates"),
+        (LONG, {"past_covariates": ["y"]}, "Column 'y' is listed in both --target and --past-covariates"),
         (
             LONG.assign(more=LONG["y"]),
             {"future_covariates": "more"},
@@ -129,7 +132,7 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         (
             LONG.assign(more=1.0).drop(columns="ds"),
             {"past_covariates": "more"},
-            "has no column 'ds', so it is no long table",
+            "has no column 'ds', so it is not a long table",
         ),
         (
             LONG.assign(more=np.arange(390) > 350),
@@ -191,7 +194,7 @@ def test_solar_unpacked_is_taken_by_its_form_and_says_that_it_is_unverified(tmp_
     data = load_dataset("solar", data_root=tmp_path)
     assert data.values.shape == (52560, 137) and data.values[1, 2] == 3.2
     assert data.stamps is None and data.freq is None and "date" not in data.frame().columns
-    assert any("no hash is published" in note for note in data.notes)
+    assert any("only the compressed file has a published hash" in note for note in data.notes)
     windows = part_windows(data, Preprocess.fit(data), "test", 96, 96)
     assert len(windows) == 10417
 

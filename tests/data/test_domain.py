@@ -111,12 +111,12 @@ def test_a_domain_that_is_none_is_refused() -> None:
 
 def test_values_that_a_transform_does_not_take_are_named() -> None:
     with pytest.raises(
-        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0 alone; take --transform log1p"
+        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0; use --transform log1p"
     ):
         femts.train(femts.load_dataset(demand(), transform="boxcox"), "naive", **QUICK)
     below = demand().assign(none=-2.0)
     with pytest.raises(
-        UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1 alone; take --transform none"
+        UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1; use --transform none"
     ):
         femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
     run = femts.train(femts.load_dataset(demand(), transform="log1p"), "naive", **QUICK)

@@ -97,10 +97,10 @@ def test_good_file_arrives_whole_and_is_not_asked_for_again(
 
 REFUSED: dict[str, tuple[str, Callable[[Server, DatasetCard], DatasetCard]]] = {
     "other content": (
-        "what came differs from sha256",
+        "its content differs from sha256",
         lambda server, wanted: server.serve(wanted, body=BODY.replace(b"1.25", b"1.26")),
     ),
-    "cut twice": ("there is no connection, or it broke", lambda server, wanted: server.serve(wanted, cuts=2)),
+    "cut twice": ("there is no connection, or it was interrupted", lambda server, wanted: server.serve(wanted, cuts=2)),
     "not found": (
         "the server answered 404",
         lambda server, wanted: replace(wanted, url=server.url.replace("file.csv", "gone.csv")),
@@ -110,11 +110,11 @@ REFUSED: dict[str, tuple[str, Callable[[Server, DatasetCard], DatasetCard]]] = {
         lambda server, wanted: replace(wanted, url=f"http://127.0.0.1:{closed_port()}/file.csv"),
     ),
     "too large": (
-        "larger than 100000 bytes, which ETTh1 is not",
+        "exceeds 100000 bytes, the maximum for ETTh1",
         lambda server, wanted: replace(wanted, most_bytes=100_000),
     ),
     "too large, of no said length": (
-        "larger than 100000 bytes, which ETTh1 is not",
+        "exceeds 100000 bytes, the maximum for ETTh1",
         lambda server, wanted: replace(server.serve(wanted, says_length=False), most_bytes=100_000),
     ),
 }
@@ -166,7 +166,7 @@ def test_a_gzipped_file_is_pinned_by_its_git_blob(server: Server, tmp_path: Path
     blob = hashlib.sha1(b"blob %d\0" % len(server.body) + server.body).hexdigest()
     solar = replace(CATALOG["Solar"], url=server.url, git_blob=blob)
     assert fetch(solar, tmp_path).read_bytes() == server.body and verify(solar, tmp_path).name == "solar_AL.txt.gz"
-    with pytest.raises(RunFailure, match="what came differs from git blob 0000"):
+    with pytest.raises(RunFailure, match="its content differs from git blob 0000"):
         fetch(replace(solar, git_blob="0" * 40), tmp_path / "other")
     assert names(tmp_path / "other") == []
 

@@ -69,10 +69,14 @@ def test_order_is_found_and_repeats_are_refused() -> None:
     assert order_of(dates) is None
     for stamps, order in ((dates[[1, 0, 3, 2]], [1, 0, 3, 2]), (pd.Index([3, 2, 1]), [2, 1, 0])):
         np.testing.assert_array_equal(order_of(stamps), order)
-    with pytest.raises(UsageError, match=r"repeats 2 dates, the first 2024-01-01 00:00:00 at data row 2; .* a date\.$"):
+    with pytest.raises(
+        UsageError, match=r"repeats 2 dates, the first 2024-01-01 00:00:00 at data row 2; .* per date\.$"
+    ):
         order_of(dates[[0, 0, 1, 1]])
     local = pd.date_range("2025-10-25", periods=48, freq="h", tz="Europe/Berlin").tz_localize(None)
-    with pytest.raises(UsageError, match=r"repeats 1 date, .*or write the stamps in UTC, where a clock was set back\."):
+    with pytest.raises(
+        UsageError, match=r"repeats 1 date, .*or write the stamps in UTC, in case a clock was set back\."
+    ):
         order_of(local)
 
 
@@ -158,7 +162,7 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
     panel = pd.concat([some.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
     assert femts.load_dataset(panel, freq="D", panel=True).freq == "D"
     assert femts.load_dataset("synthetic", freq="h").freq == "h"
-    with pytest.raises(UsageError, match="has the step 'h', not 'D'; leave --freq out"):
+    with pytest.raises(UsageError, match="has the step 'h', not 'D'; remove --freq"):
         femts.load_dataset("synthetic", freq="D")
 
 
@@ -184,11 +188,16 @@ def test_long_holes_are_filled_and_said() -> None:
     table = pd.DataFrame({"date": days[:400].append(days[3000:3400]), "a": np.arange(800.0)})
     data = femts.load_dataset(table)
     assert data.freq == "D" and len(data.values) == 3400
-    assert data.notes[0] == "only 800 of the 3400 stamps of its step 'D' are there; the others get no values"
+    assert (
+        data.notes[0]
+        == "only 800 of the 3400 time stamps at its step 'D' are present; the others are filled with missing values"
+    )
     assert femts.load_dataset(table.assign(date=[*range(400), *range(3000, 3400)])).freq == "1"
     assert femts.load_dataset(table[::2]).freq == "2D"
     for stray in (table.drop(index=range(401, 800)), table.drop(index=range(399))):
-        with pytest.raises(UsageError, match=r"only 401 of \d+ stamps are there; leave out those beyond a long hole"):
+        with pytest.raises(
+            UsageError, match=r"only 401 of \d+ time stamps are present; remove those beyond a long gap"
+        ):
             femts.load_dataset(stray)
 
 

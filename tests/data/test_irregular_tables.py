@@ -159,15 +159,14 @@ def test_days_are_no_history_of_a_model_of_months(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("when", "season"), [(market(), 7), (fiscal(), 12)])
 def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, season: int, tmp_path: Path) -> None:
     table = dated(when)
-    remedy = r"give --freq 1 to number the rows instead, with --season for the rows of a season\.$"
+    remedy = r"give --freq 1 to number the rows instead, and --season for the rows in a season\.$"
     with pytest.raises(UsageError, match=remedy):
         femts.load_dataset(table)
     data = femts.load_dataset(table.sample(frac=1, random_state=0), freq=1, season=season)
     np.testing.assert_array_equal(data.values[:, 0], table["y"])
     assert stamps(data).tolist() == list(range(len(when))) and (data.freq, data.season) == ("1", season)
     assert (
-        "its rows are numbered in the order of the dates in 'date'; --season N says how many make a season"
-        in data.notes
+        "its rows are numbered in the order of the dates in 'date'; set the season length with --season N" in data.notes
     )
     forecaster = saved(data, tmp_path, "seasonal_naive")
     for history in (table, table.iloc[::-1], table.tail(30)):
@@ -339,7 +338,9 @@ def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
 def test_the_remedies_for_a_repeated_hour_work() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
-    with pytest.raises(UsageError, match=r"repeats 1 date, .*; keep one row a date, or write the stamps in UTC, where"):
+    with pytest.raises(
+        UsageError, match=r"repeats 1 date, .*; keep one row per date, or write the stamps in UTC, in case"
+    ):
         femts.load_dataset(table)
     data = femts.load_dataset(table.drop_duplicates("date"))
     assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
@@ -375,5 +376,5 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
 def test_the_calendar_of_several_offsets_is_that_of_utc() -> None:
     table = berlin("2024-03-01", "2024-04-20")[["date", "y"]]
     (note,) = read_stamps(table["date"])[1]
-    assert note.endswith("so hours of the calendar are in UTC")
+    assert note.endswith("so calendar features are in UTC")
     assert note in femts.load_dataset(table, calendar=True).notes

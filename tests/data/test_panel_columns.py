@@ -84,7 +84,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
     assert np.isfinite(forecast["y"]).all()
     expected = forecaster.predict(history, future=ahead).set_index("unique_id")
     np.testing.assert_allclose(forecast["y"][P:], expected.loc["s1", "y"], rtol=1e-5)
-    with pytest.warns(GapWarning, match="static column 'region' has categories not seen in training, the first"):
+    with pytest.warns(GapWarning, match="static covariate 'region' has categories not seen in training, the first"):
         forecaster.predict(history.assign(region="moon"), future=ahead)
 
 
@@ -189,13 +189,13 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")
     with pytest.raises(UsageError, match="Static covariate 'ds2' of series 's0' changes from '2024-01-01' to"):
         load_dataset(frame.assign(ds2=frame["ds"].astype(str)), target="y", static_covariates="ds2")
-    with pytest.raises(UsageError, match="A single table has no static columns, such as 'region'"):
+    with pytest.raises(UsageError, match="A single series cannot have static covariates such as 'region'"):
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
         femts.load_dataset(one, target="y", static_covariates="region")
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
     with pytest.raises(UsageError, match="The history has no column 'area' for --static-covariates"):
         forecaster.predict(frame.drop(columns="area"))
-    with pytest.raises(UsageError, match="has 'big' in the static column 'area', which was numeric in training"):
+    with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))
     with pytest.raises(UsageError, match="trained without any; leave it out"):
         forecaster.predict(frame, future=frame)

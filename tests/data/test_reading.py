@@ -91,12 +91,12 @@ def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch:
     assert (mine.name, mine.source, mine.sha256) == ("stdin", None, load_dataset(tmp_path / "same.csv").sha256)
     np.testing.assert_array_equal(mine.values, load_dataset(tmp_path / "plain.csv").values)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    with pytest.raises(UsageError, match=r"The standard input is empty; give a table"):
+    with pytest.raises(UsageError, match=r"The standard input is empty; provide a table"):
         load_dataset("-")
     sys.stdin.close()
     for closed in (sys.stdin, None):  # None where the process began without one
         monkeypatch.setattr(sys, "stdin", closed)
-        with pytest.raises(UsageError, match=r"The standard input is closed; send a table to it"):
+        with pytest.raises(UsageError, match=r"The standard input is closed; redirect a table to it"):
             load_dataset("-")
 
 
@@ -132,7 +132,7 @@ def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
     """Reading goes over a file more than once; one that waits for a writer would stand still."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(
-        UsageError, match=r"pipe is a pipe, which is read only once; send it to standard input, named -"
+        UsageError, match=r"pipe is a pipe, which can be read only once; send it to standard input and use -"
     ):
         load_dataset(tmp_path / "pipe")
 
@@ -146,7 +146,7 @@ def test_a_workbook_is_read(tmp_path: Path) -> None:
         table().to_excel(book, sheet_name="Other", index=False)
     data = load_dataset(tmp_path / "mine.xlsx")
     np.testing.assert_allclose(data.values, plain.values, rtol=1e-14)  # a workbook keeps fifteen digits
-    assert data.notes[0] == "of its 2 sheets the first, 'Load', is read"
+    assert data.notes[0] == "the first of its 2 sheets, 'Load', was read"
     pd.DataFrame().to_excel(tmp_path / "empty.xlsx")
     table().rename(columns={"c": None}).to_excel(tmp_path / "nameless.xlsx", index=False)
     (tmp_path / "no.xlsx").write_bytes(b"PK\x03\x04")
@@ -203,11 +203,11 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is compressed twice"),
     "thousands, English": (
         lambda: b"date;a\n2024-01-01;1,234.5\n",
-        r"has the text '1,234\.5' in column 'a' at data row 1; leave out marks",
+        r"has the text '1,234\.5' in column 'a' at data row 1; remove thousands separators",
     ),
     "thousands, Swiss": (
         lambda: b"date\ta\n2024-01-01\t1'234.5\n",
-        r"has the text '1\\?'234\.5' .* row 1; leave out marks",
+        r"has the text '1\\?'234\.5' .* row 1; remove thousands separators",
     ),
     "thousands, or decimals": (
         lambda: b"date\ta\n2024-01-01\t1,234\n",

@@ -80,8 +80,8 @@ def test_a_split_that_leaves_nothing_is_refused() -> None:
         ({"test_rows": "few"}, "'test_rows' is few; give"),
         ({"test_rows": 12, "test_from": "2008-07-01"}, "both by test_rows and by test_from; use only one"),
         ({"split": ".8,.1,.1", "val_rows": 3}, "both as fractions and as rows or a date"),
-        ({"test_rows": 120}, "none for the training part"),
-        ({"test_from": "2030-01-01"}, "2030-01-01 is not within 'frame', 2000-01-01 .* to 2009-12-01"),
+        ({"test_rows": 120}, "none are left for the training split"),
+        ({"test_from": "2030-01-01"}, "2030-01-01 is outside 'frame', 2000-01-01 .* to 2009-12-01"),
         ({"test_from": "soon"}, "'soon' cannot be read; write it as --test-from 2024-01-31"),
         ({"splitt": 1}, "Unknown argument 'splitt' of the data; did you mean 'split'"),
     ]

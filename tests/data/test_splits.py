@@ -57,5 +57,5 @@ def test_windows_of_a_part_forecast_its_rows_and_look_back_within_training_or_be
 
 
 def test_unknown_part_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"Unknown part 'tests'; did you mean 'test'"):
+    with pytest.raises(UsageError, match=r"Unknown split 'tests'; did you mean 'test'"):
         ratio_split(100).windows("tests", 5, 5)

@@ -167,8 +167,8 @@ WRONG_HOUR = [*HOURS[:40].strftime("%Y%m%d%H"), "2020013207"]
 
 def test_what_is_no_stamp_or_could_be_two_is_refused() -> None:
     for cells, words in [
-        (["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"], "such as '01/02/2020 3:00 PM' whose day could be the month;"),
-        (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20' whose day could be the month or the year"),
+        (["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"], "such as '01/02/2020 3:00 PM', whose day could be the month;"),
+        (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20', whose day could be the month or the year"),
         (WRONG_HOUR, "has '2020013207' where data row 41 should have a date"),
         (["2009-W53", "2010-W53"], "'2010-W53' where data row 2"),
         (range(201801, 201854), "has '201853' at data row 53 .* write the first day"),
@@ -187,7 +187,7 @@ def test_several_offsets_become_utc_or_days() -> None:
     hours = pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")
     stamps, notes = read_stamps(pd.Series([when.isoformat() for when in hours]))
     assert step_of(stamps) == "h" and str(stamps[0]) == "2024-03-29 23:00:00+00:00"
-    assert notes[0].startswith("its stamps have several UTC offsets and were converted to UTC, so hours of")
+    assert notes[0].startswith("its stamps have several UTC offsets and were converted to UTC, so calendar")
     days = pd.date_range("2024-03-20", periods=30, tz="Europe/Berlin")
     stamps, notes = read_stamps(pd.Series([when.isoformat() for when in days]))
     assert step_of(stamps) == "D" and str(stamps[0]) == "2024-03-20 00:00:00" and "midnights" in notes[0]

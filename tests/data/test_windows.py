@@ -91,7 +91,7 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> Non
         ("test", 7009, 96, (7008, 96), r"the 7008 rows before the test rows .* fits is 7008"),
         ("train", 0, 5, None, r"Look-back 0 and forecast 5 must each be at least 1"),
         ("val", 5, -1, None, r"Look-back 5 and forecast -1 must each be at least 1"),
-        ("tset", 5, 5, None, r"Unknown part 'tset'; did you mean 'test'"),
+        ("tset", 5, 5, None, r"Unknown split 'tset'; did you mean 'test'"),
     ]:
         data = load_dataset("synthetic")
         preprocess = Preprocess.fit(data)

@@ -97,10 +97,10 @@ def test_normal_errors_of_few_windows_are_covered_on_average() -> None:
 
 def test_wrong_coverage_and_few_windows_are_noted() -> None:
     covered, line = {"80": 0.43, "95": 0.9401, "50": 0.7}, "80 % cover 43.0 %, 95 % cover 94.0 %, 50 % cover 70.0 %"
-    assert coverage_line(covered) == f"intervals: of the test part, {line}"
+    assert coverage_line(covered) == f"intervals on the test split: {line}"
     assert coverage_notes(covered, "val") == [
-        "intervals of 80 % cover 43.0 % of the val part: read them as too narrow",
-        "intervals of 50 % cover 70.0 % of the val part: read them as too wide",
+        "intervals of 80 % cover 43.0 % of the val split, so they are too narrow",
+        "intervals of 50 % cover 70.0 % of the val split, so they are too wide",
     ]
     assert few_notes(100, 1) == []
     (one,), (few,) = few_notes(1, 1), few_notes(9, 2)

@@ -213,11 +213,11 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
     assert (made.windows, made.disjoint, made.few, made.levels) == (40, 20, False, GRID[:-3])
     assert made.half_width(95, 1).shape == (1, C)
     for levels, steps, says in (
-        ([99], 1, r"Level 99 is not calibrated, for 40 .*too few for it; ask for 95 or less\.$"),
+        ([99], 1, r"Level 99 is not calibrated, because 40 .*too few; use at most 95\.$"),
         (
             [95.1],
             1,
-            r"Level 95.1 is not calibrated; ask for 95 or less, or run .*--level 95.1` \(quantiles 0\.0245 and",
+            r"Level 95.1 is not calibrated; use at most 95, or run .*--level 95.1` \(quantiles 0\.0245 and",
         ),
         ([95], 6, r"calibrated for 2 steps, not for 6; forecast at most 2, or run .*--horizon 6"),
     ):
@@ -249,13 +249,13 @@ def test_levels_and_quantiles_that_are_none_are_refused() -> None:
         (check_levels, ["high"], "Level 'high' is not a number"),
         (check_levels, "80", "Level '80' is not a number"),
         (check_levels, [True], "Level 'True' is not a number"),
-        (check_levels, [], "No level is named"),
+        (check_levels, [], "No level is given"),
         (check_quantiles, [0.5, 1.0], "Quantile '1.0' is not a number between 0 and 1"),
         (check_quantiles, [float("nan")], "Quantile 'nan' is not"),
         (check_quantiles, ["low"], "Quantile 'low' is not"),
         (check_quantiles, "0.5", "Quantile '0.5' is not"),
         (check_quantiles, [True], "Quantile 'True' is not"),
-        (check_quantiles, [], "No quantile is named"),
+        (check_quantiles, [], "No quantile is given"),
     ]
     for check, given, says in cases:
         with pytest.raises(UsageError, match=says):

@@ -46,13 +46,13 @@ def test_verdict_names_the_worse_error() -> None:
             (0.1, 0.2),
             (0.0, 0.0),
             True,
-            "worse than the seasonal naive forecast, which repeats the last 24 steps, and that makes no error here",
+            "worse than the seasonal naive forecast, which repeats the last 24 steps, which has no error here",
         ),
         (
             (0.0, 0.0),
             (0.0, 0.0),
             False,
-            "as good as the seasonal naive forecast, which repeats the last 24 steps, and that makes no error here",
+            "as good as the seasonal naive forecast, which repeats the last 24 steps, which has no error here",
         ),
     ]:
         scores = dict(zip(("mse", "mae"), own, strict=True))

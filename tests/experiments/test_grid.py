@@ -104,7 +104,7 @@ def test_mistakes_are_named() -> None:
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
         ({"protocol": "../up", "seq_lens": (96,)}, "Unknown protocol '../up'; choose from paper"),
-        ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; give a name as text"),
+        ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; pass a name as a string"),
         ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
         ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
         ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' is determined by the data, --seq-len and --horizon"),

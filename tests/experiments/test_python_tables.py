@@ -105,7 +105,7 @@ def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),
         ({"seq_lens": ()}, "Argument 'seq_lens' is empty"),
         ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),
-        ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; give a name as text"),
+        ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; pass a name as a string"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
         ({"reading": {"psat_covariates": "OT"}}, "of the data; did you mean 'past_covariates'"),
     ]

@@ -155,10 +155,10 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
         (lambda f: femts.train(TABLE, settings={"training.lr": pd.DataFrame()}), "not a DataFrame"),
         (
             lambda f: femts.load_dataset(TABLE, na=[-1, float("inf")]),
-            "Sentinel inf is not finite; leave such cells empty",
+            "The value inf for missing data is not finite; leave such cells empty",
         ),
-        (lambda f: femts.load_dataset(TABLE, target=3), r"Argument 'target' is a int; give names"),
-        (lambda f: femts.load_dataset(TABLE, columns={"time": 3}), "Argument 'columns' takes names"),
+        (lambda f: femts.load_dataset(TABLE, target=3), r"Argument 'target' is a int; give column names"),
+        (lambda f: femts.load_dataset(TABLE, columns={"time": 3}), "Argument 'columns' takes column names"),
         (lambda f: femts.load_dataset("a\0b.csv"), r"File a\\x00b.csv cannot exist"),
         (
             lambda f: femts.train(np.zeros((9, 2, 2)), "naive", 12),

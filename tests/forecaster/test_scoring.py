@@ -165,7 +165,7 @@ def test_other_levels_are_refused_before_anything_else(forecaster: Forecaster) -
         ([0], "Level 0 is not between"),
         ([100], "Level 100 is not between"),
         (["most"], "Level 'most' is not a number"),
-        ([99.9], "Level 99.9 is not calibrated, for .* windows are too few for it; ask for 99 or less"),
+        ([99.9], "Level 99.9 is not calibrated, because .* windows are too few; use at most 99"),
     ]
     for level, says in cases:
         with pytest.raises(UsageError, match=says):
@@ -179,9 +179,7 @@ def test_a_level_needs_enough_windows(data: Dataset) -> None:
     run = train(small, "naive", 1, seq_len=L)
     assert run.intervals is not None and (run.intervals.windows, run.intervals.levels) == (60, GRID[:-2])
     assert list(run.metrics["intervals"]["test"]) == ["80", "95"]
-    with pytest.raises(
-        UsageError, match="not calibrated, for 60 validation windows are too few for it; ask for 98 or less"
-    ):
+    with pytest.raises(UsageError, match="not calibrated, because 60 validation windows are too few; use at most 98"):
         run.predict(small.frame(), level=[99])
     with pytest.raises(UsageError, match=r"Level 99 cannot be calibrated on 60 .* at most 98"):
         run.calibrate(level=[99])

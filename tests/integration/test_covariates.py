@@ -293,7 +293,7 @@ def test_roles_that_do_not_fit_are_refused() -> None:
         ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
         (
             {"target": ["load"], "future_covariates": ["load"]},
-            "Column 'load' is named by --target and by --future-covariates",
+            "Column 'load' is listed in both --target and --future-covariates",
         ),
         (
             {"past_covariates": ["load", "heat"], "future_covariates": ["open", "copy"]},

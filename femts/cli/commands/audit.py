@@ -48,5 +48,5 @@ def audit(
 
 
 def _cells(score: ConventionScore) -> tuple[object, ...]:
-    """A row of the second table; conventions differ in digits that four would hide."""
+    """A row of the second table; conventions may differ beyond the four digits printed elsewhere."""
     return score.convention, score.units, score.windows, f"{score.mse:.6f}", f"{score.mae:.6f}"

@@ -19,7 +19,7 @@ from femts.text import table
 
 @dataclass(frozen=True)
 class CutoffOptions:
-    """Moments that are forecast from, how, and what the errors are grouped by."""
+    """Cutoffs of the forecasts, refitting, and grouping of the errors."""
 
     n_windows: Annotated[
         str | None,

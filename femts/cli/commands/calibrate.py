@@ -1,4 +1,4 @@
-"""`femts calibrate`: a run's intervals for other horizons and levels."""
+"""`femts calibrate`: intervals of a run for other horizons and levels."""
 
 from __future__ import annotations
 

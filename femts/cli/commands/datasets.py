@@ -1,4 +1,4 @@
-"""`femts datasets`: the data sets that there are."""
+"""`femts datasets`: the catalogue of data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`femts demo`: a first look, on data that come with femts."""
+"""`femts demo`: a first run on built-in data."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def demo(
 
 
 def _make_folder(folder: Path) -> None:
-    """Make `folder`, with those above it; UsageError where it is a file, holds anything, or reads as an option."""
-    if str(folder).startswith("-"):  # `femts predict -x/run` would not be typed
+    """Create `folder` and its parents; UsageError if it is a file, is not empty, or looks like an option."""
+    if str(folder).startswith("-"):  # `femts predict -x/run` would be read as an option
         raise UsageError(f"Folder {folder} looks like an option; choose another one with --out.")
     check_folder(folder)
     if os.path.isdir(folder) and any(folder.iterdir()):
@@ -49,7 +49,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _show(*args: str | Path) -> None:
-    """Print a command line of femts and run it, as if it had been typed; raises what it raises."""
+    """Print a femts command line and run it as if it had been typed, raising its errors."""
     words = [str(arg) for arg in args]
-    print(f"$ {printable(shlex.join(['femts', *words]))}", flush=True)  # before the notes, which go to stderr
+    print(f"$ {printable(shlex.join(['femts', *words]))}", flush=True)  # flush before notes appear on stderr
     typer.main.get_command(app).main(words, prog_name="femts", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""`femts doctor`: versions, devices, and which kernels run."""
+"""`femts doctor`: versions, devices and kernels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def doctor() -> None:
 
 
 def _requirements() -> dict[str, str]:
-    """Packages that the installed femts asks for, and behind the version of which extra; none of a mere checkout."""
+    """Dependencies of the installed femts, with a suffix that names the extra they belong to; none in a mere
+    checkout."""
     packages, lines = dict[str, str](), list[str]()
     with suppress(PackageNotFoundError):
         lines = requires("femts") or []
@@ -75,7 +76,7 @@ def _compilation(device: str) -> str:
 
 
 def _kernel(operation: str | None, device) -> tuple[str, str]:  # type: ignore[no-untyped-def]
-    """Kernel that computes an operation, and why nothing faster does."""
+    """Kernel used for an operation, and why nothing faster is."""
     from femts.mixers.kernels import ASKED, choice, requested
 
     if operation is None:

@@ -1,4 +1,4 @@
-"""`femts evaluate`: a run scored on its own data."""
+"""`femts evaluate`: scores of a run on its own data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MOST_NAMED = 5  # groups that a warning names
+MOST_NAMED = 5  # most groups named in a warning
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """Scores that are asked for: of which part, at which horizons, in which detail."""
+    """Split, horizons and detail of the scores."""
 
     part: Annotated[str, typer.Option(metavar="test|val", help="Data split to score.")] = "test"
     horizon: Annotated[
@@ -106,13 +106,13 @@ def evaluate(
 
 
 def _over_windows(scores: pd.DataFrame, column: str) -> float:
-    """Mean of a `column` of scores in which each window counts once, whatever group it is in."""
+    """Mean of a `column` of scores in which all windows have the same weight, whatever their group."""
     has = scores[scores[column].notna()]
     return float((has[column] * has["windows"]).sum() / has["windows"].sum()) if len(has) else float("nan")
 
 
 def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: str) -> Iterator[str]:
-    """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss what they promise."""
+    """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss their coverage."""
     from femts.evaluation.coverage import coverage_notes
     from femts.evaluation.scores import GROUPS
     from femts.evaluation.verdict import EVEN

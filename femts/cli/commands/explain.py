@@ -1,4 +1,4 @@
-"""`femts explain`: which inputs the forecasts of a run depend on, or which past segments one of them chose."""
+"""`femts explain`: importance of inputs, or the past segments that a forecast is based on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Past = Annotated[
 
 @dataclass(frozen=True)
 class ImportanceOptions:
-    """Importance of inputs: on how many windows, and of which columns."""
+    """Windows and columns for the importance of inputs."""
 
     windows: Annotated[str | None, option("Number of validation windows to use, without INPUT.csv.", "N")] = None
     columns: Annotated[

@@ -1,4 +1,4 @@
-"""`femts export`: a run as an ONNX file."""
+"""`femts export`: export of a run to ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`femts models`: the models that there are."""
+"""`femts models`: list and description of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`femts predict`: a forecast of what follows a table."""
+"""`femts predict`: forecasts of the steps after a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """A forecast: how far, with which bounds, and what is known of the steps to come."""
+    """Horizon, intervals, quantiles and future covariates of a forecast."""
 
     horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None
     level: Annotated[
@@ -108,11 +108,10 @@ def predict(
 
 
 def _named(given: str | None) -> dict[str, Path]:
-    """The files of `--future` by the names of their scenarios, which are theirs without the endings; a single one has
-    none.
+    """Files of `--future` by scenario name, which is the file name without extension; empty for a single file.
 
     Raises:
-        UsageError: two files have one name.
+        UsageError: Two files have the same name.
     """
     paths, named = [] if given is None else [Path(name) for name in names(given)], dict[str, Path]()
     for path in paths:
@@ -126,7 +125,7 @@ def _named(given: str | None) -> dict[str, Path]:
 
 
 def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """The whole of a file with the steps to come, as they may be anywhere in it."""
+    """Read a whole file of future covariates, because the steps may be anywhere in it."""
     from femts.data.read import read_headless, read_table
 
     return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)

@@ -1,4 +1,4 @@
-"""`femts report`: one page on one run."""
+"""`femts report`: HTML report on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`femts table`: a grid of cells, run and shown."""
+"""`femts table`: run and print a grid of experiments."""
 
 from __future__ import annotations
 

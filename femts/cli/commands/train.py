@@ -87,9 +87,8 @@ def train(
 
 @contextmanager
 def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """Folder of the run: `out`, with `resume` or `overwrite` the last folder of its name, else, or where there is "
-    "none, a
-    new one that no other run can have."""
+    """Folder of the run: `out`, the last folder of its name with `resume` or `overwrite`, or a new one reserved for
+    this run."""
     if out is not None:
         yield out
         return
@@ -104,7 +103,7 @@ def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool, overw
     try:
         yield folder
     except BaseException:
-        with suppress(OSError):  # of a folder in which something was kept
+        with suppress(OSError):  # the folder is not empty
             folder.rmdir()
             folder.parent.rmdir()
         raise
@@ -115,7 +114,7 @@ def _numbered(first: Path) -> Iterator[Path]:
 
 
 def _made(folder: Path) -> bool:
-    """Make `folder`; False where it is there, also where another process was quicker."""
+    """Create `folder`; False if it exists, even if another process was faster."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -126,7 +125,7 @@ def _made(folder: Path) -> bool:
 
 
 def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
-    """Horizons of the recipe, or the one that suits the step of the data."""
+    """Horizons of the recipe, or the default one for the frequency of the data."""
     from femts.training.resolve import horizon
 
     return recipe.pred_lens or (horizon(data, None).steps,)
@@ -135,7 +134,8 @@ def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
 def _train_all(
     recipe: Recipe, data: Dataset, folder: Path, resume: bool, overwrite: bool, started: float
 ) -> dict[int, dict[str, Any]]:
-    """Train one model for each horizon; returns their records. Several get a folder each, and a summary."""
+    """Train one model per horizon and return their records. With several horizons, each gets its own folder, and a
+    summary is written."""
     from femts.config.settings import read_setting
     from femts.config.training import TrainingConfig, parse_span
     from femts.training.train import train as fit
@@ -167,12 +167,12 @@ def _train_all(
         )
 
     finished = [p for p, run in runs.items() if not single and resume and (run / METRICS).is_file()]
-    for pred_len in finished:  # all of them before hours are spent on the others
-        train_one(pred_len, runs[pred_len])  # of these settings and data, or it says what was other
+    for pred_len in finished:  # check finished runs before spending hours on the others
+        train_one(pred_len, runs[pred_len])  # raises if their settings or data differ
     left = [p for p in runs if p not in finished]
     for pred_len, run in runs.items():
         if pred_len in left:
-            if limit is not None:  # what one does not need is for those after it
+            if limit is not None:  # unused time is available to later runs
                 rest = started + parse_span(limit) - time.monotonic()
                 settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
             left.remove(pred_len)
@@ -205,7 +205,7 @@ def _train_all(
 
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> None:
-    """UsageError for a horizon that does not fit, before hours are spent on the others."""
+    """Raise UsageError for a horizon that does not fit, before hours are spent on the others."""
     from femts.config.model import AUTO, DEFAULT_MODEL
     from femts.data.windows import check_windows
     from femts.training.resolve import Lengths, resolve_run, resolve_training

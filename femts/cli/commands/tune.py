@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """Bounds of a study, and what it searches."""
+    """Size and search space of a study."""
 
     trials: Annotated[
         str | None, option("Number of trials; by default 30, or as many as fit into --time-limit.", "N")
@@ -37,7 +37,7 @@ class StudyOptions:
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """Fields of `TrainingConfig` that have a flag of their own here."""
+    """Fields of `TrainingConfig` with flags of their own in this command."""
 
     seed: Annotated[str | None, option("Random seed of the trials and of each training; by default 42.", "N")] = None
     max_steps: Annotated[str | None, option("Optimiser steps per trial; by default 1000.", "N")] = None
@@ -60,7 +60,7 @@ def tune(
 ) -> None:
     """Tune the settings, look-back and training recipe of a model on the validation split.
 
-    The test part is never used. Running the same command again, also after an interruption, resumes
+    The test split is never used. Running the same command again, also after an interruption, resumes
     the study in the folder. Pass its recipe.yaml to `femts train --config`.
     """
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
@@ -97,7 +97,7 @@ def tune(
 
 
 def _parse_search(text: str) -> tuple[str, str]:
-    """`model.ridge=0.1,1` or `seq_len=168,336` as key and values."""
+    """Parse `model.ridge=0.1,1` or `seq_len=168,336` into key and values."""
     key, equals, values = text.partition("=")
     return ("seq_len", values.strip()) if equals and key.strip() == "seq_len" else parse_assignment(text, "--search")
 

@@ -1,4 +1,4 @@
-"""`femts verify`: cells of a table run again from their records."""
+"""`femts verify`: rerun cells of a table from their records."""
 
 from __future__ import annotations
 

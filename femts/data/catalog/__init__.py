@@ -1,5 +1,4 @@
-"""The data sets that femts knows by name, one file each or one for a family, pinned by the hash of
-the published file."""
+"""Catalogue of data sets, one module per data set or family, with the hashes of the published files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Electricity transformer temperature (ETT): two stations, by the hour and by the quarter of an hour."""
+"""Electricity transformer temperature (ETT): two stations, hourly and every 15 minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SOURCE = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/1d16c8f4f943005
 
 
 def _split(rows: int) -> Split:
-    from femts.data.splits import ett_split  # numpy takes long to import
+    from femts.data.splits import ett_split  # importing numpy is slow
 
     return ett_split(rows // 17420)
 

@@ -1,4 +1,4 @@
-"""Cards of data sets by name. Every module of this folder is imported with it, and registers its own."""
+"""Registry of data set cards. Importing it imports all modules of this package, which register their cards."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def dated_table(path: Path) -> pd.DataFrame:
-    """Read the CSV file `path`, which has a header and a `date` column."""
+    """Read a CSV file with a header and a `date` column from `path`."""
     from femts.data.read import read_table
 
     return read_table(path)
 
 
 def plain_matrix(path: Path) -> pd.DataFrame:
-    """Read the comma-separated matrix `path`, without header and dates, gzipped or not."""
+    """Read a comma-separated matrix without header and dates, gzipped or not, from `path`."""
     from femts.data.read import read_headless
 
     return read_headless(path)
@@ -33,23 +33,23 @@ def plain_matrix(path: Path) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    """Card of a data set: what is known before its file is opened.
+    """What is known about a data set before its file is opened.
 
     Attributes:
-        name: the name users type (in any case).
-        rows: time steps.
-        channels: value columns.
-        freq: the nominal step, a pandas frequency.
-        season: steps in a day.
-        description: one line for people.
-        split_rule: row ranges of the three parts for a number of rows; the last .2 are the test unless given.
-        filename: the file's name in the data root; empty for built-in data.
-        read: gives the table (rows, channels) of a file, and a `date` column with it where there are dates.
-        make: gives the same without a file, for built-in data.
-        url: public source of the file, or None when there is none to download.
-        sha256: hash of the file, or None where no published hash is known.
-        git_blob: git's own hash of the file; pins a file whose sha256 nobody published.
-        most_bytes: largest size that a download of the file may have.
+        name: name of the data set, case-insensitive.
+        rows: number of time steps.
+        channels: number of value columns.
+        freq: nominal step, a pandas frequency.
+        season: number of steps in a day.
+        description: one-line description.
+        split_rule: function from the number of rows to the splits; 70/10/20 by default.
+        filename: name of the file in the data root; empty for built-in data.
+        read: function that reads the table (rows, channels) from a file, with a `date` column if it has dates.
+        make: function that generates the table, for built-in data.
+        url: public source of the file; None if it cannot be downloaded.
+        sha256: hash of the file; None if no hash is published.
+        git_blob: git blob hash, to verify a file without a published sha256.
+        most_bytes: maximum size of a download of the file.
     """
 
     name: str
@@ -73,13 +73,13 @@ class DatasetCard:
 
     @property
     def built_in(self) -> bool:
-        """Tell whether the data are made, not read from a file."""
+        """Whether the data are generated instead of read from a file."""
         return self.make is not None
 
     @property
     def split(self) -> Split:
-        """Row ranges of the three parts."""
-        from femts.data.splits import ratio_split  # numpy takes long to import
+        """Splits of the data."""
+        from femts.data.splits import ratio_split  # importing numpy is slow
 
         return (self.split_rule or ratio_split)(self.rows)
 
@@ -89,16 +89,16 @@ CATALOG: Registry[DatasetCard] = Registry("dataset")
 
 
 def register_dataset(card: DatasetCard) -> DatasetCard:
-    """Make the data set of `card` available under its name; ValueError where that is taken, in whatever case."""
-    CATALOG.add(card.name, card, sys._getframe(1).f_globals.get("__name__", ""))  # a card is of no module
+    """Register the data set of `card` under its name; ValueError if the name is taken, ignoring case."""
+    CATALOG.add(card.name, card, sys._getframe(1).f_globals.get("__name__", ""))  # a card does not know its module
     return card
 
 
 def card(name: str | DatasetCard) -> DatasetCard:
-    """The card of `name`, in whatever case it is written; a card is returned as it is.
+    """Return the card of `name`, ignoring case; cards are returned unchanged.
 
     Raises:
-        UsageError: the catalogue has no such name; the text gives the nearest one.
+        UsageError: The name is not in the catalogue; the message gives the closest one.
     """
     if isinstance(name, DatasetCard):
         return name

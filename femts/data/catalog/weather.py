@@ -14,7 +14,7 @@ register_dataset(
         channels=21,
         freq="10min",
         season=144,
-        description="21 weather readings at Jena, 2020; sentinels of -9999 and one repeated stamp stay as published.",
+        description="21 weather readings at Jena, 2020; sentinels of -9999 and a repeated time stamp are kept as published.",
         url=f"{_SOURCE}/weather/weather.csv",
         sha256="34ee981d07313e51da2a50bb600072c8ae4a69cb4b0651f4cb93a069d7a2ba63",
     )
