@@ -125,7 +125,7 @@ CASES = {
     ),
     "pairs as a page": Case("table --pairs fem_sm:sm --format html", r"'html' does not support pairs; use text"),
     "pair that is none": Case("table --pairs fem_sm", r"'fem_sm' is not a pair .*FIRST:SECOND"),
-.* remove '--models'"),
+    "pairs beside models": Case("table --pairs fem_sm:sm --models sm", r"'--pairs' and '--models'.* remove '--models'"),
     "time for a cell": Case("table --set training.max_time=1m", r"'training.max_time' cannot be set for a cell"),
     "horizon beyond a table's rows": Case(
         "table --datasets good.csv --models naive --horizons 149",
