@@ -281,7 +281,7 @@ def test_cutoffs_that_do_not_fit_are_refused(linear: Forecaster) -> None:
         (500, cut(0), "n_windows, not 0"),
         (500, cut(1, 2.5), "step_size, not 2.5"),
         (500, cut(1, 1, True), "horizon, not True"),
-        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* take 116, .* at most 7 windows"),
+        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* require 116, .* at most 7 windows"),
         (100, cut(3, 60), "at most 2 windows or"),
         (L + P - 1, cut(1), "bring more rows"),
         (L + P - 1, cut(None), "bring more rows"),

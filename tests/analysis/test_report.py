@@ -440,7 +440,7 @@ def test_other_forms_of_data(case: str, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     stamps = numbers(page)["samples"]["windows"][0]["stamps"]
     assert ("first" in stamps) == (case != "business days")
-    assert ("no season is known" in page) == (case in ("whole numbers", "no stamps"))
+    assert ("no known season" in page) == (case in ("whole numbers", "no stamps"))
     check_in_browser(tmp_path / "report.html")
 
 
@@ -449,7 +449,7 @@ def test_missing_baseline_and_intervals_are_named(data: Dataset, tmp_path: Path)
     short.intervals = None
     femts.report(short, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "seasonal_naive is left out, as the look-back is shorter than a season of 24 steps (1 day)" in page
+    assert "seasonal_naive is omitted, because the look-back is shorter than a season of 24 steps (1 day)" in page
     assert cells(page, "naive")[0][5] == "\u2013"
     assert "This run has no intervals for its horizon" in page
     assert numbers(page)["samples"]["levels"] == []

@@ -37,7 +37,7 @@ CASES = {
         f"{TUNE} --seq-len 24 --search seq_len=24,48", r"'seq_len' is both fixed and searched; remove one"
     ),
     "time of a trial": Case(f"{TUNE} --set training.max_time=9s", r"'training.max_time' would make scores"),
-    "a folder of something else": Case(f"{TUNE} --out other", r"Folder other holds 'notes.txt' and no study"),
+    "a folder of something else": Case(f"{TUNE} --out other", r"Folder other holds 'notes.txt' but no study"),
     "another study": Case(
         f"{TUNE} --trials 1 --out asked",
         r"started with pred_len 24, not 12; .* another folder with --out",

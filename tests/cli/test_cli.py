@@ -120,7 +120,7 @@ def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pyt
     assert summary["pred_len"] == single
     assert summary["mean"]["mse"] == pytest.approx((single["24"]["mse"] + single["12"]["mse"]) / 2)
     assert [line[0] for line in lines[1:]] == ["pred_len", "24", "12", "mean", "24", "12"]
-    assert [line[:3] for line in lines[5:]] == [["24", "steps:", "intervals:"], ["12", "steps:", "intervals:"]]
+    assert [line[:3] for line in lines[5:]] == [["24", "steps:", "intervals"], ["12", "steps:", "intervals"]]
     assert lines[4][1] == f"{summary['mean']['mse']:.4f}"
 
     # Interrupted between two horizons: the finished one is kept, the other one trained.

@@ -144,5 +144,5 @@ def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
 
 
 def test_no_series_is_long_enough() -> None:
-    with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val part"):
+    with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val split"):
         trained("naive", series("tiny", 6))

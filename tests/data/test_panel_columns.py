@@ -197,7 +197,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))
-    with pytest.raises(UsageError, match="trained without any; leave it out"):
+    with pytest.raises(UsageError, match="trained without any; leave them out"):
         forecaster.predict(frame, future=frame)
 
 

@@ -217,7 +217,7 @@ def test_python_has_the_numbers_of_the_command(
 def test_what_is_no_pair_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     cases: list[tuple[Any, ...]] = [
         ("fem_sm", "Pair 'fem_sm' is not a pair of models; write FIRST:SECOND"),
-        ([("fem_sm",)], "Pair 'fem_sm' is none"),
+        ([("fem_sm",)], "Pair 'fem_sm' is not a pair"),
         ([3], "Pair '3' is none"),
         ([("fem_sm", "smm")], "Unknown model 'smm'"),
         ("fem_sm:sm,sm:sm", "Pair 'sm:sm' names the same model twice"),

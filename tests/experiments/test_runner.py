@@ -93,7 +93,7 @@ def test_the_page_has_tables_curves_and_forecasts_and_needs_no_network(
     assert main(missing) == 0
     page, err = capsys.readouterr()
     assert page.count("<polyline class=forecast") == 4 * 2 and page.count("<polyline class=truth") == 4 * 2 + 2
-    assert "4 of 8 cells have not been run" in page and "4 of 8 cells are not finished" in err
+    assert "4 of 8 cells have not been run" in page and "4 of 8 cells are unfinished" in err
     assert "http" not in page and "<script" not in page
 
 

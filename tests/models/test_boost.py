@@ -280,7 +280,7 @@ def test_it_cannot_be_a_graph(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=says):
         one.export(tmp_path / "model.onnx")
     mean = femts.mean_of([one, femts.train(weekly_frame(), "naive", 7, seq_len=28)])
-    with pytest.raises(UsageError, match=r"^Model 'mean', by its members 'boost', decides by trees"):
+    with pytest.raises(UsageError, match=r"^Model 'mean', by its members 'boost', uses decision trees"):
         mean.export(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

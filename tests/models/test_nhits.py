@@ -150,7 +150,7 @@ def test_a_saved_forecaster_forecasts_the_same_to_the_bit(quantiles: bool, tmp_p
 def test_stacks_of_different_numbers_are_refused() -> None:
     for pool, downsample in [("2,2", "4,2,1"), ("2", "2,1")]:
         sentence = (
-            rf"^Settings 'model\.pool' \({pool}\) and 'model\.downsample' \({downsample}\) take a number for each"
+            rf"^Settings 'model\.pool' \({pool}\) and 'model\.downsample' \({downsample}\) need one number per stack"
         )
         with pytest.raises(UsageError, match=sentence):
             build_config(

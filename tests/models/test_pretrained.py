@@ -245,7 +245,7 @@ def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_p
 
     refused(r"needs weights, which femts never downloads by default; .*--set model\.weights=FOLDER", None)
     refused("The weights folder 'nowhere' does not exist", Path("nowhere"))
-    refused("are of ChronosBoltModelForForecasting, and 'chronos2' reads Chronos2Model", weights["chronos_bolt"])
+    refused("belong to ChronosBoltModelForForecasting, but 'chronos2' needs Chronos2Model", weights["chronos_bolt"])
     refused("holds no weights of Chronos-2 or Chronos-Bolt", tmp_path)
     refused("'model.revision' applies to names on the hub", weights["chronos2"], revision="main")
     refused("'model.quantiles' is determined by the weights", weights["chronos2"], quantiles=[0.1, 0.5, 0.9])
@@ -275,7 +275,7 @@ def test_a_hub_name_is_read_from_the_cache_and_fetched_only_when_asked(
         UsageError, match=r"^Weights 'some/tiny' are neither a folder nor in the local cache .*download=true"
     ):
         train(TABLE, "chronos2", Path("some/tiny"))
-    with pytest.raises(UsageError, match=r"^Weights 'some/tiny' could not be fetched from the Hugging Face hub"):
+    with pytest.raises(UsageError, match=r"^Weights 'some/tiny' could not be downloaded from the Hugging Face hub"):
         train(TABLE, "chronos2", Path("some/tiny"), settings={"model.download": True})
     cached, commit = tmp_path / "models--some--tiny", "0123456789" * 4
     shutil.copytree(weights["chronos2"], cached / "snapshots" / commit)

@@ -166,7 +166,7 @@ def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.Monke
     with logged() as notes:
         made = train(months(), "auto", 12, max_steps=5)
     tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
-    assert "not enough memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
+    assert "Out of memory" in tried["ridge"]["reason"] and "error" in tried["seasonal_naive"]
     assert any(note.startswith("ridge: not tried, as Out of memory") for note in notes)
     short += tried
     with pytest.raises(RunFailure, match=r"No model could be tried\. Out of memory"):
@@ -234,7 +234,7 @@ def begun(begun_once: Path, tmp_path: Path) -> Path:
 
 
 OTHERS = [
-    ({"dataset": months(60)}, "data 'frame' changed since run .* began; train again in a new folder"),
+    ({"dataset": months(60)}, "data 'frame' changed since run .* was started; train again in a new folder"),
     ({"pred_len": 6}, "started with pred_len=12, not 6"),
     ({"seq_len": 24}, "started with seq_len=auto, not 24"),
     ({"protocol": "lookback96"}, "started with protocol=seasons, not lookback96"),

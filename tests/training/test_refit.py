@@ -306,7 +306,7 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
 
 def test_time_is_shared_by_both_trainings(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
-    limit: dict[str, Any] = {"max_steps": 10**6, "max_time": "3s", "refit": True, "settings": patient}
+    limit: dict[str, Any] = {"max_steps": 10**6, "time_limit": "3s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
     assert scored(made).metrics["stopped"] == "max_time" and scored(made).metrics["seconds"] < 2.5
     assert made.metrics["kept_step"] <= made.metrics["schedule"]["steps"] <= made.metrics["steps"] + 1
@@ -321,7 +321,7 @@ def test_old_model_warns_of_its_age() -> None:
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on recent rows"):
         whole.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
-    unknown = r"age .* unknown: it ends .*\+00:00, .* both with a time zone, or both without"
+    unknown = r"age .* unknown: it ends .*\+00:00, .* in both or in neither"
     with pytest.warns(AgeWarning, match=unknown):
         plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
@@ -374,7 +374,7 @@ def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
     bare = Forecaster(**{**vars(plain), "metrics": {}})
     with pytest.raises(UsageError, match="has no record of its training steps"):
         refit(bare, data)
-    with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), and this model was"):
+    with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), but this model was"):
         refit(plain, other)
     if form == "wide":
         with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before cutoff 1'"):
