@@ -35,7 +35,7 @@ def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.
     for given, settings in (({"max_epochs": 3}, {}), ({}, {"training.max_epochs": "3"})):
         recipe = resolve_training("dlinear", given, settings)[1]
         assert (recipe.max_steps, recipe.max_epochs) == (None, 3)
-    with pytest.raises(UsageError, match="give one"):
+    with pytest.raises(UsageError, match="give only one"):
         resolve_training("dlinear", {"max_epochs": 3}, {"training.max_steps": "5"})
 
 
@@ -95,7 +95,7 @@ def test_look_back_is_given_or_the_protocols(given: object, steps: int) -> None:
     [
         ({"seq_len": "long"}, "'long'"),
         ({"seq_len": 0}, "look-back of 0"),
-        ({"pred_len": 0}, "Horizon '0' is no number of steps"),
+        ({"pred_len": 0}, "Horizon '0' is not a number of steps"),
         ({"protocol": "papr"}, "did you mean 'paper'"),
         ({"model": "dlinaer"}, "did you mean 'dlinear'"),
     ],
