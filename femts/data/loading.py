@@ -238,11 +238,11 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
     if schema.freq not in (None, entry.freq):
         raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; leave --freq out.")
     if entry.make is not None:
-        table, sha256, place, remedy = entry.make(), "", "What is made", "mend its card"
+        table, sha256, place, remedy = entry.make(), "", "What is made", "fix its card"
     else:
         path = fetch(entry, root, download)
         # Verified by its hash, so it is taken as it is: Weather repeats a stamp and holds sentinels of -9999.
-        table, sha256, place, remedy = entry.read(path), file_sha256(path), str(path), f"get {entry.filename} anew"
+        table, sha256, place, remedy = entry.read(path), file_sha256(path), str(path), f"download {entry.filename} again"
         if path.name != entry.filename:
             notes = (f"{path.name} is unpacked, so it cannot be verified: no hash is published for it",)
     when = pd.DatetimeIndex(pd.to_datetime(table.pop("date"))) if "date" in table else None

@@ -111,7 +111,7 @@ class Split:
         rows, overhang = stop - start, int(self.overhang(part, pred_len)[0])
         room_for_forecast = pred_len if overhang else rows - 1 if part == "train" else rows
         if pred_len > room_for_forecast:
-            remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "bring more rows"
+            remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "provide more rows"
             raise UsageError(
                 f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
             )
@@ -156,7 +156,7 @@ def check_room(rows: int, pred_len: int, name: str) -> None:
     """UsageError where `rows` rows have no room for two forecasts, to validate and to test by, and to learn."""
     if rows < 2 * pred_len + SHORTEST:
         longest = (rows - SHORTEST) // 2
-        remedy = f"the longest that fits is {longest}" if longest > 0 else "bring more rows"
+        remedy = f"the longest that fits is {longest}" if longest > 0 else "provide more rows"
         raise UsageError(
             f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', "
             f"once for validation and once for the test, with {SHORTEST} rows left to train on; {remedy}."

@@ -165,7 +165,7 @@ CASES = {
     "backtest of too many windows": Case(
         "backtest run good.csv --n-windows 99 -o out.csv", r"300 rows.*at most 23 windows"
     ),
-    "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*bring more rows"),
+    "backtest of short data": Case("backtest run short.csv -o out.csv", r"short.csv has 20 rows.*provide more rows"),
     "backtest without a column": Case("backtest run one_column.csv -o out.csv", r"one_column.csv lacks 'heat'"),
     "backtest with another step": Case("backtest run quarters.csv", r"quarters.csv has the step '15min', .* 'h'"),
     "backtest from an empty column": Case(
