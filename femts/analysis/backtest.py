@@ -186,7 +186,7 @@ def _moments(
         if last - (windows - 1) * step < needed:
             together, fitting = needed + (windows - 1) * step + steps, (last - needed) // step + 1
             most = "one window" if fitting == 1 else f"{fitting} windows"
-            remedy = f"ask for at most {most} or bring more rows" if last >= needed else "bring more rows"
+            remedy = f"use at most {most} or provide more rows" if last >= needed else "provide more rows"
             raise UsageError(
                 f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
                 f"require {together}, {needed} of them before the first forecast; {remedy}."

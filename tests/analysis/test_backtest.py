@@ -283,8 +283,8 @@ def test_cutoffs_that_do_not_fit_are_refused(linear: Forecaster) -> None:
         (500, cut(1, 1, True), "horizon, not True"),
         (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* require 116, .* at most 7 windows"),
         (100, cut(3, 60), "at most 2 windows or"),
-        (L + P - 1, cut(1), "bring more rows"),
-        (L + P - 1, cut(None), "bring more rows"),
+        (L + P - 1, cut(1), "provide more rows"),
+        (L + P - 1, cut(None), "provide more rows"),
         (27, cut(1, 1, 4), "24 of them before the first forecast"),
     ]:
         with pytest.raises(UsageError, match=message):
