@@ -140,7 +140,7 @@ def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
     import_all("femts.data.catalog")
     with pytest.raises(
-        UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; mend its card"
+        UsageError, match="What is made has 100 rows of 2 values, but Slopes has 90 of 2; fix its card"
     ):
         femts.load_dataset("Slopes")
 

@@ -216,8 +216,8 @@ def test_python_has_the_numbers_of_the_command(
     ("written", "says"),
     [
         ("fem_sm", "Pair 'fem_sm' is not a pair of models; write FIRST:SECOND"),
-        ([("fem_sm",)], "Pair 'fem_sm' is none"),
-        ([3], "Pair '3' is none"),
+        ([("fem_sm",)], "Pair 'fem_sm' is not a pair"),
+        ([3], "Pair '3' is not a pair"),
         ([("fem_sm", "smm")], "Unknown model 'smm'"),
         ("fem_sm:sm,sm:sm", "Pair 'sm:sm' names the same model twice"),
         ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' is not scored on the same windows"),

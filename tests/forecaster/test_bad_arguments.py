@@ -158,7 +158,7 @@ def test_argument_of_another_kind_gets_an_answer_or_a_sentence(
         (lambda f: f.evaluate(pred_len=10**20), "A horizon of 1"),
         (lambda f: f.calibrate(pred_len=2.0), "A horizon of 2.0 steps"),
         (lambda f: f.scores(by=3), "cannot be grouped by '3'"),
-        (lambda f: f.predict_array("x"), "The look-backs are a str, not an array"),
+        (lambda f: f.predict_array("x"), "The look-backs are a str that is not numeric"),
         (
             lambda f: f.predict_array(np.full((1, 24, 2), 1e30)),
             r"column 'load' at data row 1, a value more than 1e\+15",

@@ -131,7 +131,7 @@ def test_failed_or_differing_export_is_refused(
 def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forecaster, whole = trained("naive"), exporting.RawForecast.forward
     monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
-    with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by inf from torch"):
+    with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by inf"):
         forecaster.export(tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 

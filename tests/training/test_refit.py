@@ -373,7 +373,7 @@ def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
     bare = Forecaster(**{**vars(plain), "metrics": {}})
     with pytest.raises(UsageError, match="has no record of its training steps"):
         refit(bare, data)
-    with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), and this model was"):
+    with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), but this model was"):
         refit(plain, other)
     if form == "wide":
         with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before cutoff 1'"):
