@@ -295,7 +295,7 @@ def test_without_a_number_there_are_five_windows_or_as_many_as_fit(linear: Forec
         (500, cut(0), "n_windows, not 0"),
         (500, cut(1, 2.5), "step_size, not 2.5"),
         (500, cut(1, 1, True), "horizon, not True"),
-        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* take 116, .* at most 7 windows"),
+        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* require 116, .* at most 7 windows"),
         (100, cut(3, 60), "at most 2 windows or"),
         (L + P - 1, cut(1), "provide more rows"),
         (L + P - 1, cut(None), "provide more rows"),
@@ -317,7 +317,7 @@ def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> Non
         femts.backtest(ridge, weekly, **cut(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)
-    with pytest.raises(UsageError, match="has series of their own, and this model was trained on one series"):
+    with pytest.raises(UsageError, match="has series of their own, but this model was trained on one series"):
         femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
     with pytest.raises(UsageError, match="A backtest cannot be grouped by 'series'"):
         femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")

@@ -100,7 +100,7 @@ def test_bounds_of_a_transform_are_not_as_far_up_as_down() -> None:
 @pytest.mark.parametrize(
     ("wish", "says"),
     [
-        ({"min": "low"}, "Argument 'min' is 'low', which is no number"),
+        ({"min": "low"}, "Argument 'min' is 'low', which is not a number"),
         ({"max": float("inf")}, "'max' is inf, which is not a finite bound"),
         ({"min": 3, "max": 3}, "--min 3 is not below --max 3"),
         ({"transform": "log"}, "Unknown transform 'log'; did you mean 'log1p'"),

@@ -183,7 +183,7 @@ def test_a_file_that_is_not_the_published_one_is_left_alone(
 
 def test_missing_without_download_says_what_to_put_where(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
     for known, download in ((wanted, False), (replace(wanted, url=None), True)):
-        with pytest.raises(UsageError, match=rf"put its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
+        with pytest.raises(UsageError, match=rf"place its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
             fetch(known, tmp_path, download=download)
     with pytest.raises(UsageError, match="femts datasets fetch ETTh1"):
         verify(wanted, tmp_path)

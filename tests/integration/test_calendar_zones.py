@@ -59,7 +59,7 @@ def test_a_panel_in_another_zone() -> None:
     usual, other = (forecaster.predict(many(table(zone))) for zone in (ZONE, "UTC"))
     np.testing.assert_allclose(load(other), load(usual))
     with pytest.raises(
-        UsageError, match="have no time zone, but the calendar was learned from stamps in Europe/Berlin"
+        UsageError, match="have no time zone, but the calendar features were trained on stamps in Europe/Berlin"
     ):
         forecaster.predict(many(table(None)[-200:]))
 
@@ -67,7 +67,7 @@ def test_a_panel_in_another_zone() -> None:
 def test_with_a_zone_or_without_is_said(berlin: femts.Forecaster) -> None:
     naive = table(None)[: 24 * 7 * 5]  # the clock of Berlin until it is set
     with pytest.raises(
-        UsageError, match="have no time zone, but the calendar was learned from stamps in Europe/Berlin"
+        UsageError, match="have no time zone, but the calendar features were trained on stamps in Europe/Berlin"
     ):
         berlin.predict(naive)
     with pytest.raises(

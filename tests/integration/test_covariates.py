@@ -279,10 +279,10 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
             r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row",
         ),
         (lambda frame: frame[:-P], "has no 'open' at 2024-01-17 04:00:00; give open for the 12 steps"),
-        (None, "give open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
+        (None, "provide open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:-1], "has no 'open' at 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:][["date", "load"]], "lacks 'open'"),
-        (lambda frame: 3, "give open for the 12 steps"),
+        (lambda frame: 3, "provide open for the 12 steps"),
     ],
 )
 def test_what_is_not_known_is_refused(known: femts.Forecaster, future: Any, says: str) -> None:
