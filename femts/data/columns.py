@@ -97,7 +97,7 @@ def _of_numbers(values: Any, where: str) -> pd.DataFrame:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{where} is a {type(values).__name__}, not an array of numbers; pass a NumPy array."
+            f"{where} is a {type(values).__name__} that is not numeric; pass an array of numbers."
         ) from error
     if array.ndim not in (1, 2):
         raise UsageError(f"{where} has the shape {array.shape}; give an array (rows,) or (rows, columns).")

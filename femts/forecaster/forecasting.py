@@ -64,7 +64,7 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"The look-backs are a {type(look_backs).__name__}, not an array of numbers; pass a NumPy array."
+            f"The look-backs are a {type(look_backs).__name__} that is not numeric; pass an array of numbers."
         ) from error
     length, channels = forecaster.config.seq_len, len(forecaster.columns)
     if values.ndim != 3 or values.shape[1:] != (length, channels):

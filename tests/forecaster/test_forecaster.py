@@ -126,7 +126,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         ),
         "daily": (lambda f: f.assign(date=pd.date_range("2020", periods=200, freq="D")), "step 'h'"),
         "no dates": (lambda f: f.assign(date="soon"), "'soon'"),
-        "no frame": (lambda f: f.to_numpy(), "is a ndarray, not an array of numbers"),
+        "no frame": (lambda f: f.to_numpy(), "is a ndarray that is not numeric"),
     }
 
 
