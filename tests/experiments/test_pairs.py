@@ -218,7 +218,7 @@ def test_what_is_no_pair_is_refused_before_anything_is_trained(tmp_path: Path) -
     cases: list[tuple[Any, ...]] = [
         ("fem_sm", "Pair 'fem_sm' is not a pair of models; write FIRST:SECOND"),
         ([("fem_sm",)], "Pair 'fem_sm' is not a pair"),
-        ([3], "Pair '3' is none"),
+        ([3], "Pair '3' is not a pair"),
         ([("fem_sm", "smm")], "Unknown model 'smm'"),
         ("fem_sm:sm,sm:sm", "Pair 'sm:sm' names the same model twice"),
         ("sm:ridge,ridge:auto_theta", "Pair 'ridge:auto_theta' is not scored on the same windows"),

@@ -250,7 +250,7 @@ def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaste
     np.testing.assert_array_equal(known.predict(zoned[:-P], future=east)["load"], usual["load"])
     with pytest.raises(UsageError, match="columns has stamps in the time zone UTC, but the history has stamps wi"):
         known.predict(frame[:-P], future=zoned)
-    with pytest.raises(UsageError, match="The history has stamps in the time zone UTC, and the table of known columns"):
+    with pytest.raises(UsageError, match="The history has stamps in the time zone UTC, but the table of known columns"):
         known.predict(zoned[:-P], future=frame)
 
 
@@ -277,7 +277,7 @@ def test_what_is_not_known_is_refused(known: femts.Forecaster) -> None:
             lambda frame: pd.concat([frame, frame[-1:]]),
             r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row",
         ),
-        (lambda frame: frame[:-P], "has no 'open' at 2024-01-17 04:00:00; provide open for the 12 steps"),
+        (lambda frame: frame[:-P], "has no 'open' at 2024-01-17 04:00:00; give open for the 12 steps"),
         (None, "provide open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:-1], "has no 'open' at 2024-01-17 15:00:00"),
         (lambda frame: frame[-P:][["date", "load"]], "lacks 'open'"),
