@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
+from femts.evaluation.metrics import BUILT_IN
 from femts.evaluation.series_scores import seasonal_changes
 
 Array = NDArray[np.float64]
@@ -18,7 +19,7 @@ CRITERIA = {
     "mase": "mean absolute scaled error (MASE)",
     "wql": "weighted quantile loss (WQL)",
 }
-USUAL = "mae"
+DEFAULT = "mae"
 TAILS = (0.1, 0.2, 0.3, 0.4)  # quantiles of WQL below the median, mirrored above it
 
 
@@ -53,7 +54,7 @@ def units(criterion: str, data: Dataset, preprocess: Preprocess, series: NDArray
     Raises:
         UsageError: The units are not a multiple of scaled units.
     """
-    if criterion in ("mae", "mse"):
+    if criterion in BUILT_IN:
         return np.ones((len(series), 1, targets.shape[-1]))
     if not preprocess.linear:
         raise UsageError(

@@ -20,7 +20,7 @@ from femts.data.dataset import Dataset
 from femts.data.scaler import SCALERS
 from femts.errors import UsageError
 from femts.evaluation.conformal import INTERVALS, passes
-from femts.evaluation.criterion import CRITERIA, USUAL
+from femts.evaluation.criterion import CRITERIA, DEFAULT
 from femts.evaluation.intervals import LEVELS
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metrics import BUILT_IN
@@ -132,7 +132,7 @@ class FitRequest:
         if self.criterion not in BUILT_IN:  # trainings are validated by the error in scaled units
             given = {name: value for name, value in given.items() if name != "metric"}
             settings = {name: value for name, value in settings.items() if name != "training.metric"}
-            settings["training.metric"] = USUAL
+            settings["training.metric"] = DEFAULT
         other = FitRequest.of(model, given, settings, time.monotonic())
         limit = None if seconds is None else f"{max(1, int(seconds))}s"
         training = replace(other.training, max_time=limit)
@@ -149,7 +149,7 @@ class FitRequest:
     @property
     def criterion(self) -> str:
         """Selection criterion of `auto`, one of `CRITERIA`."""
-        return self.training.metric or USUAL
+        return self.training.metric or DEFAULT
 
     @property
     def limit(self) -> float | None:

@@ -30,7 +30,9 @@ def test_first_code_is_on_the_first_screen() -> None:
 def test_every_block_is_known() -> None:
     assert [kind for kind, _ in BLOCKS] == ["bash", "python", "bash", "bash", "text", "bash", "bash", "python"]
     scripts = [line for line in COMMANDS if not line.startswith("femts ")]
-    assert scripts == ["pip install .", "scripts/quickstart", "scripts/test"], "who adds one here adds a test of it"
+    assert scripts == ["pip install '.[stats]'", "scripts/quickstart", "scripts/test"], (
+        "who adds one here adds a test of it"
+    )
 
 
 def test_the_quickstart_shows_the_demo(reader: Reader) -> None:

@@ -16,7 +16,7 @@ from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.limits import Limits
 from femts.errors import FemtsError, RunFailure, memory_checked
-from femts.evaluation.criterion import USUAL, losses, units
+from femts.evaluation.criterion import DEFAULT, losses, units
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.run_folder import METRICS
@@ -46,7 +46,7 @@ class CandidateResult:
         failed: whether it was started and failed for a reason beyond the caller's control, such as lack of memory.
         look_back: look-back in steps if it is the candidate's own, otherwise None.
         criterion: error measure, one of `CRITERIA`.
-        units: scales of these errors by origin, (W, 1, T); empty if they are in scaled units.
+        units: factors from scaled errors to the units of the criterion by origin, (W, 1, T); empty for scaled units.
     """
 
     model: str
@@ -58,7 +58,7 @@ class CandidateResult:
     reason: str = ""
     failed: bool = False
     look_back: int | None = None
-    criterion: str = USUAL
+    criterion: str = DEFAULT
     units: tuple[Array, ...] = ()
 
     @property
@@ -158,8 +158,9 @@ def try_candidate(
     except FemtsError as error:
         made = CandidateResult(model, reason=str(error), failed=isinstance(error, RunFailure))
     else:
-        made = CandidateResult(model, trained, (forecasts,), (targets,), (limits,), criterion=request.criterion)
-        made = made if request.criterion in ("mae", "mse") else replace(made, units=(factors,))
+        made = CandidateResult(
+            model, trained, (forecasts,), (targets,), (limits,), criterion=request.criterion, units=(factors,)
+        )
     return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len)
 
 
