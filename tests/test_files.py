@@ -83,7 +83,7 @@ def test_a_pipe_and_a_device_are_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
-def test_standard_output_by_name_goes_on_where_it_is(tmp_path: Path) -> None:
+def test_named_stdout_is_appended_to(tmp_path: Path) -> None:
     code = "from femts.files import write_file; write_file('/dev/stdout', b'table')"
     (tmp_path / "kept").write_bytes(b"before ")
     with open(tmp_path / "kept", "ab") as kept:

@@ -24,7 +24,7 @@ def test_any_number_of_channels(tmp_path: Path) -> None:
         assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
 
 
-def test_what_happened_is_drawn_when_known(tmp_path: Path) -> None:
+def test_actual_values_are_drawn_if_known(tmp_path: Path) -> None:
     table = small_table(60)
     past, future = table.head(48), table.tail(12)
     without = plot_forecast(past, future, tmp_path / "a.svg").read_text()

@@ -38,7 +38,7 @@ def test_a_value_is_shown_so_that_nothing_acts(value: object, text: str) -> None
     assert quote(value) == text
 
 
-def test_what_is_long_is_shown_by_its_ends() -> None:
+def test_long_values_are_abbreviated() -> None:
     text = quote("begin" + "x" * 200_000 + "end")
     assert len(text) <= MOST and text.startswith("beginx") and text.endswith("xend") and "..." in text
 
@@ -54,7 +54,7 @@ def test_tables_on_a_terminal_hold_no_control_characters() -> None:
     assert text.replace("\n", "").isprintable() and len(text) < 3000
 
 
-def test_json_has_null_for_what_is_no_number() -> None:
+def test_json_writes_nan_as_null() -> None:
     found = strict_json({"a": [float("nan"), float("inf"), 1.5], "b": {"c": float("-inf")}, "d": (1, "x")})
     assert json.loads(found, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": {"c": None}, "d": [1, "x"]}
 

@@ -200,7 +200,7 @@ def test_command_passes_a_sound_run(run: Path, capsys: pytest.CaptureFixture[str
     assert [score["windows"] for score in record["scores"]] == [WINDOWS, 96, WINDOWS, WINDOWS]
 
 
-def test_command_says_what_failed(
+def test_command_names_the_failed_check(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     length = Windows.__len__

@@ -19,7 +19,7 @@ def errors() -> torch.Tensor:
     return window_errors(MODEL, WINDOWS, SCALE, batch_size=7)
 
 
-def test_every_window_is_what_the_evaluator_says() -> None:
+def test_window_errors_match_the_evaluator() -> None:
     first, last = (convention_scores(errors(), [32])[i] for i in (0, -1))
     scores = evaluate(MODEL, WINDOWS)
     assert (first.windows, first.units) == (40, "scaled")

@@ -206,7 +206,7 @@ def test_forecast_is_of_the_model_that_learned_from_all_rows(tmp_path: Path) -> 
     assert "by the model refitted on all rows" in page
 
 
-def test_forecast_that_needs_known_columns_says_so(tmp_path: Path) -> None:
+def test_missing_future_covariates_are_named(tmp_path: Path) -> None:
     table = synthetic_frame(600).iloc[:, :3]
     made = train(load_dataset(table, future_covariates=["s1"]), "ridge", P, seq_len=L, device="cpu")
     page = femts.report(made, tmp_path / "page.html").read_text()
@@ -253,7 +253,7 @@ def test_classic_is_fitted_for_the_forecast_alone_right_after_training(
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "page.html").read_bytes()
 
 
-def test_what_was_read_equals_explain(page: str, forecaster: Forecaster, data: Dataset) -> None:
+def test_reported_read_equals_explain(page: str, forecaster: Forecaster, data: Dataset) -> None:
     window = numbers(page)["samples"]["windows"][3]
     why = forecaster.explain(data.frame().iloc[: window["row"]])
     expected = why.pivot_table("weight", "channel", ["start", "token"]).loc[list(data.columns)]

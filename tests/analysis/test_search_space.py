@@ -40,7 +40,7 @@ def test_choices_have_combinations_and_a_range_has_none() -> None:
     assert not any(contains({"c": Ints(2, 3)}, {"c": value}) for value in (None, 1, 4))
 
 
-def test_what_a_model_declares_is_what_it_takes_and_what_the_guide_says() -> None:
+def test_declared_settings_match_the_model_and_the_guide() -> None:
     for model in model_names():
         guide = GUIDE.read_text(encoding="utf-8")
         for key, values in own_search(model, trained=True).items():

@@ -129,7 +129,7 @@ def test_the_recipe_repeats_the_score_and_optuna_reads_the_study(
     pd.testing.assert_frame_equal(pd.read_csv("study/trials.csv", float_precision="round_trip"), trials)
 
 
-def test_a_study_goes_on_with_one_recipe_only(tmp_path: Path) -> None:
+def test_study_resumes_only_with_the_same_recipe(tmp_path: Path) -> None:
     asked = {"out": tmp_path / "study", "seq_len": 24, "search": {"model.ridge": [0.3, 3]}}
     score = tune_ridge(trials=1, **asked).score
     with pytest.raises(UsageError, match=r"started with model.season 24, not 12; use the same value"):
@@ -181,9 +181,7 @@ def test_processes_share_a_study(tmp_path: Path) -> None:
     assert trials["training.lr"].nunique() == 4
 
 
-def test_a_signal_or_a_limit_of_time_ends_a_study_and_the_next_call_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_study_resumes_after_a_signal_or_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     take, taken = Trainer.step, 0
 
     def step(self: Trainer) -> None:

@@ -97,7 +97,7 @@ def test_data_compares_a_gather_with_the_loader() -> None:
         assert row["gather_windows_per_s"] == pytest.approx(row["batch_size"] / row["gather"]["seconds"])
 
 
-def test_mistakes_are_told_before_anything_is_measured() -> None:
+def test_mistakes_are_reported_before_measuring() -> None:
     for command, says in [
         (f"{MIXER} --components CLTG CT", "'CT' has T without L"),
         ("stream --priors gla gal", "Unknown prior 'gal'; did you mean 'gla'"),

@@ -85,7 +85,7 @@ def test_compression_asks_for_every_token() -> None:
     assert torch.equal(x[:, :-1], y[:, :-1]) and set(y[:, -1].tolist()) == {IGNORED}
 
 
-def test_what_is_scored_was_not_trained_on() -> None:
+def test_scored_rows_were_not_trained_on() -> None:
     train, test, _ = sources()
     assert len(train) > 5 * len(test) > 0
     patches, _, _ = images()
@@ -114,7 +114,7 @@ def test_fetch_is_learned_by_the_mixer_and_not_by_its_prior() -> None:
     assert fit(task, "fem_sm", 1)["score"] < 0.2 < fit(task, "sm", 1)["score"]
 
 
-def test_a_loss_that_is_no_number_is_a_failure() -> None:
+def test_nonfinite_loss_is_a_run_failure() -> None:
     with pytest.raises(RunFailure, match="lower the rate"):
         fit(Maximum(**{**TINY, "rate": 1e30}), "sm", 1)
 
@@ -153,6 +153,6 @@ def test_a_changed_record_does_not_hold() -> None:
     assert "NOT run, for this femts has another data" in verify({**record, "data": "0" * 64})[1]
 
 
-def test_what_is_no_mixer_is_told_before_anything_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_without_a_mixer_are_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--mixers", "ridge", "--out", str(tmp_path / "new")]) == 2
     assert "'ridge' is no mixer" in capsys.readouterr().err and not list(tmp_path.iterdir())

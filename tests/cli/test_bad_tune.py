@@ -65,7 +65,7 @@ def test_one_sentence_and_nothing_written(
     check_case(case, place, monkeypatch, capsys)
 
 
-def test_without_optuna_one_sentence_says_how_to_get_it(
+def test_missing_optuna_is_explained_in_one_sentence(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)

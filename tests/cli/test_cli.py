@@ -164,7 +164,7 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
     assert spans[0] == "4s" and 1 <= int(spans[1].removesuffix("s")) <= 8
 
 
-def test_evaluate_prints_what_python_says(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_command_matches_python(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forecaster = femts.load(own / "run")
     assert main(["evaluate", str(own / "run"), "--horizon", "6,30", "--part", "val", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -180,7 +180,7 @@ def test_evaluate_prints_what_python_says(own: Path, capsys: pytest.CaptureFixtu
     assert float(lines[1][1]) == pytest.approx(forecaster.evaluate()["mse"], abs=5e-5)
 
 
-def test_predict_writes_what_python_says(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predict_command_matches_python(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     past = small_table()
     expected = femts.load(own / "run").predict(past, 30)
     command = ["predict", str(own / "run"), str(own / "past.csv"), "--horizon", "30"]

@@ -35,7 +35,7 @@ def test_it_trains_forecasts_and_reports(place: Path, capsys: pytest.CaptureFixt
     assert len((place / "demo/forecast.csv").read_text().splitlines()) == 1 + 12
 
 
-def test_what_it_prints_can_be_typed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_commands_can_be_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--out", "a first look/demo"]) == 0
     first = place / "a first look/demo/forecast.csv"
     forecast = first.read_bytes()

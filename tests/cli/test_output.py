@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_naive_forecast_stands_beside_the_model() -> None:
+def test_naive_forecast_is_compared_with_the_model() -> None:
     lines = [line.split() for line in scores_table(SCORES, NAIVE).splitlines()]
     assert lines[0] == "pred_len mse mae windows naive_mse naive_mae skill mase wape bias".split()
     assert lines[2] == ["6", "0.6000", "0.3000", "9", "0.5000", "0.4000", "-0.2000", "0.8000", "0.2000", "-0.0600"]
@@ -36,7 +36,7 @@ def test_the_naive_forecast_stands_beside_the_model() -> None:
     assert scores_table(SCORES, without).splitlines()[1].split()[-3] == "-"
 
 
-def test_what_is_worse_is_apart_from_what_is_better() -> None:
+def test_worse_horizons_are_listed_separately() -> None:
     worse, others = judgements(SCORES, NAIVE)
     assert len(worse) == len(others) == 1
     assert worse[0].startswith("6 steps: by its squared error worse than the seasonal naive forecast")
@@ -49,7 +49,7 @@ def test_intervals_that_miss_are_warned_of() -> None:
     assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
 
 
-def test_what_is_covered_counts_windows_and_not_groups() -> None:
+def test_coverage_counts_windows_rather_than_groups() -> None:
     frame = pd.DataFrame({"series": ["a", "b", "c"], "windows": [99, 1, 7], "coverage-80": [0.8, 0.0, np.nan]})
     frame["skill"] = 0.5
     assert list(_misses({24: frame}, [80], "test")) == []

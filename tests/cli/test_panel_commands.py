@@ -50,7 +50,7 @@ def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("report run -o page.html", "page.html: 0."),
     ],
 )
-def test_what_a_command_prints(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_output(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line.split()) == 0, capsys.readouterr().err
     assert says in capsys.readouterr().out
 
@@ -61,9 +61,7 @@ def test_scores_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["series"] for row in read["scores"]} == {"long", "short", "young"}
 
 
-def test_a_run_that_learned_from_all_rows_says_of_which_scores_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refitted_run_explains_its_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(tmp_path / "run")
     note = (
         "note: the model was refit on all 390 rows of 4 series; scores, on 81 rows at their ends, are from the "
@@ -102,7 +100,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
         ("report run --dataset one.csv", "not what this model was trained on"),
     ],
 )
-def test_what_cannot_be_had_is_one_sentence(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_requests_get_one_sentence(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(Path().rglob("*"))
     assert main(line.split()) == 2
     said = capsys.readouterr()

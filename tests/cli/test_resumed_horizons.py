@@ -58,7 +58,7 @@ def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("model", ["ridge --refit", "auto"])
-def test_what_is_finished_stays_and_what_is_missing_is_added(
+def test_finished_cells_stay_and_missing_ones_are_added(
     place: Path, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     command: list[Any] = [*EACH.split(), "--dataset", "m.csv", "--model", *model.split()]
@@ -75,7 +75,7 @@ def test_what_is_finished_stays_and_what_is_missing_is_added(
 
 
 @pytest.mark.parametrize(("model", "out"), [("ridge", ""), ("auto", "--out each")])
-def test_one_command_starts_a_run_and_says_that_it_is_done(
+def test_one_command_starts_and_then_reports_a_finished_run(
     place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
 ) -> None:
     command = f"train --dataset m.csv --model {model} --horizon 12 --max-steps 2 --resume {out}".split()
@@ -88,7 +88,7 @@ def test_one_command_starts_a_run_and_says_that_it_is_done(
     assert "started with training.seed=42, not 7" in capsys.readouterr().err
 
 
-def test_a_horizon_that_was_killed_before_it_said_what_it_is_begins_anew(place: Path) -> None:
+def test_horizon_killed_before_its_config_starts_over(place: Path) -> None:
     assert main([*EACH.replace("12,24", "12").split(), "--model", "naive", "--dataset", "m.csv"]) == 0
     (place / "each").rename(place / "12")
     (place / "each" / "24").mkdir(parents=True)

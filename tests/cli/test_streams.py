@@ -34,7 +34,7 @@ def _run(place: Path, command: str, shell: str, **variables: str) -> subprocess.
 
 
 @pytest.mark.parametrize("command", ["models", "predict run été.csv"])
-def test_a_closed_standard_output_is_said_before_anything_is_done(place: Path, command: str) -> None:
+def test_closed_stdout_is_refused_first(place: Path, command: str) -> None:
     done = _run(place, command, "{} >&-")
     assert done.returncode == 2
     assert done.stderr == "femts: Standard output is closed; keep it open, or redirect it with > FILE.\n"
@@ -53,7 +53,7 @@ def test_data_are_not_changed_for_an_encoding(place: Path) -> None:
     )
 
 
-def test_what_people_read_is_escaped_for_an_encoding(place: Path) -> None:
+def test_messages_are_escaped_for_the_encoding(place: Path) -> None:
     done = _run(place, "evaluate run --by channel", "{}", PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and r"\xe9t\xe9" in done.stdout
     assert done.stderr.startswith("warning: worse than") and r"channel \xe9t\xe9, heat" in done.stderr

@@ -45,7 +45,7 @@ def test_text_and_yaml_values_are_read_as_the_field() -> None:
         assert read == value and type(read) is type(value)
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_unreadable_files_are_named() -> None:
     for key, given, sentence in [
         ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'layers'?"),
         ("layers", "four", "Setting 'x.layers' takes a whole number, not 'four'."),

@@ -57,7 +57,7 @@ def test_an_exponential_schedules_decay_has_bounds() -> None:
             TrainingConfig(epoch_decay=decay)
 
 
-def test_a_budget_is_said_in_one_way() -> None:
+def test_steps_and_epochs_are_mutually_exclusive() -> None:
     with pytest.raises(UsageError, match=r"max_steps' \(200\) and 'training.max_epochs' \(3\).*give only one"):
         TrainingConfig(max_steps=200, max_epochs=3)
     assert TrainingConfig().steps(50) == 1000

@@ -127,7 +127,7 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
     assert data.notes == ("it has no dates, so neither do its forecasts",)
 
 
-def test_what_is_made_is_held_to_its_card(folder: Path) -> None:
+def test_generated_data_match_their_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
     import_all("femts.data.catalog")
     with pytest.raises(

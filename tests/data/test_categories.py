@@ -53,14 +53,14 @@ def test_effect_of_categories_is_forecast_by_a_saved_run(panel: bool, tmp_path: 
     np.testing.assert_array_equal(from_file[loaded.targets[0]], made[loaded.targets[0]])
 
 
-def test_past_categories_are_read_and_are_no_targets() -> None:
+def test_categorical_past_covariates_are_not_targets() -> None:
     made = femts.train(femts.load_dataset(HISTORY, past_covariates="promo"), "fem_sm", P, max_steps=3)
     assert made.targets == ("sales",) and made.columns == ("sales", "promo = radio", "promo = tv")
     other = made.predict(HISTORY.assign(promo=HISTORY["promo"].to_numpy()[::-1]))
     assert not np.array_equal(other["sales"], made.predict(HISTORY)["sales"])
 
 
-def test_unknown_category_counts_as_the_most_frequent_and_is_said() -> None:
+def test_unknown_category_is_replaced_by_the_most_frequent_with_a_warning() -> None:
     made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.warns(
         GapWarning, match="has the category 'web', which is not in the training data; it is treated as 'none'"

@@ -85,7 +85,7 @@ def test_time_may_be_counted(tmp_path: Path) -> None:
             load_dataset(table.assign(date=np.arange(60) ** 2))
 
 
-def test_dates_are_told_from_other_things() -> None:
+def test_dates_are_distinguished_from_other_columns() -> None:
     for cells, dates in [
         (["2024-01-01", "2024-01-02"], True),
         (["01/02/2024", "02/02/2024"], True),  # refused later, by a sentence on day and month
@@ -122,7 +122,7 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
         load_dataset(wide(60).astype({"b": object}).assign(b=lambda f: f["b"].where(f.index != 2, "off")))
 
 
-def test_what_is_not_clear_is_asked_for() -> None:
+def test_ambiguous_columns_are_refused() -> None:
     table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
     with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with --columns time=NAME"):
         load_dataset(table)
@@ -231,7 +231,7 @@ def test_frames_of_other_libraries(library: str) -> None:
         pd.testing.assert_frame_equal(made.predict(turned(frame)), made.predict(frame), check_dtype=False)
 
 
-def test_what_cannot_be_exchanged_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unconvertible_frames_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stream:
         def __arrow_c_stream__(self, _: Any = None) -> Any:
             raise TypeError("no schema")
@@ -325,7 +325,7 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
         load_dataset(clocks)
 
 
-def test_columns_that_are_no_stamps_stay() -> None:
+def test_columns_that_are_not_time_stamps_are_kept() -> None:
     cases: list[tuple[Any, ...]] = [
         *(("clocks", {name: cell}) for name, cell in (("time", "soon"), ("time", 5), ("date", "2024-01-30 05:00"))),
         *(("clocks", {name: cell}) for name, cell in (("date", "then"), ("ds", 1), ("Date", 1))),

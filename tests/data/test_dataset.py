@@ -35,14 +35,14 @@ def test_own_csv_and_own_frame_are_the_same_data(tmp_path: Path, table: pd.DataF
         pd.testing.assert_frame_equal(data.frame(), table, check_dtype=False)
 
 
-def test_the_hash_tells_frames_apart(table: pd.DataFrame) -> None:
+def test_hash_distinguishes_frames(table: pd.DataFrame) -> None:
     same, other = load_dataset(table.copy()), load_dataset(table.assign(a=table["a"] + 1))
     later = load_dataset(table.assign(date=table["date"] + pd.Timedelta("1h")))
     assert load_dataset(table).sha256 == same.sha256
     assert len({same.sha256, other.sha256, later.sha256, load_dataset(table, panel=True).sha256}) == 4
 
 
-def test_a_constant_column_is_taken_and_said_once(table: pd.DataFrame) -> None:
+def test_constant_column_is_accepted_with_one_note(table: pd.DataFrame) -> None:
     data = load_dataset(table.assign(b=5.0))
     assert data.notes == ("column 'b' is constant in training, so its scale is 1",)
 
@@ -189,7 +189,7 @@ def solar_text(rows: int, channels: int) -> str:
     return "".join(f"{lines[i % 97]}\n" for i in range(rows))
 
 
-def test_solar_unpacked_is_taken_by_its_form_and_says_that_it_is_unverified(tmp_path: Path) -> None:
+def test_unpacked_solar_is_accepted_as_unverified(tmp_path: Path) -> None:
     (tmp_path / "solar_AL.txt").write_text(solar_text(52560, 137))
     data = load_dataset("solar", data_root=tmp_path)
     assert data.values.shape == (52560, 137) and data.values[1, 2] == 3.2
@@ -231,6 +231,6 @@ def test_weather_keeps_its_sentinels_and_its_repeated_stamp(real_root: Path) -> 
     assert int((data.values == -9999).sum()) == 81 and int(data.stamps.duplicated().sum()) == 1
 
 
-def test_a_catalogue_file_given_by_its_path_says_what_that_means(real_root: Path) -> None:
+def test_catalogue_file_given_by_path_is_explained(real_root: Path) -> None:
     data = load_dataset(real_root / "ETTh2.csv")
     assert data.split == ratio_split(17420) and "is ETTh2" in data.notes[0]

@@ -96,7 +96,7 @@ def test_bounds_of_a_transform_are_not_as_far_up_as_down() -> None:
     assert (up > down).all()
 
 
-def test_a_domain_that_is_none_is_refused() -> None:
+def test_invalid_domain_is_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ({"min": "low"}, "Argument 'min' is 'low', which is not a number"),
         ({"max": float("inf")}, "'max' is inf, which is not a finite bound"),

@@ -127,7 +127,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_download_that_fails_leaves_nothing_and_says_where_to_put_the_file(
+def test_failed_download_leaves_no_file_and_names_the_target(
     name: str, server: Server, wanted: DatasetCard, tmp_path: Path
 ) -> None:
     words, spoil = REFUSED[name]
@@ -181,7 +181,9 @@ def test_a_file_that_is_not_the_published_one_is_left_alone(
     assert (tmp_path / "ETTh1.csv").read_text() == "date,a\n" and server.seen == []
 
 
-def test_missing_without_download_says_what_to_put_where(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
+def test_missing_file_without_download_names_the_target_path(
+    wanted: DatasetCard, tmp_path: Path, server: Server
+) -> None:
     for known, download in ((wanted, False), (replace(wanted, url=None), True)):
         with pytest.raises(UsageError, match=rf"place its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
             fetch(known, tmp_path, download=download)

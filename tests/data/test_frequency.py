@@ -94,7 +94,7 @@ def waves(freq: str, rows: int = 60, start: str = "2020-01-01", hours: float = 2
     return pd.DataFrame({"date": dates, "y": 5 + np.sin((dates - dates[0]) / pd.Timedelta(hours=hours) * 2 * np.pi)})
 
 
-def test_the_season_of_a_step_fits_or_there_is_none() -> None:
+def test_default_season_of_each_frequency() -> None:
     for freq, season in SEASONS.items():
         assert femts.load_dataset(waves(freq)).season == season
 
@@ -166,7 +166,7 @@ def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
         femts.load_dataset("synthetic", freq="D")
 
 
-def test_what_is_no_season_or_not_the_step_is_refused() -> None:
+def test_invalid_season_or_frequency_is_refused() -> None:
     for reading, says in [
         ({"freq": "W"}, r"The frame .*does not keep the step 'W-SUN' of --freq at data row 1 \(2020-01-01 .*; give"),
         ({"freq": "s"}, "'s' of --freq at data row 2 .*: nine in ten of the stamps are missing"),
@@ -183,7 +183,7 @@ def test_what_is_no_season_or_not_the_step_is_refused() -> None:
             femts.load_dataset(waves("W-WED"), **reading)  # type: ignore[arg-type]
 
 
-def test_long_holes_are_filled_and_said() -> None:
+def test_long_gaps_are_filled_with_a_warning() -> None:
     days = pd.date_range("2010-01-01", "2020-01-01")
     table = pd.DataFrame({"date": days[:400].append(days[3000:3400]), "a": np.arange(800.0)})
     data = femts.load_dataset(table)

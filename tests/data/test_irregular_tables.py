@@ -135,7 +135,7 @@ def market() -> pd.DatetimeIndex:
     return pd.DatetimeIndex(np.concatenate([day + hours for day in pd.bdate_range("2023-01-02", periods=40)]))
 
 
-def test_periods_of_weeks_are_no_months() -> None:
+def test_weekly_periods_are_not_months() -> None:
     for some in (fiscal(3), fiscal(), fiscal()[:24]):
         with pytest.raises(UsageError, match="irregular frequency"):
             step_of(some)
@@ -150,7 +150,7 @@ def test_a_known_step_of_periods_takes_one_stamp_in_each() -> None:
             femts.load_dataset(dated(pd.date_range("2005-01-01", periods=90)), freq=freq)
 
 
-def test_days_are_no_history_of_a_model_of_months(tmp_path: Path) -> None:
+def test_daily_history_is_refused_by_a_monthly_model(tmp_path: Path) -> None:
     forecaster = saved(femts.load_dataset(dated(VARYING["the 15th"][0])), tmp_path)
     with pytest.raises(UsageError, match="does not keep the step 'MS' of the training data at data row 1"):
         forecaster.predict(dated(pd.date_range("2010-01-01", periods=90)))
@@ -259,7 +259,7 @@ def test_rows_of_series_end_where_their_values_do(tmp_path: Path) -> None:
     assert femts.load_dataset(marked, na=-9).lengths.tolist() == data.lengths.tolist()
 
 
-def test_what_is_no_table_of_series_in_rows_stays_as_it_is() -> None:
+def test_other_tables_are_not_read_as_series_in_rows() -> None:
     for table in [
         ROW_TABLE.assign(id="T"),
         ROW_TABLE.rename(columns={"V3": "date"}),
@@ -272,7 +272,7 @@ def test_what_is_no_table_of_series_in_rows_stays_as_it_is() -> None:
         assert frame is table and names == Schema().form and not notes
 
 
-def test_a_cell_of_a_row_that_is_no_number_is_named() -> None:
+def test_nonnumeric_cell_is_located() -> None:
     with pytest.raises(UsageError, match="has the text 'off' in column 'V3' at data row 2"):
         femts.load_dataset(ROW_TABLE.astype({"V3": object}).replace({"V3": {42.0: "off"}}))
 

@@ -89,7 +89,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "fem_gla_ridge"])
-def test_what_stays_the_same_reaches_the_model(model: str, tmp_path: Path) -> None:
+def test_static_covariates_reach_the_model(model: str, tmp_path: Path) -> None:
     small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
     forecaster = trained(model, table(), small | {"training.lr": 0.01}, static_covariates="region")
     assert asdict(forecaster.config.model_config)["n_static"] == 2

@@ -244,7 +244,7 @@ CHECKED = ("thousands, English", "thousands, Swiss", "no header")  # after it is
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_read_is_said(name: str, tmp_path: Path) -> None:
+def test_unreadable_tables_are_explained(name: str, tmp_path: Path) -> None:
     content, words = BAD[name]
     path, packed = tmp_path / "mine.csv", tmp_path / "mine.csv.gz"
     path.write_bytes(content())
@@ -388,7 +388,7 @@ print((peak - resident) >> 10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits memory on Linux")
-def test_what_memory_does_not_hold_is_refused_before_it_is_held(tmp_path: Path) -> None:
+def test_data_larger_than_memory_are_refused_before_allocation(tmp_path: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pytest.importorskip("openpyxl")
     names = ["rows.csv.gz", "blank.csv.gz", "runs.parquet", "words.parquet", "sheet.xlsx"]

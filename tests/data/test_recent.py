@@ -138,7 +138,7 @@ def test_a_matrix_without_stamps_keeps_its_row_numbers(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("cells", [9, 2**20])
-def test_what_a_forecast_reads_is_still_checked(cells: int, forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+def test_rows_that_a_forecast_reads_are_checked(cells: int, forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
     def refusal(table: pd.DataFrame) -> str:
         path = write_table(table, tmp_path / "mine.csv")
         with pytest.raises(UsageError) as caught:
@@ -165,7 +165,7 @@ def test_what_a_forecast_reads_is_still_checked(cells: int, forecaster: dict[str
     assert "does not keep the step 'h'" in refusal(tall.assign(ds=tall["ds"] + 2 * (tall["ds"] - tall["ds"][0])))
 
 
-def test_what_lies_before_is_not(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+def test_rows_before_the_look_back_are_not_checked(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
     good = long(wide(ROWS))
     expected = forecaster["h"].predict(good)
     for spoilt in (

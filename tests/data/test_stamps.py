@@ -71,7 +71,7 @@ CODES: dict[str, Any] = {
 }
 
 
-def test_other_codes_are_no_counts() -> None:
+def test_date_codes_are_not_counts() -> None:
     for name in CODES:
         with pytest.raises(UsageError, match=r"repeatedly jump past a round number, .* number the steps from 0"):
             read_dates(pd.Series(list(CODES[name])))
@@ -148,7 +148,7 @@ def test_hours_are_read() -> None:
         assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
-def test_what_can_mean_one_thing_only_is_read() -> None:
+def test_unambiguous_stamps_are_read() -> None:
     for cells, first in [
         (["2024-02-01", "2024-02-01 01:00"], "2024-02-01"),
         (["2/1/2024", "2/13/2024"], "2024-02-01"),
@@ -165,7 +165,7 @@ def test_what_can_mean_one_thing_only_is_read() -> None:
 WRONG_HOUR = [*HOURS[:40].strftime("%Y%m%d%H"), "2020013207"]
 
 
-def test_what_is_no_stamp_or_could_be_two_is_refused() -> None:
+def test_invalid_or_ambiguous_stamps_are_refused() -> None:
     for cells, words in [
         (["01/02/2020 3:00 PM", "01/03/2020 3:00 PM"], "such as '01/02/2020 3:00 PM', whose day could be the month;"),
         (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20', whose day could be the month or the year"),

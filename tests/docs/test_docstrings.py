@@ -65,7 +65,7 @@ def _listed(section: str) -> set[str]:
     return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
 
 
-def test_a_docstring_says_what_goes_in_what_comes_out_and_what_goes_wrong() -> None:
+def test_docstrings_state_arguments_returns_and_raises() -> None:
     for name, thing in PUBLIC.items():
         text, signature = inspect.getdoc(thing), inspect.signature(thing, eval_str=False)
         assert text, name

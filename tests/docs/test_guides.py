@@ -27,7 +27,7 @@ NEEDS = {"choose": "statsforecast", "many-machines": "ray", "serving": "onnxrunt
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guide_runs_and_prints_the_shown_output(guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if guide in NEEDS:
         pytest.importorskip(NEEDS[guide], reason=f"this guide needs {NEEDS[guide]}")
     monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a guide needs it makes itself
@@ -44,7 +44,7 @@ def test_a_guide_does_what_it_says(guide: str, tmp_path: Path, monkeypatch: pyte
         Reader(tmp_path, less(max_steps=8), checkout).read(HOW_TO / f"{guide}.md")
 
 
-def test_a_guide_says_what_to_do_when_it_goes_wrong() -> None:
+def test_guide_has_a_troubleshooting_section() -> None:
     for guide in GUIDES:
         assert "## When it goes wrong" in (HOW_TO / f"{guide}.md").read_text(encoding="utf-8"), guide
         assert any(kind == "text" for kind, _ in blocks(HOW_TO / f"{guide}.md")), guide

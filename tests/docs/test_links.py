@@ -37,7 +37,7 @@ def test_links_lead_somewhere() -> None:
             assert not heading or heading in _anchors(aim), f"{page}: {target}#{heading}"
 
 
-def test_a_link_within_code_is_none_and_one_with_a_heading_is_seen(tmp_path: Path) -> None:
+def test_links_in_code_are_ignored_and_anchors_are_parsed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A `b`, c\n`[x](y.md)` [two\nlines](z.md#a-b-c) [web](https://a.b/c)\n```\n[x](y.md)\n```\n")
     assert _links(page) == [("z.md", "a-b-c")]

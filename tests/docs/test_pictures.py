@@ -48,7 +48,7 @@ def test_the_picture_of_the_free_energy_is_of_these_numbers(free_energy: dict[st
     assert script("picture_theme")["stale"](free_energy["PICTURE"], drawn) == [], "run scripts/free_energy_picture.py"
 
 
-def test_a_picture_says_of_which_data_it_was_drawn(tmp_path: Path) -> None:
+def test_picture_records_the_data_it_was_drawn_from(tmp_path: Path) -> None:
     theme = script("picture_theme")
     path, drawn = tmp_path / "pictures" / "empty", {"a": [0.1 + 0.2, 1]}
     assert theme["stale"](path, drawn) == ["empty-light.png", "empty-dark.png"]

@@ -14,7 +14,7 @@ IMPORT = re.compile(r"^from femts import (.+)$", re.MULTILINE)  # files that a g
 USED = re.compile(r"\bfemts\.(\w+)\(")
 
 
-def test_what_a_page_imports_is_public() -> None:
+def test_pages_import_only_public_names() -> None:
     for page in [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
         text = page.read_text(encoding="utf-8")
         names = {name.strip() for line in IMPORT.findall(text) for name in line.split(",")} | set(USED.findall(text))

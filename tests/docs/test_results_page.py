@@ -42,7 +42,7 @@ def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
         ),
     ],
 )
-def test_what_is_no_table_stops_the_page_with_its_reason(name: str, text: str, says: str, tmp_path: Path) -> None:
+def test_invalid_table_stops_the_page_with_a_reason(name: str, text: str, says: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     path = tmp_path / "paper" / "ETTh1" / name
     path.parent.mkdir(parents=True)

@@ -242,7 +242,7 @@ def test_intervals_survive_their_file() -> None:
     np.testing.assert_array_equal(again.half_widths, made.half_widths)
 
 
-def test_levels_and_quantiles_that_are_none_are_refused() -> None:
+def test_invalid_levels_and_quantiles_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         (check_levels, [80, 100], "Level 100 is not between 0 and 100"),
         (check_levels, [float("nan")], "Level nan is not"),

@@ -61,7 +61,7 @@ def test_verdict_names_the_worse_error() -> None:
         assert (judged.worse, judged.words) == (worse, words)
 
 
-def test_there_is_no_verdict_without_values() -> None:
+def test_no_verdict_without_values() -> None:
     assert judge({"mse": float("nan"), "mae": 0.1}, {"season": 1, "mase": None, "mse": 1.0, "mae": 1.0}) is None
     without = judge({"mse": 0.5, "mae": 0.5}, {"season": 1, "mase": None, "mse": 1.0, "mae": 1.0})
     assert without is not None

@@ -31,7 +31,7 @@ def test_of_several_look_backs_those_that_fit_are_cells() -> None:
     assert len({cell.path for cell in cells}) == 3
 
 
-def test_what_changes_a_number_changes_the_path() -> None:
+def test_every_relevant_setting_changes_the_path() -> None:
     changes: list[dict[str, Any]] = [
         *({}, {"seq_len": 512}, {"protocol": "lookback96"}, {"seed": 1}),
         *({"settings": {"training.lr": lr}} for lr in (1e-4, 2e-4)),
@@ -41,7 +41,7 @@ def test_what_changes_a_number_changes_the_path() -> None:
     assert typed.path == text.path
 
 
-def test_a_path_says_what_is_set_in_words_that_every_system_takes_or_by_a_hash() -> None:
+def test_record_path_encodes_settings_portably_or_as_a_hash() -> None:
     def variant(**settings: object) -> str:
         named = {key.replace("__", "."): value for key, value in settings.items()}
         return Cell("ETTh1", "fem_sm", 96, seq_len=512, settings=named).variant
@@ -54,14 +54,14 @@ def test_a_path_says_what_is_set_in_words_that_every_system_takes_or_by_a_hash()
     assert len({variant(training__betas=[0.9, last]) for last in (0.95, 0.99)}) == 2
 
 
-def test_what_a_recipe_says_anyway_changes_nothing() -> None:
+def test_default_values_in_a_recipe_change_nothing() -> None:
     own = model_card("itransformer").model_class.training_defaults["lr"]
     settings = {"training.lr": str(own), "model.dropout": "0.3"}
     cells = make_grid(Grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings))
     assert [dict(cell.settings) for cell in cells] == [{"model.dropout": "0.3"}, {"training.lr": str(own)}]
 
 
-def test_every_combination_of_choices_is_a_cell_and_what_says_the_same_is_one() -> None:
+def test_param_grid_combinations_are_cells_without_duplicates() -> None:
     choices = {"training.lr": ("5e-3", "1e-3"), "training.patience": ("4", "3")}  # 1e-3 and 4 are dlinear's own
     cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (512, 1024), {}, param_grid=choices))
     assert len({cell.path for cell in cells}) == len(cells) == 8

@@ -70,7 +70,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del sys.modules["own_models_for_test"]
 
 
-def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> None:
+def test_table_trains_own_models_and_reports_failures(tmp_path: Path) -> None:
     small_table().to_csv(tmp_path / "mine.csv", index=False)
     names, few = ["own_line", "own_short", "own_broken"], {"training.max_steps": 5}
     how: dict[str, Any] = {"seq_lens": 24, "settings": few, "jobs": 2, "device": "cpu", "results": tmp_path / "results"}
@@ -81,7 +81,7 @@ def test_a_table_trains_them_and_tells_which_failed_and_why(tmp_path: Path) -> N
         femts.pairs([("own_broken", "own_line")], tmp_path / "mine.csv", 12, train=False, **how)
 
 
-def test_what_the_script_itself_registers_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_models_registered_in_a_script_are_refused_first(tmp_path: Path) -> None:
     plugins._MODULES["own_line"] = "__main__"
     small_table().to_csv(tmp_path / "mine.csv", index=False)
     with pytest.raises(UsageError, match=r"^'own_line' is defined in the script .* move it to its own module"):

@@ -88,9 +88,7 @@ def test_a_pair_is_over_the_seeds_that_both_have(tmp_path: Path) -> None:
     assert (pair.low, pair.high) == pytest.approx((-0.1, -0.1)), "both err alike at every window"
 
 
-def test_records_of_before_have_the_difference_by_seed_alone_and_it_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_old_records_are_compared_by_seed_only_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path)
     fill(store, lambda cell: {"window_errors": {}} if cell.seed == 2 else {})
     pair = only(make_pairs([PAIR], cells(), store))
@@ -137,7 +135,7 @@ def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
         ({"data": {"sha256": "1" * 64, "split": SPLIT}}, "data of hash 1{64} and 0{64}"),
     ],
 )
-def test_models_that_scored_other_windows_are_no_pair(
+def test_pairs_must_score_the_same_windows(
     change: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(Store(tmp_path), lambda cell: change if cell.model == "fem_sm" else {})
@@ -178,9 +176,7 @@ def test_the_text_and_the_csv_say_the_same(tmp_path: Path) -> None:
     assert float(row["difference"]) == pairs["difference"][0] and float(row["low"]) == pairs["low"][0]
 
 
-def test_pairs_are_read_from_text_and_what_is_missing_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairs_are_parsed_and_missing_cells_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert parse_pairs("sm:gla, aft:sm,sm:gla") == (("sm", "gla"), ("aft", "sm"))
     for text in ("sm", "sm:gla:aft", ":sm", "sm:", "", "sm:gla,"):
         with pytest.raises(UsageError, match="FIRST:SECOND"):
@@ -214,7 +210,7 @@ def test_python_has_the_numbers_of_the_command(
     assert line.split(",")[4:8] == ["1 2", str(pair.first_mse), str(pair.second_mse), str(pair.difference)]
 
 
-def test_what_is_no_pair_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+def test_invalid_pairs_are_refused_before_training(tmp_path: Path) -> None:
     cases: list[tuple[Any, ...]] = [
         ("fem_sm", "Pair 'fem_sm' is not a pair of models; write FIRST:SECOND"),
         ([("fem_sm",)], "Pair 'fem_sm' is not a pair"),

@@ -48,7 +48,7 @@ def rows(made: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     return first, second
 
 
-def test_the_literature_says_of_each_mean_what_was_scored() -> None:
+def test_literature_states_the_scored_windows() -> None:
     known = publications()
     assert set(known["scored"]) == {ALL, "drop_last", "as quoted", "unknown"}
     assert (known[["source", "look_back"]] != "").all(None) and known["mse"].between(0.1, 0.5).all()
@@ -76,7 +76,7 @@ def test_windows_that_are_skipped_or_unknown_are_lower_elsewhere_and_never_the_l
     assert stand["ETTh1"].endswith("| ridge -0.3% | none | 0.391 drop_last, 0.394 unknown, 0.395 as quoted |")
 
 
-def test_the_lowest_of_all_windows_is_marked_and_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_lowest_score_is_marked_and_missing_cells_are_listed(tmp_path: Path) -> None:
     made = means(tmp_path, {("ETTh1", "ridge"): (0.39, 0.38), ("ETTh1", "fem_sm"): (0.45,)}, longer=336)
     beside, _ = rows(made)
     assert beside["ridge"] == "| ridge | **0.385+-0.007** | - | all | 1024 to 2048 | records of femts |"

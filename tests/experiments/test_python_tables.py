@@ -78,7 +78,7 @@ def test_settings_of_other_kinds_are_made_plain(asked: list[Cell], tmp_path: Pat
     assert [verified(cell).path for cell in asked] == [cell.path for cell in asked]
 
 
-def test_what_such_a_table_trains_is_in_it(tmp_path: Path) -> None:
+def test_cells_trained_by_a_table_are_in_it(tmp_path: Path) -> None:
     settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
     asked: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
     made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **asked)
@@ -99,7 +99,7 @@ def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: An
         call("synthetic", "naive", 12, seq_lens=24, results=tmp_path, train=train)
 
 
-def test_what_asks_for_nothing_or_is_none_is_refused(tmp_path: Path) -> None:
+def test_empty_or_invalid_arguments_are_refused(tmp_path: Path) -> None:
     cases: list[tuple[Any, ...]] = [
         ({"seeds": []}, "Argument 'seeds' is empty; pass at least one value"),
         ({"pred_lens": []}, "Argument 'pred_lens' is empty"),

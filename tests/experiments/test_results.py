@@ -103,7 +103,7 @@ def test_a_record_is_verified_to_the_bit_here_and_within_rounding_elsewhere(genu
     assert SCOPE.deviations(far, genuine, elsewhere=True)[0].startswith("rolled.336.test.mse")
 
 
-def test_the_command_says_that_a_record_does_not_hold(
+def test_verify_reports_a_record_that_differs(
     genuine: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.json"
@@ -119,14 +119,14 @@ def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_tra
         verify_record(changed(genuine, {"data.sha256": "0" * 64}), "cpu")
 
 
-def test_a_damaged_record_is_told_by_file_and_field(genuine: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_record_is_named_by_file_and_field(genuine: dict[str, Any], tmp_path: Path) -> None:
     for path in DAMAGED:
         (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
         with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; restore"):
             read_record(tmp_path / "x.json", Cell)
 
 
-def test_a_file_that_is_no_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_that_is_not_a_record_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for content, says in [("{", "is not JSON"), ("{}", "is not a record"), ("[1]", "is not a record")]:
         (tmp_path / "x.json").write_text(content)
         assert main(["verify", str(tmp_path / "x.json")]) == 2
@@ -156,7 +156,7 @@ def test_a_table_shows_the_cells_beside_a_damaged_record(
     assert before == sorted((path, path.read_bytes()) for path in tmp_path.rglob("*.json"))
 
 
-def test_a_record_in_the_place_of_another_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misplaced_record_is_detected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, (one, other, *_) = Store(tmp_path), small_grid()
     store.finish(one, record(one, 0.25))
     store.record_path(other).write_bytes(store.record_path(one).read_bytes())

@@ -47,7 +47,7 @@ def assert_same_records(folder: Path, finished: Store) -> None:
         assert without_times(made) == without_times(finished.record(cell) or {})
 
 
-def test_every_cell_has_a_record_that_says_what_made_it(finished: Store) -> None:
+def test_every_cell_has_a_record_of_its_provenance(finished: Store) -> None:
     for cell in small_grid():
         record = finished.record(cell)
         assert record is not None
@@ -76,7 +76,7 @@ def test_a_segment_model_is_scored_at_longer_horizons_too(tmp_path: Path) -> Non
     assert own["val"]["windows"] == record["rolled"]["192"]["val"]["windows"] < rival["val"]["windows"], "alike"
 
 
-def test_what_is_finished_is_not_run_again(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_cells_are_not_rerun(finished: Store, capsys: pytest.CaptureFixture[str]) -> None:
     paths = sorted(finished.folder.rglob("*.json"))
     before = [path.stat().st_mtime_ns for path in paths]
     assert main([*COMMAND, "--results", str(finished.folder)]) == 0
@@ -188,7 +188,7 @@ def test_a_killed_process_costs_its_own_cell_alone(tmp_path: Path) -> None:
     assert all(map(store.finished, good)) and len(notes) == 3
 
 
-def test_cells_that_were_killed_before_they_said_what_they_are_begin_anew(tmp_path: Path) -> None:
+def test_cells_killed_before_their_config_start_over(tmp_path: Path) -> None:
     store, cells = Store(tmp_path), small_grid(("naive",))
     for cell in cells:
         store.work(cell).mkdir(parents=True)
@@ -207,7 +207,7 @@ def test_a_deadline_stops_in_time_and_leaves_the_rest(seconds: int, tmp_path: Pa
     assert store.failure(ENDLESS) is None and not any(map(store.finished, small_grid()))
 
 
-def test_ctrl_c_stops_what_runs_and_says_so(tmp_path: Path) -> None:
+def test_ctrl_c_stops_running_cells_with_a_message(tmp_path: Path) -> None:
     command = (
         f"table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --device cpu --results {tmp_path}"
     )

@@ -108,7 +108,7 @@ def test_validation_chooses_the_look_back(first: float, chosen: int, tmp_path: P
     assert row.seq_len == chosen and row.chosen == {1: f"seq_len {chosen}"}
 
 
-def test_validation_chooses_settings_for_each_seed_and_says_so(tmp_path: Path) -> None:
+def test_settings_are_selected_per_seed_and_reported(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("dlinear", seeds=(1, 2), param_grid={"training.lr": ("1e-3", "5e-3")})
     for cell, val, test in zip(of, (0.2, 0.1, 0.1, 0.2), (0.3, 0.4, 0.5, 0.6), strict=True):
         lr = float(cell.settings.get("training.lr", 1e-3))
@@ -120,7 +120,7 @@ def test_validation_chooses_settings_for_each_seed_and_says_so(tmp_path: Path) -
     assert next(csv.DictReader(io.StringIO(to_csv(made))))["chosen"] == words
 
 
-def test_choices_that_are_not_trained_yet_are_said(tmp_path: Path) -> None:
+def test_untrained_choices_are_listed(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("sm", "gla", seq_lens=(512, 1024, 2048))
     for cell in of:
         if cell.seq_len == 512 or cell.model == "gla":
@@ -206,16 +206,14 @@ def test_models_of_several_horizons_are_not_rolled_out_side_by_side_where_a_file
     check_roll_out(make_grid(Grid((mine,), ("ridge",), (96,), seq_lens=(48,))), (192,))
 
 
-def test_a_score_over_fewer_windows_says_so_and_is_never_the_lowest(tmp_path: Path) -> None:
+def test_score_over_fewer_windows_is_marked_and_never_the_lowest(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("sm", "gla", "ridge")
     for cell, test in zip(of, (scores(0.1, 4), scores(0.3), scores(0.4)), strict=True):
         store.finish(cell, record(cell, 0.4, test=test))
     assert lines(table(of, store))["96"] == "0.100 (4 windows) 0.300* 0.400"
 
 
-def test_the_naive_forecast_of_the_records_stands_beside_the_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_naive_forecast_of_the_records_is_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, of = Store(tmp_path), cells("fem_sm", pred_lens=(96, 192))
     for cell in of:
         store.finish(cell, record(cell, 0.4 if cell.pred_len == 96 else 0.6, naive=naive(0.5)))
@@ -251,9 +249,7 @@ def test_older_records_are_beside_the_cells_of_that_model(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("models", [("naive", "sm"), ("sm", "naive")])
-def test_beside_all_models_stands_a_naive_forecast_that_could_look_a_season_back(
-    models: tuple[str, str], tmp_path: Path
-) -> None:
+def test_naive_forecast_is_compared_if_the_look_back_holds_a_season(models: tuple[str, str], tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells(*models)
     for cell in of:
         short = cell.model == "naive"

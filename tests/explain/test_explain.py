@@ -248,7 +248,7 @@ def test_data_without_dates_counts_steps_up_to_the_forecast(history: pd.DataFram
     assert frame["start"].min() == 60 - L
 
 
-def test_what_cannot_be_explained_is_refused(history: pd.DataFrame) -> None:
+def test_models_without_a_posterior_are_refused(history: pd.DataFrame) -> None:
     cases: list[tuple[Any, ...]] = [
         ("dlinear", {}, r"Model 'dlinear' .* such as fem_sm, or "),
         ("naive", {}, r"Model 'naive' .* such as fem_sm, or "),
@@ -295,7 +295,7 @@ def test_the_picture_shows_the_channels_and_how_many_it_leaves_out(tmp_path: Pat
         plot_explanation(history, frame, tmp_path / "none.png", columns=["cost"])
 
 
-def test_the_picture_tells_how_sharply_was_chosen(tmp_path: Path) -> None:
+def test_picture_shows_the_sharpness_of_the_selection(tmp_path: Path) -> None:
     text = plot_explanation(pulses(), planted().explain(pulses()), tmp_path / "p.svg").read_text()
     assert re.search(r"<!-- 12\W -->", text)  # the share of a segment that took all, times an even one
     assert text.count("<!-- 1.0 -->") == 2  # effective segments

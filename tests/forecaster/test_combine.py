@@ -92,7 +92,7 @@ def test_weights_count_by_member_and_target(members: list[Any], data: Any, tmp_p
     pd.testing.assert_frame_equal(one_each, femts.mean_of(members).predict(TABLE), rtol=1e-6)
 
 
-def test_weights_that_are_none_are_refused(members: list[Any]) -> None:
+def test_invalid_weights_are_refused(members: list[Any]) -> None:
     cases: list[Any] = [[1.0], [[1.0, -1.0]], "much", [float("nan")], [0.0]]
     for weights in cases:
         wrong = weights if isinstance(weights, str) else weights * (len(members) if len(weights) == 1 else 1)

@@ -138,7 +138,7 @@ def test_unusable_history_is_refused_in_one_sentence(forecaster: Forecaster, his
         assert "\n" not in str(caught.value)
 
 
-def test_short_history_is_filled_up_and_said(forecaster: Forecaster, history: pd.DataFrame) -> None:
+def test_short_history_is_padded_with_a_warning(forecaster: Forecaster, history: pd.DataFrame) -> None:
     """By its first season, so that what repeats exactly is forecast as if all had been there."""
     wave = history.assign(**{name: 10.0 + np.arange(200) % 24 for name in history.columns[1:]})
     expected = forecaster.predict(wave)

@@ -74,7 +74,7 @@ LEVELS = st.sampled_from([None, [80], [80, 95], [0], [101], "80", [float("nan")]
     given=mostly({}, SETTINGS),
     roles=mostly({}, ROLES),
 )
-def test_training_answers_or_says_why(
+def test_training_answers_or_explains_the_refusal(
     frame: Any, model: str, pred_len: Any, seq_len: Any, given: dict[str, Any], roles: dict[str, Any]
 ) -> None:
     before = copied(frame)
@@ -101,7 +101,7 @@ def test_training_answers_or_says_why(
     part=mostly("test", st.sampled_from(["val", "train", "tset", None, 3])),
     by=mostly("channel", st.sampled_from([None, "step", ["step", "channel"], "chanel", 3, [None]])),
 )
-def test_a_forecaster_answers_or_says_why(
+def test_forecaster_answers_or_explains_the_refusal(
     frame: pd.DataFrame,
     history: Any,
     model: str,

@@ -64,7 +64,7 @@ def test_a_panel_in_another_zone() -> None:
         forecaster.predict(many(table(None)[-200:]))
 
 
-def test_with_a_zone_or_without_is_said(berlin: femts.Forecaster) -> None:
+def test_time_zone_mismatch_is_refused(berlin: femts.Forecaster) -> None:
     naive = table(None)[: 24 * 7 * 5]  # the clock of Berlin until it is set
     with pytest.raises(
         UsageError, match="have no time zone, but the calendar features were trained on stamps in Europe/Berlin"

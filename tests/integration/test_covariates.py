@@ -271,7 +271,7 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
         forecaster.predict(history, future=east)
 
 
-def test_what_is_not_known_is_refused(known: femts.Forecaster) -> None:
+def test_missing_future_values_are_refused(known: femts.Forecaster) -> None:
     for future, says in [
         (
             lambda frame: pd.concat([frame, frame[-1:]]),
@@ -329,7 +329,7 @@ def test_other_refusals(known: femts.Forecaster) -> None:
         plain.predict(frame, future=frame)
 
 
-def test_what_is_missing_in_known_columns_is_said(known: femts.Forecaster) -> None:
+def test_gaps_in_future_covariates_are_noted(known: femts.Forecaster) -> None:
     frame = table()
     holed = frame[:-P].copy()
     holed.loc[len(holed) - 3, "open"] = np.nan

@@ -59,7 +59,7 @@ def test_full_disk_behind_standard_output() -> None:
     assert (result.returncode, result.stderr) == (1, said)
 
 
-def test_a_reader_that_leaves_is_no_news() -> None:
+def test_closed_pipe_is_silent() -> None:
     read, write = os.pipe()
     os.close(read)
     result = subprocess.run([*LIST], stdout=write, stderr=subprocess.PIPE)
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
     assert (metrics["steps"], metrics["stopped"]) == (1000, "max_steps")
 
 
-def test_a_loss_that_is_no_number_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nonfinite_loss_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     table = small_table()
     table.loc[100, "load"] = 1e30  # finite, but its square is not in float32

@@ -47,7 +47,7 @@ def test_gaps_are_filled_with_what_came_before_them() -> None:
     assert np.isnan(values).sum() == 4
 
 
-def test_a_series_that_has_ended_has_no_forecast_and_keeps_nobody_up() -> None:
+def test_ended_series_has_no_forecast_and_does_not_block_others() -> None:
     frame = small_table(300)
     forecaster = femts.train(frame, "seasonal_naive", **QUICK)
     ended = frame.assign(heat=frame["heat"].where(frame.index < 300 - L))
@@ -208,7 +208,7 @@ def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> N
         femts.train(frame, "ridge", **QUICK)
 
 
-def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_note_missing_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_gaps().fillna(-1.5).to_csv(tmp_path / "mine.csv", index=False)
     run = ["--out", str(tmp_path / "run"), "--horizon", str(P), "--seq-len", str(L)]
     assert main(["train", "--dataset", str(tmp_path / "mine.csv"), "--na", "-1.5", "--model", "naive", *run]) == 0

@@ -146,7 +146,7 @@ def test_a_matrix_without_stamps_keeps_its_last_values(tmp_path: Path) -> None:
     assert read_headless(path).iloc[recent.index].equals(recent.set_axis(read_headless(path).columns, axis=1))
 
 
-def test_a_warning_says_where_nothing_came_before() -> None:
+def test_warning_locates_leading_gaps() -> None:
     frame = sparse()
     made = femts.train(frame, "ridge", **QUICK)
     with pytest.warns(GapWarning, match=r"is read instead or, if there is none, with the training mean\."):

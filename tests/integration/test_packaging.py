@@ -84,7 +84,7 @@ def test_they_name_no_path_of_a_machine(built: tuple[Path, Path]) -> None:
         assert [name for name, content in _files(package).items() if place.search(content)] == []
 
 
-def test_the_wheel_says_what_it_is(built: tuple[Path, Path]) -> None:
+def test_wheel_metadata_is_complete(built: tuple[Path, Path]) -> None:
     files = _files(built[1])
     information = f"femts-{femts.__version__}.dist-info"
     assert re.fullmatch(r"\d+\.\d+\.\d+", femts.__version__)

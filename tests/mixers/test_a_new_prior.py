@@ -89,7 +89,7 @@ def fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.parametrize("components", ["", "LT", "CLTG"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_it_is_what_its_definition_says(fading: str, components: str, causal: bool) -> None:
+def test_it_matches_its_definition(fading: str, components: str, causal: bool) -> None:
     layer, x = make_layer(fading, components, causal=causal), make_input()
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[0, 2], mask[1, 0] = False, False

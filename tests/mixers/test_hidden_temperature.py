@@ -99,7 +99,7 @@ def test_ends_of_the_gate() -> None:
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1e-6])
-def test_small_gates_are_told_apart(lam: float) -> None:
+def test_small_gates_are_distinguished(lam: float) -> None:
     """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
     p, v = random_case(5)
     star, _, _ = solve(p, v, 2.0, lam)

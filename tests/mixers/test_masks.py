@@ -95,7 +95,7 @@ def test_masked_tokens_are_absent(causal: bool, prior: str, bits: int, seed: int
 
 
 @pytest.mark.parametrize("prior", ["softmax", "gla"])
-def test_a_mask_of_ones_is_no_mask_and_its_type_does_not_matter(prior: str) -> None:
+def test_mask_of_ones_equals_no_mask_for_any_dtype(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
     holes = MASKS["holes"]
     torch.testing.assert_close(layer(x, torch.ones(2, 9)), layer(x), rtol=1e-11, atol=1e-13)

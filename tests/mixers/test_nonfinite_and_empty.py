@@ -12,9 +12,7 @@ from mixer_cases import PRIORS, make_input, make_layer
 
 
 @pairwise(prior=PRIORS, causal=(True, False), value=(torch.nan, torch.inf, 3e38), length=(9, 140))
-def test_what_stands_in_masked_tokens_changes_neither_reads_nor_gradients(
-    prior: str, causal: bool, value: float, length: int
-) -> None:
+def test_masked_tokens_affect_neither_reads_nor_gradients(prior: str, causal: bool, value: float, length: int) -> None:
     layer, mask = make_layer(prior, causal=causal, dtype=torch.float32), torch.ones(2, length, dtype=torch.bool)
     mask[0, :3], mask[0, 5], mask[1, -2:] = False, False, False
     results = []
@@ -38,7 +36,7 @@ def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_a_nan_in_the_future_stays_there_where_the_docstring_says_so(prior: str) -> None:
+def test_future_nan_does_not_reach_earlier_outputs(prior: str) -> None:
     layer = make_layer(prior, dtype=torch.float32)
     for length, cut in ((2, 1), (12, 5), (90, 64), (300, 270), (600, 257)):
         x = make_input(length=length, dtype=torch.float32)

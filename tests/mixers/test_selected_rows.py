@@ -52,7 +52,7 @@ def test_rows_under_masks_in_both_directions_and_long_forms(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])
-def test_what_is_not_read_is_not_made(prior: str) -> None:
+def test_unused_tensors_are_not_created(prior: str) -> None:
     layer = make_layer(prior)
     parts, bound = layer._prepare(make_input(), None, slice(-1, None))
     assert {name: part.shape[1] for name, part in parts.items() if part.shape[1] != 9} == {"lam": 1, "g": 1, "q": 1}

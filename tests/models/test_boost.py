@@ -254,7 +254,7 @@ def test_static_words_decide_what_a_known_column_does() -> None:
     assert maes[0] < 0.8 * maes[1]
 
 
-def test_what_is_known_of_a_step_and_a_season_before_it_matters() -> None:
+def test_covariates_of_a_step_and_a_season_before_matter() -> None:
     model, windows = make(n_known=1, n_static=1, rows=500), Windows(weekly(), L, P)
     draws = torch.Generator().manual_seed(0)
     known, static = torch.randn(1, L + P + 3, 1, generator=draws), torch.zeros(1, 1)

@@ -235,7 +235,7 @@ def test_odd_look_backs_are_answered(name: str) -> None:
 
 
 @needs_library
-def test_what_the_library_refuses_is_said() -> None:
+def test_library_refusals_are_reported() -> None:
     forecaster = train(monthly(), "auto_ets", 3, settings={"model.windows": 1}, device="cpu")
     with pytest.warns(GapWarning, match="AutoETS failed on 2 of 2 look-backs"):
         forecast = forecaster.predict(monthly(4))
@@ -243,7 +243,7 @@ def test_what_the_library_refuses_is_said() -> None:
 
 
 @needs_library
-def test_a_training_says_as_a_note_what_the_library_refuses(tmp_path: Path) -> None:
+def test_library_refusal_becomes_a_note(tmp_path: Path) -> None:
     monthly(15).to_csv(tmp_path / "few.csv", index=False)
     command = "train --dataset few.csv --model auto_ets --horizon 1 --seq-len 4 --out run".split()
     done = subprocess.run([sys.executable, "-m", "femts", *command], cwd=tmp_path, capture_output=True, text=True)

@@ -31,7 +31,7 @@ def make(
     return model
 
 
-def test_a_name_stands_for_the_mixer_without_a_component() -> None:
+def test_ablation_name_removes_one_component() -> None:
     for letter, left in {"c": "LTG", "l": "CG", "t": "CLG", "g": "CLT"}.items():
         assert make(f"fem_sm_no_{letter}").config == dataclasses.replace(make("fem_sm").config, components=left)
 

@@ -46,7 +46,7 @@ def average(model: MeanModel, x: Batch, steps: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("steps", [1, P, 3 * P + 1])
-def test_each_member_reads_its_own_last_rows_and_goes_on_by_itself(steps: int) -> None:
+def test_each_member_reads_its_own_look_back_and_is_recursive_alone(steps: int) -> None:
     model, x = mean(RIDGE, LINEAR, member("naive", 2)), look_backs()
     for linear in (model.models[0],):
         linear.prepare(torch.randn(80, C, generator=torch.Generator().manual_seed(2)))
@@ -64,7 +64,7 @@ def test_each_member_reads_its_own_last_rows_and_goes_on_by_itself(steps: int) -
     assert model.quantiles == ()
 
 
-def test_what_is_said_of_it_follows_from_its_members() -> None:
+def test_capabilities_follow_from_the_members() -> None:
     plain, mixed = mean(RIDGE, LINEAR), mean(RIDGE, member("fem_sm", 12, **TINY))
     assert plain.supports.channels == 1 and mixed.supports.channels is None
     assert plain.most_windows is None and not plain.supports.raw

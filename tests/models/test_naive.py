@@ -32,7 +32,7 @@ def test_a_season_beyond_the_look_back_is_refused() -> None:
             SeasonalNaiveConfig(6, 3, 1, season)
 
 
-def test_a_season_that_nobody_set_is_refused() -> None:
+def test_seasonal_naive_requires_a_season() -> None:
     with pytest.raises(UsageError, match=r"model\.season"):
         SeasonalNaive(SeasonalNaiveConfig(6, 3, 1))(Batch(torch.zeros(1, 6, 1)))
 

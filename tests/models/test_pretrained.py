@@ -165,7 +165,7 @@ def test_columns_that_a_model_cannot_read_are_regressed_on_or_refused(weights: d
 
 
 @needs_library
-def test_a_constant_column_says_nothing_to_chronos2(weights: dict[str, Path]) -> None:
+def test_constant_column_does_not_affect_chronos2(weights: dict[str, Path]) -> None:
     """Which is why static columns, constants of a window, are refused."""
     from chronos import Chronos2Pipeline
 
@@ -194,7 +194,7 @@ def test_panels_are_forecast_in_batches_series_by_series(name: str, weights: dic
 
 @needs_library
 @pytest.mark.parametrize("name", NAMES)
-def test_a_longer_horizon_is_the_librarys_and_says_so(name: str, weights: dict[str, Path]) -> None:
+def test_longer_horizon_uses_the_library_with_a_note(name: str, weights: dict[str, Path]) -> None:
     steps = 40
     with pytest.warns(UserWarning, match=rf"^{name} forecasts (16|32) steps at once and continues"):
         made = train(femts.load_dataset(TABLE, min="none"), name, weights[name], steps)
@@ -354,7 +354,7 @@ def test_data_of_the_pretraining_are_known_by_name() -> None:
         assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
 
 
-def test_what_weights_of_ones_own_have_seen_is_a_setting() -> None:
+def test_training_data_of_own_weights_are_a_setting() -> None:
     shape = {"seq_len": 8, "pred_len": 4, "n_channels": 1}
     own = build_config("chronos2", **shape, settings={"trained_on": "shops, ETTh1"})
     assert own.has_seen("ETTh1") and own.has_seen("shops") and not own.has_seen("Solar")
@@ -388,7 +388,7 @@ def test_tables_mark_what_a_model_has_seen(tmp_path: Path) -> None:
 
 
 @needs_library
-def test_a_training_on_data_that_were_seen_says_so(
+def test_training_on_pretraining_data_is_noted(
     weights: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from femts.cli import main

@@ -25,7 +25,7 @@ def test_every_name_of_the_interface_is_there() -> None:
     } <= set(model_names())
 
 
-def test_a_card_says_what_the_model_is_and_can_be_set() -> None:
+def test_model_card_describes_the_model_and_its_settings() -> None:
     for name in model_names():
         check_card(name)
 

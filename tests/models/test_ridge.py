@@ -153,7 +153,7 @@ def test_the_map_is_the_mean_of_maps_and_very_many_channels_share_it(channels: i
         torch.testing.assert_close(model(x, 5)[0, :, channel].double(), wanted[:5], rtol=0, atol=1e-5)
 
 
-def test_what_repeats_is_forecast_at_any_horizon() -> None:
+def test_periodic_series_are_forecast_at_any_horizon() -> None:
     season = torch.tensor([0.0, 1.0, 3.0, -2.0])
     series = season.repeat(30)[:, None] * torch.tensor([1.0, 2.0]) + torch.tensor([0.0, 5.0])
     model = make("ridge", ridge=1e-6)

@@ -311,7 +311,7 @@ def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
     assert files(run) == before
 
 
-def test_run_of_a_named_model_is_no_choice(tmp_path: Path) -> None:
+def test_run_of_a_named_model_is_not_a_selection(tmp_path: Path) -> None:
     train(months(), "naive", 12, out=tmp_path / "run")
     with pytest.raises(UsageError, match=r"started with model\.name=naive, not auto"):
         chosen(out=tmp_path / "run", resume=True)

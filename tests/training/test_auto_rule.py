@@ -73,7 +73,7 @@ def test_no_more_than_four_are_averaged() -> None:
     assert len(taken(*noisy)) == 4
 
 
-def test_one_model_is_no_member_with_two_look_backs() -> None:
+def test_model_is_a_member_with_one_look_back_only() -> None:
     noisy = [tried(name, RNG.normal(size=TRUTH.shape)) for name in ("ridge", "ridge", "ridge", "mstl")]
     assert sorted(taken(*noisy)) == ["mstl", "ridge"]
 
@@ -196,7 +196,7 @@ def test_without_fits_many_windows_decide(monkeypatch: pytest.MonkeyPatch) -> No
     assert planned(monkeypatch, None).windows == MANY_WINDOWS
 
 
-def test_only_a_small_table_has_a_limit_that_nobody_gave() -> None:
+def test_only_small_tables_have_a_default_time_limit() -> None:
     request, timed = (FitRequest.of("auto", given, {}, 0.0) for given in ({}, {"max_time": "9m"}))
     assert [Clock.of(each, table(120)).limit for each in (request, timed)] == [60.0, 540.0]
     assert [Clock.of(each, table(6000, "h")).limit for each in (request, timed)] == [None, 540.0]

@@ -46,7 +46,7 @@ def test_weighted_means_of_all_shares_are_the_mean_over_the_step() -> None:
                     assert float(combined) == pytest.approx(float(losses[used].mean()), rel=1e-12)
 
 
-def test_channels_are_drawn_anew_for_each_step_and_all_come_up() -> None:
+def test_channels_are_resampled_each_step_and_all_occur() -> None:
     drawn = [drawn_channels(3, 10, 7, step).tolist() for step in range(60)]
     assert all(len(set(each)) == 3 and each == sorted(each) for each in drawn)
     assert set().union(*drawn) == set(range(10)) and len({tuple(each) for each in drawn}) > 40

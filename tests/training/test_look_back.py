@@ -19,7 +19,7 @@ def walk(rows: int = 160) -> pd.DataFrame:
     return pd.DataFrame({"date": pd.date_range("2000-01-01", periods=rows, freq="MS"), "y": values})
 
 
-def test_a_shorter_look_back_is_taken_where_it_errs_least_in_validation() -> None:
+def test_shorter_look_back_is_selected_on_the_validation_split() -> None:
     data = femts.load_dataset(walk())
     with logged() as notes:
         made = femts.train(data, "ridge", 6)

@@ -91,7 +91,7 @@ def test_an_unfinished_run_is_replaced(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "metrics.json", "24/data.csv"])
-def test_what_is_no_run_is_refused(name: str, tmp_path: Path) -> None:
+def test_folders_without_a_run_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("model: mine\n")
     with pytest.raises(UsageError, match="files that are not a run and are never overwritten"):

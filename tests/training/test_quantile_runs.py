@@ -73,7 +73,7 @@ def test_best_validation_has_the_lowest_pinball_loss(forecaster: Forecaster) -> 
     assert losses[-1] < losses[0], "it has learned nothing"
 
 
-def test_run_says_what_it_learned_and_loads(forecaster: Forecaster, folder: Path, tmp_path: Path) -> None:
+def test_run_describes_itself_and_loads(forecaster: Forecaster, folder: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((folder / "config.yaml").read_text())["training"]
     assert (config["loss"], config["quantiles"]) == ("pinball", list(LEARNED))
     assert forecaster.model.quantiles == LEARNED

@@ -296,7 +296,7 @@ def test_data_that_changed_between_the_trainings_are_refused(
         make(resume=True, **other)
 
 
-def test_finished_run_says_so(tmp_path: Path) -> None:
+def test_finished_run_is_reported_as_finished(tmp_path: Path) -> None:
     small_run("ridge", out=tmp_path / "run", refit=True)
     with logged() as notes:
         small_run("ridge", out=tmp_path / "run", refit=True, resume=True)

@@ -116,7 +116,7 @@ def test_killed_before_the_scores_it_resumes(whole: dict[str, Any], tmp_path: Pa
     assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
 
 
-def test_finished_run_says_so(tmp_path: Path) -> None:
+def test_finished_run_is_reported_as_finished(tmp_path: Path) -> None:
     made = small_run(out=tmp_path / "run")
     before = (tmp_path / "run" / "metrics.json").read_bytes()
     with logged() as notes:

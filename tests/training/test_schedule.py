@@ -49,7 +49,7 @@ def test_time_budget_reserves_time_for_scores() -> None:
     assert many.time_spent() < 0.01 and few.time_spent() == 1.0
 
 
-def test_until_a_validation_is_timed_the_fastest_of_some_steps_tells() -> None:
+def test_step_time_is_the_fastest_until_a_validation_is_timed() -> None:
     budget = Budget(10, 60, time.monotonic(), 100)
     for seconds in (90.0, 90.0, 90.0, 1e-3):  # held up by the machine
         budget.note_step(seconds)

@@ -28,7 +28,7 @@ def test_the_first_that_can_is_taken_on_a_cuda_device(monkeypatch: pytest.Monkey
     assert choice("scan", torch.device("cuda")) == ("b", {"a": "it is broken"})
 
 
-def test_what_is_asked_for_and_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with using(linear="fla"), pytest.raises(UsageError, match="Kernel 'linear=fla' cannot run because"):
         chosen("linear", CPU)
     monkeypatch.setattr(kernels, "installed", lambda name: False)
@@ -61,7 +61,7 @@ def test_unknown_names_are_refused(text: str, message: str, monkeypatch: pytest.
         requested()
 
 
-def test_a_record_says_what_ran() -> None:
+def test_record_lists_the_kernels_that_ran() -> None:
     with recorded() as ran:
         make_layer("mamba", "CLTG")(make_input(length=3))
     assert ran == {"scan": "torch", "selective_scan": "torch", "read": "torch"}

@@ -50,7 +50,7 @@ def test_the_past_is_the_same_to_the_bit_whatever_comes(device: str) -> None:
     assert torch.equal(fast(other, g)[:, :40], fast(u, g)[:, :40])
 
 
-def test_what_has_decayed_to_nothing_leaves_no_nan(device: str) -> None:
+def test_fully_decayed_state_has_no_nan(device: str) -> None:
     u, g = torch.ones(1, 9, 1), torch.zeros(1, 9, 1)
     u[:, 3], g[:, 4] = 1e30, -1e4
     h, *gradients = with_gradients(lambda u, g: fast(u, g)[:, 4:], (u, g), device)

@@ -46,7 +46,7 @@ def test_float32_stays_near_float64_and_later_tokens_change_nothing(device: str)
     assert torch.equal(with_gradients(fast, given, device)[0][:, :13], found[0][:, :13])
 
 
-def test_what_has_decayed_to_nothing_leaves_no_nan(device: str) -> None:
+def test_fully_decayed_state_has_no_nan(device: str) -> None:
     u, delta, rate, b, c = (x.float() for x in inputs(20, 1, 1, 1, 1.0))
     u[:, 5], delta[:, 6] = 1e30, 1e4
     y, *gradients = with_gradients(lambda *given: fast(*given)[:, 6:], (u, delta, rate + 0.1, b, c), device)

@@ -57,7 +57,7 @@ def test_float32_stays_near_float64_and_later_tokens_change_nothing(chunk: int |
     assert torch.equal(by_chunks(changed, chunk)[:, :333], y[:, :333])
 
 
-def test_what_has_decayed_to_nothing_leaves_no_nan() -> None:
+def test_fully_decayed_state_has_no_nan() -> None:
     u, delta, rates, b, c = inputs(40, 1.0, torch.float32)
     with torch.no_grad():
         u[:, 10] = 1e30

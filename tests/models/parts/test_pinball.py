@@ -66,7 +66,7 @@ def test_its_gradient_leads_to_the_quantile() -> None:
 
 
 @pytest.mark.parametrize("dim", [-2, -1])
-def test_what_is_missing_does_not_count(dim: int) -> None:
+def test_missing_values_are_not_scored(dim: int) -> None:
     y = draws().target
     seen = torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.6
     outputs = (
