@@ -73,6 +73,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def available_memory(root: Path = Path("/")) -> int:
     """Memory in bytes that this process can still allocate: the least of free memory, the limits of its control groups
     (as in containers) and the shell's limit (`ulimit -v`). `root` is the root of the file system."""

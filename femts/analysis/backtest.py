@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from femts.data.preprocess import last_observed
 from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError, memory_checked
+from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.forecaster import Forecaster, Source
-from femts.forecaster.forecasting import SeriesForecasts, forecast_series
+from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
-from femts.forecaster.scoring import check_step_of_training, read_like
+from femts.forecaster.scoring import calibrated, check_step_of_training, read_like
 from femts.text import quote
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ def backtest(
     step_size: int | None = None,
     horizon: int | None = None,
     refit: bool = False,
+    level: Sequence[float] | None = None,
+    quantiles: Sequence[float] | None = None,
 ) -> pd.DataFrame:
     """Forecast from several past cutoffs, of which the last forecast ends with the data.
 
@@ -70,24 +74,34 @@ def backtest(
         step_size: rows between cutoffs; None takes the horizon.
         horizon: steps to forecast; None takes the horizon of the training, and longer forecasts are recursive.
         refit: retrain before each forecast.
+        level: levels of prediction intervals in percent, such as `[80, 95]`; without `refit`.
+        quantiles: quantiles to return, such as `[0.1, 0.9]`; without `refit`.
 
     Returns:
         One row for each cutoff, step and target, in raw units: `cutoff` (time stamp of the last row before the
         forecast, or its row number), `date` (or `step`), `column`, `forecast`, `seasonal_naive` (the last season before
-        the cutoff, repeated) and `actual`, NaN where it is missing. For a long table, `window` (number of the cutoff)
-        and `series` come first, and `column` is omitted if there is a single target. `backtest_scores` summarises the
-        result.
+        the cutoff, repeated) and `actual`, NaN where it is missing, then `lo-80`, `hi-80` and so on, and `q-10`. For a
+        long table, `window` (number of the cutoff) and `series` come first, and `column` is omitted if there is a
+        single target. `backtest_scores` summarises the result.
 
     Raises:
         UsageError: An argument or the length of the data does not fit; the message says why.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
     check_flag(refit, "refit")
+    bounds = QuantileSpec.of(level, quantiles)
+    if refit and any(bounds):
+        raise UsageError(
+            "A backtest with refitting has no intervals, because a refitted model has no held-out errors; omit level "
+            "and quantiles, or refit."
+        )
     steps = forecaster.config.pred_len if horizon is None else horizon
     step_size = steps if step_size is None else step_size
     for name, value in (("n_windows", n_windows), ("step_size", step_size), ("horizon", steps)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
             raise UsageError(f"A backtest requires a whole number of at least 1 for {name}, not {value}.")
+    if any(bounds):
+        calibrated(forecaster).check(bounds.needed, steps)
     rows, where = _rows(forecaster, data)
     moments = _moments(forecaster, rows, n_windows, step_size, steps, where)
     if rows.schema.panel:
@@ -99,7 +113,7 @@ def backtest(
     forecasts, gaps, started = list[pd.DataFrame](), _Gaps(), time.monotonic()
     for each in moments:
         current = _fit_before(forecaster, rows, each, where) if refit else forecaster
-        forecasts.append(_forecast(current, rows, each, steps, gaps))
+        forecasts.append(_forecast(current, rows, each, steps, gaps, bounds))
     if all(each["forecast"].isna().all() for each in forecasts):
         raise UsageError(f"{where} has no value in its look-backs; provide at least one.")
     gaps.log(len(moments), forecaster.config.seq_len)
@@ -315,8 +329,10 @@ class _Gaps:
             logger.info(ended_note(tuple(self.ended), steps))
 
 
-def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps) -> pd.DataFrame:
-    """All forecasts of one cutoff, with the seasonal naive forecast and the actual values."""
+def _forecast(
+    forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int, gaps: _Gaps, bounds: QuantileSpec
+) -> pd.DataFrame:
+    """All forecasts of one cutoff, with the seasonal naive forecast, the actual values, and the requested bounds."""
     targets, before = data.n_targets, data.take(moment.series, moment.rows)
     start, needed = (data.spans[moment.series, 0] + moment.rows)[:, None], forecaster.config.known_steps(steps)
     after, ahead = start + np.arange(steps), steps_ahead(before, needed)
@@ -333,17 +349,19 @@ def _forecast(forecaster: Forecaster, data: Dataset, moment: _Moment, steps: int
     level = made.preprocess.restore(np.zeros((len(before), 1, targets)))
     repeated = np.take_along_axis(before.values[:, :targets], from_row.reshape(-1, targets).clip(0), axis=0)
     naive = np.where(from_row < 0, level, repeated.reshape(from_row.shape))
-    count, columns = len(before) * steps, list(forecaster.targets)
+    count, columns, points = len(before) * steps, list(forecaster.targets), made.raw()
     table = {
         "window": moment.window,
         "series": np.repeat(np.array(before.series, dtype=object), steps * targets),
         "cutoff": ends_of(before).repeat(steps * targets),
         "step" if data.freq is None else "date": ahead.repeat(targets),
         "column": columns * count,
-        "forecast": made.raw().ravel(),
+        "forecast": points.ravel(),
         "seasonal_naive": naive.ravel(),
         "actual": data.values[after][..., :targets].ravel(),
     }
+    if any(bounds):
+        table |= {name: each.ravel() for name, each in raw_bounds(forecaster, made, points, bounds).items()}
     left_out = () if data.schema.panel and targets > 1 else ("column",) if data.schema.panel else ("window", "series")
     return pd.DataFrame({name: each for name, each in table.items() if name not in left_out})
 

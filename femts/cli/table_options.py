@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,10 +18,12 @@ from femts.errors import UsageError
 if TYPE_CHECKING:
     from femts.experiments.grid import Grid
     from femts.experiments.runner import Engine
+    from femts.experiments.task_cell import TaskCell
 
 MIXERS = "fem_sm,fem_gla,fem_mamba,fem_aft,sm,gla,aft"
 OTHERS = "lintrans,itransformer,patchtst,dlinear,naive,seasonal_naive"
 MODELS = f"{DEFAULT_MODEL},ridge,{MIXERS},{OTHERS}"
+TASK_MODELS = "auto,ridge,boost,nhits,fem_sm,fem_sm_ridge,stat_ensemble,seasonal_naive"
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,17 @@ class GridOptions:
         str, typer.Option(metavar="NAME|FILE[,...]", help="Names from `femts datasets list`, or your own files.")
     ] = "ETTh1"
     models: Annotated[str | None, option("Names from `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
+    tasks: Annotated[
+        Path | None,
+        option("Run the forecasting tasks of this list instead of data sets and horizons.", "TASKS.yaml"),
+    ] = None
     pairs: Annotated[
         str | None,
         option("Print paired differences of two models by seed and window instead of the table.", "FIRST:SECOND[,...]"),
     ] = None
     published: Annotated[
         bool,
-        typer.Option("--published", help="Print means next to published ones instead of the table."),
+        typer.Option("--published", help="Print means, or scores of tasks, next to published ones."),
     ] = False
     pred_lens: Annotated[
         str,
@@ -86,6 +92,27 @@ class GridOptions:
         if self.pairs is not None and self.published:
             raise UsageError("Options '--pairs' and '--published' each print their own table; remove one of them.")
         return () if self.pairs is None else parse_pairs(self.pairs)
+
+    def task_cells(self, data_root: Path | None) -> list[TaskCell]:
+        """Cells of the list of tasks; UsageError if an option cannot be parsed or applies to data sets alone."""
+        from femts.experiments.task_cell import make_task_cells
+        from femts.experiments.tasks import read_tasks
+
+        assert self.tasks is not None
+        of_tasks = ("tasks", "models", "published", "seeds", "assignments")
+        given = next((each.name for each in fields(self) if each.name not in of_tasks and self._is_given(each)), None)
+        if given is not None:
+            name = {"pred_lens": "horizons"}.get(given, given.replace("_", "-"))
+            name = "about reading data" if given == "reading" else f"'--{name}'"
+            raise UsageError(f"A list of tasks defines its own data and horizons; remove the option {name}.")
+        models = names(TASK_MODELS if self.models is None else self.models)
+        settings = each_once(map(parse_assignment, self.assignments or []), "--set")
+        seeds = parse_seeds(self.seeds)
+        return make_task_cells(read_tasks(self.tasks), self.tasks.parent, models, seeds, settings, data_root)
+
+    def _is_given(self, option: Field[Any]) -> bool:
+        usual = option.default if option.default_factory is MISSING else option.default_factory()
+        return bool(getattr(self, option.name) != usual)
 
     def grid(self) -> Grid:
         """Grid given by the options; UsageError if an option cannot be parsed."""

@@ -77,6 +77,16 @@ class Domain:
         ends = len(values) >= MANY or bool((values == values.round()).all()) or float((values == 0).mean()) >= SOME
         return 0.0 if ends else -math.inf
 
+    def admitting(self, values: Array) -> Domain:
+        """The same without inferred bounds that observed `values` (N, T) contradict."""
+        import numpy as np
+
+        if not isinstance(self.low, tuple):
+            return self
+        least = np.fmin.reduce(values, axis=0, initial=np.inf).tolist()
+        low = tuple(bound if seen >= bound else -math.inf for bound, seen in zip(self.low, least, strict=True))
+        return replace(self, low=low if max(low) > -math.inf else None)
+
     @property
     def bounded(self) -> tuple[int, ...]:
         """Indices of the targets with a lower bound."""

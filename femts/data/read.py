@@ -24,6 +24,7 @@ from femts.data.check import check_thousands, check_unique, check_values, words_
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
 from femts.data.download import file_sha256
+from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
 from femts.data.stamps import MOST_NUMBER
 from femts.data.unpack import (
@@ -167,6 +168,8 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
             yield from _parquet_pieces(path, cells)
         elif path.suffix.lower() in EXCEL:
             yield _excel_table(path)
+        elif SUFFIX in map(str.lower, path.suffixes[-2:]):  # the last may be that of a compression
+            yield read_tsf(path)
         else:
             yield from _text_pieces(path, names, cells)
     except MemoryError as error:

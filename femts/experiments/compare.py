@@ -319,8 +319,16 @@ def literature() -> pd.DataFrame:
     """Published test MSE in scaled units: `model`, `dataset`, `pred_len` (or `mean`, over 96, 192, 336 and 720), `mse`,
     which windows were `scored` (all, drop_last without those of the last batch, or as quoted), `look_back`, `source`,
     whether it was quoted from another paper (`secondary`), and for numbers that a model of femts is compared with its
-    name (`femts_model`)."""
-    return pd.read_csv(LITERATURE, keep_default_na=False).astype({"mse": float})
+    name (`femts_model`). Rows of forecasting tasks have the task in `dataset`, and `mase` and `sql` instead of
+    `mse`."""
+    rows = pd.read_csv(LITERATURE, keep_default_na=False)
+    return rows.assign(**{name: pd.to_numeric(rows[name]) for name in ("mse", "mase", "sql")})
+
+
+def task_publications() -> pd.DataFrame:
+    """Published scores of forecasting tasks, from `literature`."""
+    rows = literature()
+    return rows[rows["mase"].notna() | rows["sql"].notna()].rename(columns={"dataset": "task"})
 
 
 def published_mse(dataset: str, model: str, pred_len: int | None) -> float | None:

@@ -57,7 +57,7 @@ def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
         tables, lines = published_tables(frame), _seen_before(frame[frame["ours"]])
     else:
         tables, lines = score_tables(frame), _remarks(frame, markdown)
-    return "\n\n".join([*(as_markdown(*each) if markdown else _as_text(*each) for each in tables), *lines])
+    return "\n\n".join([*(as_markdown(*each) if markdown else as_text(*each) for each in tables), *lines])
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -71,7 +71,7 @@ def _escaped(text: str) -> str:
     return html.escape(quote(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
 
 
-def _as_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def as_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return table(header, [[f"{cell}*" if isinstance(cell, Lowest) else cell for cell in row] for row in rows])
 
 
@@ -123,6 +123,46 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
             text = Lowest(text) if lowest else text
         cells.append(text)
     return [*cells, *[_number(whole["naive_mse"].iloc[0], "{:.3f}")] * beside]
+
+
+def leaderboard_tables(board: pd.DataFrame, scores: pd.DataFrame) -> list[Shown]:
+    """A table of models over all tasks, with intervals, and one of MASE and scaled quantile loss by task, with the lowest
+    of each marked."""
+    header = ["model", "MASE skill", "SQL skill", "win rate", "tasks", "train s", "cpu s", "failed", "seen"]
+    rows = [
+        [
+            row.model,
+            *(
+                _with_bounds(*each)
+                for each in (
+                    (row.mase_skill, row.mase_low, row.mase_high),
+                    (row.sql_skill, row.sql_low, row.sql_high),
+                    (row.win_rate, row.win_low, row.win_high),
+                )
+            ),
+            str(row.tasks),
+            *(_number(seconds, "{:.0f}") for seconds in (row.train_seconds, row.cpu_seconds)),
+            *(str(count or MISSING) for count in (row.failed, row.seen)),
+        ]
+        for row in board.itertuples()
+    ]
+    models = list(board["model"])
+    by_task = []
+    for task, own in scores.groupby("task", sort=False):
+        own = own.set_index("model").reindex(models)
+        counted = own[~own["seen"].fillna(False).astype(bool)]
+        least = [f"{counted[name].min():.3f}" for name in ("mase", "sql")]
+        cells = list[str]()
+        for each in own.itertuples():
+            both = [_number(value, "{:.3f}") for value in (each.mase, each.sql)]
+            cell = " / ".join(both) + SEEN * bool(each.seen is True)
+            cells.append(Lowest(cell) if both[0] == least[0] and each.seen is not True else cell)
+        by_task.append([str(task), *cells])
+    return [Shown(header, rows), Shown(["MASE / SQL", *models], by_task)]
+
+
+def _with_bounds(value: float, low: float, high: float) -> str:
+    return f"{100 * value:.1f}% ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _lacking(row: Any) -> str:

@@ -169,4 +169,5 @@ def _scored_units(forecaster: Forecaster, made: SeriesForecasts) -> Preprocess:
     if forecaster.scored is None:
         return made.preprocess
     places = forecaster.scored.preprocess.places(made.series)
-    return forecaster.scored.preprocess.take(places).with_others(made.preprocess, np.flatnonzero(places < 0))
+    units = forecaster.scored.preprocess.take(places).with_others(made.preprocess, np.flatnonzero(places < 0))
+    return replace(units, domain=made.preprocess.domain)  # bounds inferred from more rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -191,6 +191,7 @@ def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: 
     than the look-back, the rows before it repeat its first season, if it has one.
     """
     preprocess, length = forecaster.preprocess.for_series(data), forecaster.config.seq_len
+    preprocess = replace(preprocess, domain=preprocess.domain.admitting(data.values[:, : len(forecaster.targets)]))
     rows = data.spans[:, 1:] - length + np.arange(length)
     first = data.spans[:, :1]
     there = rows >= first

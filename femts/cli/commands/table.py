@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from femts.cli.output import say_notes, say_unfinished, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from femts.experiments.results import Store
+    from femts.experiments.runner import Engine
 
 FORMATS = ("text", "md", "csv", "html")
 
@@ -42,8 +46,11 @@ def table(
             f"Format 'html' does not support {'pairs' if pairs else 'published means'}; use text, md or csv."
         )
     runner = engine.engine_on(device, data_root)
-    from femts.experiments.compare import SEEDS_ALONE, make_pairs, make_published, make_scores, make_table
     from femts.experiments.results import Store
+
+    if grid.tasks is not None:
+        return _tasks(grid, Store(engine.results), runner, form, show)
+    from femts.experiments.compare import SEEDS_ALONE, make_pairs, make_published, make_scores, make_table
     from femts.experiments.run import run_grid
     from femts.experiments.tables import to_csv, to_html, to_text, worse_than_naive
 
@@ -75,3 +82,32 @@ def table(
     if show:
         return 1 if damaged else 0
     return 0 if all(store.failure(cell) is None for cell in cells) else 1
+
+
+def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: bool) -> int:
+    """Run the missing cells of a list of tasks, and print its scores."""
+    if form == "html":
+        raise UsageError("Format 'html' does not support tasks; use text, md or csv.")
+    from femts.experiments.leaderboard import leaderboard, task_scores, with_published
+    from femts.experiments.runner import run_cells
+    from femts.experiments.tables import as_markdown, as_text, leaderboard_tables
+
+    cells = grid.task_cells(runner.data_root)
+    store.check_folder(to_show=show)
+    if not show:
+        run_cells(cells, store, runner)
+    scores = task_scores(cells, store)
+    if grid.published:
+        scores = with_published(scores)
+        if scores.empty:
+            raise UsageError(f"No scores are published for the tasks of {grid.tasks}; remove '--published'.")
+    if form == "csv":
+        write_data(scores.to_csv(index=False))
+    else:
+        shown = leaderboard_tables(leaderboard(scores), scores)
+        print("\n\n".join((as_markdown if form == "md" else as_text)(*each) for each in shown))
+    say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
+    damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
+    say_notes(damaged)
+    say_unfinished(sum(not store.finished(cell) for cell in cells), len(cells), show)
+    return 1 if damaged or (not show and any(map(store.failure, cells))) else 0

@@ -1,0 +1,258 @@
+"""A model on a forecasting task: one run, determined by its fields, and its record."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from femts.config.model import AUTO
+from femts.config.records import fingerprint
+from femts.errors import UsageError
+from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
+from femts.experiments.tasks import METRICS, QUANTILES, Task, resolve_source, score_forecasts
+from femts.logging import quiet_training
+
+if TYPE_CHECKING:
+    from femts.data.dataset import Dataset
+    from femts.forecaster.forecaster import Forecaster
+
+_DIGITS = 8  # of a hash in a path
+
+
+class TaskScores(Part):
+    mase: Loss | None
+    sql: Loss | None
+    wape: Loss | None
+    wql: Loss | None
+
+
+class TaskCellFields(Part):
+    task: dict[str, Any]
+    model: str
+    seed: Count
+    settings: dict[str, str]
+    sha256: list[Sha256]
+
+
+class Trained(OpenPart):
+    """A forecaster of the run: its data, number of training rows, and recipe."""
+
+    data: str
+    rows: Positive
+    config: dict[str, Any]
+
+
+class TaskRecord(AnyRecord):
+    """The record of a model on a task.
+
+    Attributes:
+        scores: means over the windows.
+        windows: the same by window.
+        train_seconds: wall time of all trainings.
+        cpu_seconds: processor time of training and forecasts, of all threads and processes.
+    """
+
+    format: str
+    cell: TaskCellFields
+    scores: TaskScores
+    windows: list[TaskScores]
+    train_seconds: Loss
+    cpu_seconds: Loss
+    trained: list[Trained]
+
+
+@dataclass(frozen=True)
+class TaskCell(Job):
+    """One model on one task, as requested.
+
+    Attributes:
+        task: the task.
+        model: registered name.
+        seed: seed of weights, order and dropout.
+        settings: `model.*` and `training.*` settings.
+        sha256: hashes of the data sets, in the order of `task.data`.
+        sources: their catalogue names or paths.
+    """
+
+    record_format: ClassVar = "task-1"
+    record_model: ClassVar = TaskRecord
+    command: ClassVar = "femts table --tasks"
+
+    task: Task
+    model: str
+    seed: int = 42
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sha256: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Path of its record, with a hash of the task and its data, so that other ones have records of their own."""
+        changes = "".join(f"-{key}={value}" for key, value in sorted(self.settings.items()))
+        plain = changes if len(changes) <= 40 and "/" not in changes else f"-{fingerprint(changes)[:_DIGITS]}"
+        of = fingerprint([self.task.to_dict(), list(self.sha256)])[:_DIGITS]
+        return f"tasks/{self.task.name}-{of}/{self.model}{plain}-seed{self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `cell` of a record."""
+        settings = {key: str(value) for key, value in self.settings.items()}
+        return {
+            **{"task": self.task.to_dict(), "model": self.model, "seed": self.seed},
+            **{"settings": settings, "sha256": list(self.sha256)},
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], data_root: str | None) -> TaskCell:
+        """The cell of a record; raise UsageError if its data are not in the data folder."""
+        cell = record["cell"]
+        task = Task.model_validate(cell["task"])
+        sources = tuple(resolve_source(each, Path(), data_root) for each in task.data)
+        return cls(task, cell["model"], cell["seed"], cell["settings"], tuple(cell["sha256"]), sources)
+
+    def check_is_of(self, record: Mapping[str, Any]) -> None:
+        stored = json.loads(json.dumps(record["cell"]))
+        for name, expected in json.loads(json.dumps(self.to_dict())).items():
+            if stored[name] != expected:
+                raise ValueError(f"cell.{name} is {stored[name]!r}, not {expected!r}")
+
+    def summary(self, record: Mapping[str, Any]) -> str:
+        return " ".join(f"{name.upper()} {value:.4f}" for name, value in record["scores"].items() if value is not None)
+
+    def load(self, data_root: str | Path | None) -> list[Dataset]:
+        """The data sets of the task; raise UsageError if one has changed since the cell was created."""
+        tables = [self.task.load(source, data_root) for source in self.sources]
+        for table, known in zip(tables, self.sha256, strict=True):
+            if table.fingerprint() != known:
+                raise UsageError(f"Data set '{table.name}' of task '{self.task.name}' has changed; run it again.")
+        return tables
+
+    def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:
+        from femts.environment import commit, processor_seconds, run_environment
+
+        started, cpu = time.monotonic(), processor_seconds()
+        tables, forecasts, trained = self.load(data_root), list[pd.DataFrame](), list[dict[str, Any]]()
+        training, forecaster = 0.0, None
+        for number, data in enumerate(tables):
+            parts = list[pd.DataFrame]()
+            for first in range(self.task.windows if self.task.refit else 1):
+                begun, name = time.monotonic(), f"{number}-{first}"
+                before = _rows_before(data, self.task, first)
+                forecaster = self._train(before, None if work is None else work / name, device)
+                training += time.monotonic() - begun
+                if not first:
+                    trained.append(_recipe(forecaster, before))
+                parts.append(_forecasts(forecaster, data, self.task, first))
+            forecasts.append(pd.concat(parts, ignore_index=True))
+        windows = score_forecasts(forecasts, tables, self.task)
+        assert forecaster is not None
+        metrics = forecaster.metrics
+        return {
+            "format": self.record_format,
+            "cell": self.to_dict(),
+            "scores": _plain(windows[list(METRICS)].mean()),
+            "windows": [_plain(row) for _, row in windows[list(METRICS)].iterrows()],
+            "trained": trained,
+            "seconds": time.monotonic() - started,
+            "train_seconds": training,
+            "cpu_seconds": processor_seconds() - cpu,
+            "parameters": metrics["parameters"],
+            "kernels": metrics["kernels"],
+            "place": run_environment(metrics["device"], metrics["precision"]),
+            "commit": commit(),
+        }
+
+    def _train(self, data: Dataset, work: Path | None, device: str) -> Forecaster:
+        from femts.training.train import train
+
+        with quiet_training():
+            return train(
+                data,
+                self.model,
+                self.task.horizon,
+                out=work,
+                seed=self.seed,
+                device=device,
+                resume=work is not None,
+                time_limit=self.task.time_limit if self.model == AUTO else None,
+                settings=self.settings,
+            )
+
+
+def make_task_cells(
+    tasks: Sequence[Task],
+    folder: Path,
+    models: Sequence[str],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    data_root: str | Path | None = None,
+) -> list[TaskCell]:
+    """All models on all tasks, by task.
+
+    Args:
+        tasks: the tasks.
+        folder: folder that files are relative to.
+        models: registered names, or `auto`.
+        seeds: one run each.
+        settings: settings of all models.
+        data_root: folder with the files of the catalogue.
+
+    Raises:
+        UsageError: A model or setting is unknown, or data cannot be read.
+    """
+    from femts.models.registry import check_library, check_trained, model_card
+    from femts.training.fit import FitRequest
+
+    for model in models:
+        if model != AUTO:
+            check_trained(model_card(model).name)
+            check_library(model)
+        FitRequest.of(model, {}, settings, 0.0)
+    cells = list[TaskCell]()
+    for task in tasks:
+        sources = tuple(resolve_source(each, folder, data_root) for each in task.data)
+        hashes = tuple(task.load(source, data_root).fingerprint() for source in sources)
+        cells += [TaskCell(task, model, seed, settings, hashes, sources) for seed in seeds for model in models]
+    return cells
+
+
+def _rows_before(data: Dataset, task: Task, first: int) -> Dataset:
+    """The series of `data` up to the window number `first`, as data of their own without a file."""
+    stops = data.lengths - (task.windows - first) * task.horizon
+    some = np.flatnonzero(stops > 0)
+    before = data.take(some, stops[some])
+    split = data.schema.split.split(before.stamps, before.spans, f"'{data.name}'")
+    before = replace(before, split=split, source=None, sha256="")
+    return replace(before, sha256=before.fingerprint())
+
+
+def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) -> pd.DataFrame:
+    """Forecasts of the windows from number `first` on, or of this one alone if the model is trained for each."""
+    from femts.analysis.backtest import backtest
+
+    windows = task.windows - first
+    rows = data.lengths - (windows - 1) * task.horizon if task.refit else data.lengths
+    some = np.flatnonzero(rows > 0)
+    ends = data.take(some, rows[some])
+    frame = backtest(
+        forecaster, ends, n_windows=1 if task.refit else windows, step_size=task.horizon, quantiles=QUANTILES
+    )
+    number = frame["window"] if "window" in frame else pd.factorize(frame["cutoff"])[0] + 1
+    return frame.assign(window=number + first)
+
+
+def _recipe(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+    choice = forecaster.metrics.get("auto", {})
+    weights = {"weights": choice["weights"]} if "weights" in choice else {}
+    chosen = {"taken": list(choice["taken"]), **weights} if choice else {}
+    return {"data": data.name, "rows": len(data.values), "config": forecaster.config.to_dict(), **chosen}
+
+
+def _plain(row: pd.Series) -> dict[str, float | None]:
+    return {name: None if np.isnan(value) else float(value) for name, value in row.items()}

@@ -1,0 +1,241 @@
+"""Forecasting tasks, listed in YAML: data, horizon, rolling windows and metric, scored by the protocol of fev.
+
+At the end of each series, `windows` forecasts of `horizon` steps follow one another; each may read all rows before it.
+Errors are divided by the mean absolute seasonal change of all rows before the window, averaged over steps and series,
+then over targets, then over windows (github.com/autogluon/fev).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from femts.config.training import parse_span
+from femts.config.values import read_yaml
+from femts.data.dataset import Dataset
+from femts.data.download import data_root
+from femts.data.loading import is_path, load_dataset
+from femts.data.schema import Schema
+from femts.errors import UsageError
+from femts.experiments.results import first_error
+from femts.text import quote
+
+Array = NDArray[np.float64]
+
+METRICS = ("mase", "sql", "wape", "wql")
+QUANTILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Task(BaseModel):
+    """A forecasting task.
+
+    Attributes:
+        name: name of the task, also of its folder of records.
+        data: catalogue names, and files relative to the list of tasks or to the data folder; one forecaster is trained
+            on each.
+        horizon: forecast horizon in steps.
+        windows: number of forecasts at the end of each series, a horizon apart.
+        season: steps in a season, for the scale of errors and for the models; None is that of the step between rows.
+        aggregate: longer step, a pandas frequency, over which rows are averaged; incomplete periods at the ends are
+            dropped.
+        metric: metric that decides comparisons.
+        refit: train before each window instead of only before the first one.
+        time_limit: longest duration of each training of `auto`; other models follow their own recipe.
+        reading: further keywords of `load_dataset`, such as `target` and `future_covariates`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^\w[\w.+-]{0,59}$")]
+    data: Annotated[tuple[str, ...], Field(min_length=1)]
+    horizon: Positive
+    windows: Positive = 1
+    season: Positive | None = None
+    aggregate: str | None = None
+    metric: Literal["mase", "sql", "wape", "wql"] = "mase"
+    refit: bool = False
+    time_limit: str | None = None
+    reading: dict[str, Any] = {}
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("time_limit")
+    @classmethod
+    def _limit(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_span(value)
+        return value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields that differ from their defaults, in plain types."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def load(self, source: str, root: str | Path | None = None) -> Dataset:
+        """Load one of the data sets from the path or catalogue name `source`.
+
+        Raises:
+            UsageError: It cannot be read, or no series has enough rows.
+        """
+        reading = {**self.reading, **({} if self.season is None else {"season": self.season})}
+        if self.aggregate is None:
+            data = load_dataset(source, root, **reading)
+        else:
+            named = {key: value for key, value in reading.items() if key in ("na", "columns", "panel")}
+            read = load_dataset(source, root, **named)
+            form = read.schema.form
+            time, series = form.time or ("ds" if read.schema.panel else "date"), form.series
+            frame = _averaged(read.frame(), time, series if read.schema.panel else None, self.aggregate, self.name)
+            data = load_dataset(frame, **reading)
+        if not (data.lengths > (self.windows + 1) * self.horizon).any():
+            raise UsageError(
+                f"Task '{self.name}' scores {self.windows} windows of {self.horizon} steps, but the longest series of "
+                f"{source} has {data.rows} rows; reduce the windows or the horizon."
+            )
+        return replace(data, name=Path(source).stem if is_path(source) else source)
+
+
+def read_tasks(path: Path) -> list[Task]:
+    """Read a list of tasks, the YAML entry `tasks`, each a mapping with the fields of `Task`.
+
+    Raises:
+        UsageError: The file is not such a list, a field is invalid, or a name is repeated.
+    """
+    content = read_yaml(path, "The list of tasks")
+    entries = content.get("tasks") if isinstance(content, Mapping) else None
+    if not isinstance(entries, list) or not entries or set(content) - {"tasks"}:
+        raise UsageError(f"{path} is not a list of tasks; write 'tasks:' and below it entries with name and data.")
+    tasks = list[Task]()
+    for number, entry in enumerate(entries, 1):
+        try:
+            tasks.append(Task.model_validate(entry))
+            Schema.of(**tasks[-1].reading)
+        except (ValidationError, UsageError) as error:
+            name = entry.get("name") if isinstance(entry, Mapping) else None
+            reason = first_error(error) if isinstance(error, ValidationError) else str(error).rstrip(".")
+            raise UsageError(
+                f"Task {number}{f' ({quote(name)})' if name else ''} of {path} is invalid: {reason}."
+            ) from error
+    names = [task.name.lower() for task in tasks]  # some file systems ignore case
+    repeated = next((task.name for task in tasks if names.count(task.name.lower()) > 1), None)
+    if repeated is not None:
+        raise UsageError(f"{path} has several tasks named '{repeated}'; give each its own name.")
+    return tasks
+
+
+def resolve_source(source: str, folder: Path, root: str | Path | None) -> str:
+    """Catalogue name, or path of a file relative to `folder` or to the data folder.
+
+    Raises:
+        UsageError: There is no such file.
+    """
+    if not is_path(source):
+        return source
+    tried = [folder / source, data_root(root) / source]
+    found = next((path for path in tried if path.is_file()), None)
+    if found is None:
+        places = " or ".join(str(path.parent) for path in tried)
+        raise UsageError(f"File {quote(source)} is not in {places}; check its name, or set --data-root.")
+    return str(found.resolve())
+
+
+def _averaged(frame: pd.DataFrame, time: str, series: str | None, step: str, name: str) -> pd.DataFrame:
+    """Means of `frame` over periods of `step`, without incomplete ones at the ends of a series."""
+    if not isinstance(frame[time].dtype, pd.DatetimeTZDtype) and frame[time].dtype.kind != "M":
+        raise UsageError(f"Task '{name}' is to be aggregated, but its data have no dates; remove 'aggregate'.")
+    try:
+        periods = pd.Grouper(key=time, freq=step)
+    except ValueError as error:
+        raise UsageError(f"Task '{name}' has the step '{quote(step)}', which is not a pandas frequency.") from error
+    parts = list[pd.DataFrame]()
+    for key, own in [(None, frame)] if series is None else frame.groupby(series, sort=False):
+        grouped = own.drop(columns=[] if series is None else series).groupby(periods)
+        means, sizes = grouped.mean(), grouped.size().to_numpy()
+        whole = np.flatnonzero(sizes == np.bincount(sizes).argmax())
+        means = means.iloc[whole[0] : whole[-1] + 1].reset_index()
+        if key is not None:
+            means.insert(0, series, key)
+        parts.append(means)
+    return pd.concat(parts, ignore_index=True)
+
+
+def seasonal_errors(data: Dataset, stops: NDArray[np.int64], season: int) -> Array:
+    """Mean absolute seasonal change of the first `stops` rows of each series, (S, T); NaN where there is none.
+
+    Args:
+        data: the series.
+        stops: number of leading rows, (S,), or (S, W) for several windows.
+        season: number of steps in a season.
+
+    Returns:
+        (S, T), or (S, W, T).
+    """
+    values = data.values[:, : data.n_targets]
+    change = np.full_like(values, np.nan)
+    change[season:] = np.abs(values[season:] - values[:-season])
+    seen = ~np.isnan(change)
+    sums = np.pad(np.cumsum(np.where(seen, change, 0.0), axis=0), ((1, 0), (0, 0)))
+    counts = np.pad(np.cumsum(seen, axis=0), ((1, 0), (0, 0)))
+    first = data.spans[:, 0].reshape(-1, *[1] * (stops.ndim - 1))
+    begin = np.minimum(first + season, first + stops)  # changes before it reach into the previous series
+    total, count = sums[first + stops] - sums[begin], counts[first + stops] - counts[begin]
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+def score_forecasts(forecasts: Sequence[pd.DataFrame], tables: Sequence[Dataset], task: Task) -> pd.DataFrame:
+    """Scores of a task by window.
+
+    Args:
+        forecasts: for each data set, the forecasts as given by `femts.backtest`, with all `QUANTILES`; column `window`
+            numbers the windows from 1.
+        tables: the data sets.
+        task: the task.
+
+    Returns:
+        A row for each window, with `mase`, `sql` (scaled quantile loss), `wape` and `wql`; as in fev, series whose scale
+        is 0 or unknown do not count in `mase` and `sql`.
+    """
+    parts = list[pd.DataFrame]()
+    for frame, data in zip(forecasts, tables, strict=True):
+        season = task.season or data.season
+        windows = np.arange(1, task.windows + 1)
+        stops = data.lengths[:, None] - (task.windows - windows + 1) * task.horizon
+        scale = seasonal_errors(data, np.maximum(stops, 0), season)  # (S, W, T)
+        series = np.zeros(len(frame), dtype=np.int64)
+        if "series" in frame:
+            series = pd.Index(data.series).get_indexer(frame["series"].astype(str))
+        target = np.zeros(len(frame), dtype=np.int64)
+        if "column" in frame:
+            target = pd.Index(data.columns[: data.n_targets]).get_indexer(frame["column"].astype(str))
+        own = scale[series, frame["window"].to_numpy() - 1, target]
+        actual, median = frame["actual"].to_numpy(), frame["q-50"].to_numpy()
+        levels = np.array(QUANTILES)[:, None]
+        below = actual - np.stack([frame[f"q-{100 * q:g}"].to_numpy() for q in QUANTILES])
+        pinball = 2 * np.maximum(levels * below, (levels - 1) * below).mean(0)
+        error = np.abs(actual - median)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scaled = {"mase": error / own, "sql": pinball / own}
+        counted = {name: np.where(np.isfinite(each), each, np.nan) for name, each in scaled.items()}
+        parts.append(
+            pd.DataFrame(
+                {
+                    **{"window": frame["window"], "target": target, **counted},
+                    **{"error": error, "pinball": pinball, "size": np.where(np.isnan(error), np.nan, np.abs(actual))},
+                }
+            )
+        )
+    every = pd.concat(parts, ignore_index=True).groupby(["window", "target"])
+    means = every.mean()
+    size = means["size"].where(means["size"] > 0)
+    means["wape"], means["wql"] = means["error"] / size, means["pinball"] / size
+    return means.groupby("window")[list(METRICS)].mean().reset_index()
