@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from femts.config.training import parse_span
@@ -87,16 +88,10 @@ class Task(BaseModel):
         Raises:
             UsageError: It cannot be read, or no series has enough rows.
         """
-        reading = {**self.reading, **({} if self.season is None else {"season": self.season})}
-        if self.aggregate is None:
-            data = load_dataset(source, root, **reading)
-        else:
-            named = {key: value for key, value in reading.items() if key in ("na", "columns", "panel")}
-            read = load_dataset(source, root, **named)
-            form = read.schema.form
-            time, series = form.time or ("ds" if read.schema.panel else "date"), form.series
-            frame = _averaged(read.frame(), time, series if read.schema.panel else None, self.aggregate, self.name)
-            data = load_dataset(frame, **reading)
+        season = {} if self.season is None else {"season": self.season}
+        data = load_dataset(source, root, **{**self.reading, **season})
+        if self.aggregate is not None:
+            data = _averaged(data, self.aggregate, self.name)
         if not (data.lengths > (self.windows + 1) * self.horizon).any():
             raise UsageError(
                 f"Task '{self.name}' scores {self.windows} windows of {self.horizon} steps, but the longest series of "
@@ -149,24 +144,35 @@ def resolve_source(source: str, folder: Path, root: str | Path | None) -> str:
     return str(found.resolve())
 
 
-def _averaged(frame: pd.DataFrame, time: str, series: str | None, step: str, name: str) -> pd.DataFrame:
-    """Means of `frame` over periods of `step`, without incomplete ones at the ends of a series."""
-    if not isinstance(frame[time].dtype, pd.DatetimeTZDtype) and frame[time].dtype.kind != "M":
+def _averaged(data: Dataset, step: str, name: str) -> Dataset:
+    """Means of `data` over periods of `step`, without incomplete ones at the ends of a series."""
+    if not isinstance(data.stamps, pd.DatetimeIndex):
         raise UsageError(f"Task '{name}' is to be aggregated, but its data have no dates; remove 'aggregate'.")
     try:
-        periods = pd.Grouper(key=time, freq=step)
+        offset = to_offset(step)
     except ValueError as error:
         raise UsageError(f"Task '{name}' has the step '{quote(step)}', which is not a pandas frequency.") from error
-    parts = list[pd.DataFrame]()
-    for key, own in [(None, frame)] if series is None else frame.groupby(series, sort=False):
-        grouped = own.drop(columns=[] if series is None else series).groupby(periods)
-        means, sizes = grouped.mean(), grouped.size().to_numpy()
+    rows, parts = pd.DataFrame(np.hstack([data.values, data.covariates]), index=data.stamps), list[pd.DataFrame]()
+    for first, stop in data.spans.tolist():
+        grouped = rows.iloc[first:stop].resample(offset)
+        sizes = grouped.size().to_numpy()
         whole = np.flatnonzero(sizes == np.bincount(sizes).argmax())
-        means = means.iloc[whole[0] : whole[-1] + 1].reset_index()
-        if key is not None:
-            means.insert(0, series, key)
-        parts.append(means)
-    return pd.concat(parts, ignore_index=True)
+        parts.append(grouped.mean().iloc[whole[0] : whole[-1] + 1])
+    means, ends = pd.concat(parts), np.cumsum([len(part) for part in parts])
+    spans = np.stack([np.append(0, ends[:-1]), ends], axis=1)
+    values, covariates = np.split(means.to_numpy(), [data.values.shape[1]], axis=1)
+    made = replace(
+        data,
+        values=np.ascontiguousarray(values),
+        covariates=np.ascontiguousarray(covariates),
+        stamps=pd.DatetimeIndex(means.index),
+        spans=spans,
+        freq=offset.freqstr,
+        season=data.schema.season_of(offset.freqstr),
+        split=data.schema.split.split(means.index, spans, f"'{data.name}'"),
+        source=None,
+    )
+    return replace(made, sha256=made.fingerprint())
 
 
 def seasonal_errors(data: Dataset, stops: NDArray[np.int64], season: int) -> Array:
