@@ -35,8 +35,8 @@ class GridOptions:
     ] = "ETTh1"
     models: Annotated[str | None, option("Names from `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
     tasks: Annotated[
-        Path | None,
-        option("Run the forecasting tasks of this list instead of data sets and horizons.", "TASKS.yaml"),
+        str | None,
+        option("Run the forecasting tasks of these lists instead of data sets and horizons.", "TASKS.yaml[,...]"),
     ] = None
     pairs: Annotated[
         str | None,
@@ -96,7 +96,6 @@ class GridOptions:
     def task_cells(self, data_root: Path | None) -> list[TaskCell]:
         """Cells of the list of tasks; UsageError if an option cannot be parsed or applies to data sets alone."""
         from femts.experiments.task_cell import make_task_cells
-        from femts.experiments.tasks import read_tasks
 
         assert self.tasks is not None
         of_tasks = ("tasks", "models", "published", "seeds", "assignments")
@@ -108,7 +107,7 @@ class GridOptions:
         models = names(TASK_MODELS if self.models is None else self.models)
         settings = each_once(map(parse_assignment, self.assignments or []), "--set")
         seeds = parse_seeds(self.seeds)
-        return make_task_cells(read_tasks(self.tasks), self.tasks.parent, models, seeds, settings, data_root)
+        return make_task_cells([Path(each) for each in names(self.tasks)], models, seeds, settings, data_root)
 
     def _is_given(self, option: Field[Any]) -> bool:
         usual = option.default if option.default_factory is MISSING else option.default_factory()

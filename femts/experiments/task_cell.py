@@ -16,7 +16,7 @@ from femts.config.model import AUTO
 from femts.config.records import fingerprint
 from femts.errors import UsageError
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
-from femts.experiments.tasks import METRICS, QUANTILES, Task, resolve_source, score_forecasts
+from femts.experiments.tasks import METRICS, QUANTILES, Task, read_tasks, resolve_source, score_forecasts
 from femts.logging import quiet_training
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ class TaskCell(Job):
 
 
 def make_task_cells(
-    tasks: Sequence[Task],
-    folder: Path,
+    lists: Sequence[Path],
     models: Sequence[str],
     seeds: Sequence[int],
     settings: Mapping[str, Any],
@@ -196,15 +195,15 @@ def make_task_cells(
     """All models on all tasks, by task.
 
     Args:
-        tasks: the tasks.
-        folder: folder that files are relative to.
+        lists: YAML files, see `read_tasks`.
         models: registered names, or `auto`.
         seeds: one run each.
         settings: settings of all models.
         data_root: folder with the files of the catalogue.
 
     Raises:
-        UsageError: A model or setting is unknown, or data cannot be read.
+        UsageError: A model or setting is unknown, a list is invalid, two tasks have the same name, or data cannot be
+            read.
     """
     from femts.models.registry import check_library, check_trained, model_card
     from femts.training.fit import FitRequest
@@ -215,8 +214,8 @@ def make_task_cells(
             check_library(model)
         FitRequest.of(model, {}, settings, 0.0)
     cells = list[TaskCell]()
-    for task in tasks:
-        sources = tuple(resolve_source(each, folder, data_root) for each in task.data)
+    for task, path in read_tasks(lists):
+        sources = tuple(resolve_source(each, path.parent, data_root) for each in task.data)
         hashes = tuple(task.load(source, data_root).fingerprint() for source in sources)
         cells += [TaskCell(task, model, seed, settings, hashes, sources) for seed in seeds for model in models]
     return cells

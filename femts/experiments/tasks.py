@@ -100,12 +100,24 @@ class Task(BaseModel):
         return replace(data, name=Path(source).stem if is_path(source) else source)
 
 
-def read_tasks(path: Path) -> list[Task]:
-    """Read a list of tasks, the YAML entry `tasks`, each a mapping with the fields of `Task`.
+def read_tasks(paths: Sequence[Path]) -> list[tuple[Task, Path]]:
+    """Read lists of tasks, each the YAML entry `tasks` of a file: mappings with the fields of `Task`.
+
+    Returns:
+        The tasks, each with the file that lists it.
 
     Raises:
-        UsageError: The file is not such a list, a field is invalid, or a name is repeated.
+        UsageError: A file is not such a list, a field is invalid, or a name is repeated.
     """
+    tasks = [(task, path) for path in paths for task in _read_list(path)]
+    names = [task.name.lower() for task, _ in tasks]  # some file systems ignore case
+    repeated = next((task.name for task, _ in tasks if names.count(task.name.lower()) > 1), None)
+    if repeated is not None:
+        raise UsageError(f"Several tasks are named '{repeated}'; give each its own name.")
+    return tasks
+
+
+def _read_list(path: Path) -> list[Task]:
     content = read_yaml(path, "The list of tasks")
     entries = content.get("tasks") if isinstance(content, Mapping) else None
     if not isinstance(entries, list) or not entries or set(content) - {"tasks"}:
@@ -121,10 +133,6 @@ def read_tasks(path: Path) -> list[Task]:
             raise UsageError(
                 f"Task {number}{f' ({quote(name)})' if name else ''} of {path} is invalid: {reason}."
             ) from error
-    names = [task.name.lower() for task in tasks]  # some file systems ignore case
-    repeated = next((task.name for task in tasks if names.count(task.name.lower()) > 1), None)
-    if repeated is not None:
-        raise UsageError(f"{path} has several tasks named '{repeated}'; give each its own name.")
     return tasks
 
 
