@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         UnitsWarning,
         UsageError,
     )
-    from femts.experiments.run import pairs, table
+    from femts.experiments.leaderboard import leaderboard
+    from femts.experiments.run import pairs, score_tasks, table
     from femts.forecaster.combine import mean_of
     from femts.forecaster.forecaster import Forecaster, load
     from femts.mixers import FreeEnergyMixer, FreeEnergyMixerConfig
@@ -60,7 +61,8 @@ _NAMES = {
         "UnitsWarning",
         "UsageError",
     ),
-    "femts.experiments.run": ("pairs", "table"),
+    "femts.experiments.leaderboard": ("leaderboard",),
+    "femts.experiments.run": ("pairs", "score_tasks", "table"),
     "femts.forecaster.combine": ("mean_of",),
     "femts.forecaster.forecaster": ("Forecaster", "load"),
     "femts.mixers": ("FreeEnergyMixer", "FreeEnergyMixerConfig"),
@@ -98,6 +100,7 @@ __all__ = [
     "backtest",
     "backtest_scores",
     "datasets",
+    "leaderboard",
     "load",
     "load_dataset",
     "mean_of",
@@ -106,6 +109,7 @@ __all__ = [
     "register",
     "register_prior",
     "report",
+    "score_tasks",
     "table",
     "train",
     "tune",

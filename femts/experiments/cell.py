@@ -116,6 +116,15 @@ class Cell(Job):
                         f"config.{part}.{name} is {said!r}, not {value!r} as in the model's current recipe"
                     )
 
+    def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
+        if self.load(data_root).sha256 != record["data"]["sha256"]:
+            raise UsageError(
+                f"The data of {self.dataset} do not match the record (sha256 {record['data']['sha256'][:12]}...)."
+            )
+
+    def main_score(self, record: Mapping[str, Any]) -> tuple[str, float]:
+        return "test MSE", record["test"]["mse"]
+
     def summary(self, record: Mapping[str, Any]) -> str:
         return f"test MSE {record['test']['mse']:.4f}"
 

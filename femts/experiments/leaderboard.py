@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.experiments.compare import NAIVE, task_publications
+from femts.errors import UsageError
+from femts.experiments.compare import task_publications
 from femts.experiments.results import Store
-from femts.experiments.task_cell import TaskCell
+from femts.experiments.task_cell import NAIVE, TaskCell
 from femts.experiments.tasks import METRICS
 from femts.models.registry import has_seen
 
@@ -51,9 +52,11 @@ def task_scores(cells: Sequence[TaskCell], store: Store) -> pd.DataFrame:
 
 
 def with_published(scores: pd.DataFrame) -> pd.DataFrame:
-    """The `scores` on tasks for which others have published theirs, followed by these."""
+    """The `scores` on tasks for which others have published theirs, followed by these; UsageError if there are none."""
     theirs = task_publications()
     theirs = theirs[theirs["task"].isin(scores["task"])]
+    if theirs.empty:
+        raise UsageError("No scores are published for any of these tasks; leave published scores out.")
     metrics = scores.groupby("task")["metric"].first()
     theirs = theirs.assign(metric=theirs["task"].map(metrics), seeds=1, failed=None, seen=False)
     ours = scores[scores["task"].isin(theirs["task"])]
@@ -64,7 +67,8 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
     """Models compared over all tasks, the best first.
 
     Args:
-        scores: as given by `task_scores`, with the model `seasonal_naive`, or by `with_published`.
+        scores: as given by `task_scores`, or by `with_published`; tasks without a score of `seasonal_naive` are left
+            out.
 
     Returns:
         One row for each model: the number of scored `tasks`; for MASE and SQL the skill (`mase_skill`, 1 minus the
@@ -72,9 +76,17 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
         the bounds `mase_low` and `mase_high` of a 95 % interval by a bootstrap over tasks; `win_rate` over all other
         models by the metric of each task, with such bounds; medians of `train_seconds` and `cpu_seconds`; how many
         tasks `failed`, which then count as the seasonal naive forecast; and how many were `seen` in pretraining.
+
+    Raises:
+        UsageError: No task has a score of `seasonal_naive`.
     """
-    models, tasks = list(scores["model"].unique()), list(scores["task"].unique())
-    by = {name: scores.pivot(index="task", columns="model", values=name).loc[tasks, models] for name in METRICS}
+    models = list(scores["model"].unique())
+    by = {name: scores.pivot(index="task", columns="model", values=name)[models] for name in METRICS}
+    compared = _baseline(by["mase"]).notna()
+    tasks = [name for name in scores["task"].unique() if compared[name]]
+    if not tasks:
+        raise UsageError(f"No task has a score of {NAIVE} yet, with which models are compared; run the tasks first.")
+    by = {name: each.loc[tasks] for name, each in by.items()}
     rng = np.random.default_rng(SEED)
     drawn = rng.integers(0, len(tasks), (RESAMPLES, len(tasks)))
     table = pd.DataFrame({"model": models, "tasks": by["mase"].notna().sum().to_numpy()})
@@ -90,12 +102,15 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("mase_skill", ascending=False, kind="stable").reset_index(drop=True)
 
 
+def _baseline(errors: pd.DataFrame) -> pd.Series:
+    """Errors (tasks,) of the seasonal naive forecast: the published one, or the measured one where there is none."""
+    own = errors.get(NAIVE, pd.Series(np.nan, errors.index))
+    return errors[PUBLISHED_NAIVE].fillna(own) if PUBLISHED_NAIVE in errors else own
+
+
 def _relative(errors: pd.DataFrame) -> pd.DataFrame:
     """Errors (tasks, models) divided by those of the seasonal naive forecast, 1 where they are missing."""
-    base = errors.get(NAIVE, pd.Series(np.nan, errors.index))
-    if PUBLISHED_NAIVE in errors:
-        base = errors[PUBLISHED_NAIVE].fillna(base)
-    return errors.div(base, axis=0).clip(LEAST, MOST).fillna(1.0)
+    return errors.div(_baseline(errors), axis=0).clip(LEAST, MOST).fillna(1.0)
 
 
 def _summary(

@@ -198,6 +198,14 @@ class Job(ABC):
         """Run the job, or continue an earlier run in the folder `work`, and return the record."""
 
     @abstractmethod
+    def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
+        """Raise UsageError if the data are not those of `record`, or if a repeated run cannot equal it."""
+
+    @abstractmethod
+    def main_score(self, record: Mapping[str, Any]) -> tuple[str, float]:
+        """Name and value of the main score in `record`."""
+
+    @abstractmethod
     def summary(self, record: Mapping[str, Any]) -> str:
         """Summary of its score for the final log line."""
 

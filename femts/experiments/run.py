@@ -24,6 +24,7 @@ from femts.experiments.compare import (
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
 from femts.experiments.runner import Engine, refuse_damaged, run_cells
+from femts.experiments.task_cell import TaskCell, make_task_cells
 from femts.text import quote, sentence
 
 if TYPE_CHECKING:
@@ -127,6 +128,78 @@ def pairs(
     return make_pairs(both, _scores(_grid(datasets, models, pred_lens, seeds, options), results, options))
 
 
+class TaskOptions(TypedDict, total=False):
+    """Keyword arguments of `score_tasks`."""
+
+    settings: Mapping[str, Any]
+    engine: str
+    jobs: int | None
+    time_limit: str | None
+    device: str
+    data_root: str | Path | None
+    train: bool
+
+
+def score_tasks(
+    tasks: Sequence[str | Path] | str | Path,
+    models: Sequence[str] | str,
+    *,
+    seeds: Sequence[int] | int = 42,
+    results: str | Path = "results",
+    published: bool = False,
+    **options: Unpack[TaskOptions],
+) -> pd.DataFrame:
+    """Run models on lists of forecasting tasks and return their scores, like `femts table --tasks`.
+
+    Every finished run is stored as a record in the results folder, and calling again continues with the missing ones.
+    `femts.leaderboard` compares the models over all tasks.
+
+    Args:
+        tasks: YAML files that list tasks; see `femts.experiments.tasks.Task` for the fields of a task.
+        models: names from `femts.models()`, or `auto`.
+        seeds: seeds of weights, order and dropout; one run each.
+        results: folder of the records.
+        published: add published scores of the same tasks, and leave out tasks without any.
+        options: `settings` by name for all models, `engine` (`local` or `ray`), `jobs` (runs at a time), `time_limit` (of
+            this call), `device`, `data_root`, and `train=False` to return only what exists.
+
+    Returns:
+        One row for each task and model, means over the seeds; see `femts.experiments.leaderboard.task_scores`.
+
+    Raises:
+        UsageError: An argument or a list is invalid, data cannot be read, or a record in the folder cannot be used.
+        RunFailure: A file cannot be written, or a download failed.
+    """
+    unknown = next((name for name in options if name not in TaskOptions.__annotations__), None)
+    if unknown is not None:
+        raise UsageError(f"Unknown argument '{quote(unknown)}'{suggest(unknown, list(TaskOptions.__annotations__))}")
+    paths = [check_path(each, "A list of tasks") for each in ([tasks] if isinstance(tasks, str | Path) else tasks)]
+    store, engine = Store(check_path(results, "The folder of results")), _engine(options)
+    seeds = tuple(_seed(seed) for seed in _several(seeds, "seeds"))
+    settings = _mapping(options.get("settings"), "settings")
+    cells = make_task_cells(paths, check_names(models, "models"), seeds, settings, engine.data_root)
+    made = run_tasks(cells, store, engine, train=check_flag(options.get("train", True), "train"), published=published)
+    refuse_damaged(cells, store)
+    return made
+
+
+def run_tasks(
+    cells: Sequence[TaskCell], store: Store, engine: Engine, *, train: bool = True, published: bool = False
+) -> pd.DataFrame:
+    """Run the missing cells of tasks if requested, and return the scores of all.
+
+    Raises:
+        UsageError: A record is damaged and cells are to be run, or no scores are published for any of the tasks.
+    """
+    from femts.experiments.leaderboard import task_scores, with_published
+
+    store.check_folder(to_show=not train)
+    if train:
+        run_cells(cells, store, engine)
+    scores = task_scores(cells, store)
+    return with_published(scores) if published else scores
+
+
 def run_grid(
     grid: Grid,
     store: Store,
@@ -192,7 +265,7 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     return make_scores(cells, store, roll_out)
 
 
-def _engine(options: Options) -> Engine:
+def _engine(options: Options | TaskOptions) -> Engine:
     root, jobs = options.get("data_root"), options.get("jobs")
     return Engine(
         options.get("engine", "local"),

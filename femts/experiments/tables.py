@@ -127,42 +127,37 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
 
 def leaderboard_tables(board: pd.DataFrame, scores: pd.DataFrame) -> list[Shown]:
     """A table of models over all tasks, with intervals, and one of MASE and scaled quantile loss by task, with the lowest
-    of each marked."""
+    MASE of each task marked."""
     header = ["model", "MASE skill", "SQL skill", "win rate", "tasks", "train s", "cpu s", "failed", "seen"]
     rows = [
         [
             row.model,
-            *(
-                _with_bounds(*each)
-                for each in (
-                    (row.mase_skill, row.mase_low, row.mase_high),
-                    (row.sql_skill, row.sql_low, row.sql_high),
-                    (row.win_rate, row.win_low, row.win_high),
-                )
-            ),
+            _with_bounds(row.mase_skill, row.mase_low, row.mase_high),
+            _with_bounds(row.sql_skill, row.sql_low, row.sql_high),
+            _with_bounds(row.win_rate, row.win_low, row.win_high),
             str(row.tasks),
             *(_number(seconds, "{:.0f}") for seconds in (row.train_seconds, row.cpu_seconds)),
             *(str(count or MISSING) for count in (row.failed, row.seen)),
         ]
         for row in board.itertuples()
     ]
-    models = list(board["model"])
-    by_task = []
-    for task, own in scores.groupby("task", sort=False):
-        own = own.set_index("model").reindex(models)
-        counted = own[~own["seen"].fillna(False).astype(bool)]
-        least = [f"{counted[name].min():.3f}" for name in ("mase", "sql")]
-        cells = list[str]()
+    models, tasks, cells = list(board["model"]), list(scores["task"].unique()), dict[tuple[str, str], str]()
+    for task, own in scores.groupby("task"):
+        least = f"{own.loc[~own['seen'], 'mase'].min():.3f}"
         for each in own.itertuples():
             both = [_number(value, "{:.3f}") for value in (each.mase, each.sql)]
-            cell = " / ".join(both) + SEEN * bool(each.seen is True)
-            cells.append(Lowest(cell) if both[0] == least[0] and each.seen is not True else cell)
-        by_task.append([str(task), *cells])
-    return [Shown(header, rows), Shown(["MASE / SQL", *models], by_task)]
+            cell = " / ".join(both) + SEEN * each.seen
+            cells[task, each.model] = Lowest(cell) if both[0] == least and not each.seen else cell
+    if len(models) > len(tasks):
+        by_task = Shown(["MASE / SQL", *tasks], [[m, *(cells.get((t, m), MISSING) for t in tasks)] for m in models])
+    else:
+        by_task = Shown(["MASE / SQL", *models], [[t, *(cells.get((t, m), MISSING) for m in models)] for t in tasks])
+    return [Shown(header, rows), by_task]
 
 
 def _with_bounds(value: float, low: float, high: float) -> str:
-    return f"{100 * value:.1f}% ({100 * low:.0f} to {100 * high:.0f})"
+    low, high = (round(100 * each) for each in (low, high))
+    return f"{100 * value + 0.0:.1f}% ({low} to {high})"
 
 
 def _lacking(row: Any) -> str:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
     from femts.forecaster.forecaster import Forecaster
 
+NAIVE = "seasonal_naive"
 _DIGITS = 8  # of a hash in a path
 
 
@@ -122,6 +124,19 @@ class TaskCell(Job):
             if stored[name] != expected:
                 raise ValueError(f"cell.{name} is {stored[name]!r}, not {expected!r}")
 
+    def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
+        if self.model == AUTO and self.task.time_limit is not None:
+            raise UsageError(
+                f"The record of '{AUTO}' on task '{self.task.name}' depends on its time limit of "
+                f"{self.task.time_limit}, so a repeated run may differ; verify records of single models."
+            )
+        self.load(data_root)
+
+    def main_score(self, record: Mapping[str, Any]) -> tuple[str, float]:
+        name = self.task.metric
+        value = record["scores"][name]
+        return name.upper(), float("nan") if value is None else value
+
     def summary(self, record: Mapping[str, Any]) -> str:
         return " ".join(f"{name.upper()} {value:.4f}" for name, value in record["scores"].items() if value is not None)
 
@@ -180,6 +195,7 @@ class TaskCell(Job):
                 seed=self.seed,
                 device=device,
                 resume=work is not None,
+                refit=True,
                 time_limit=self.task.time_limit if self.model == AUTO else None,
                 settings=self.settings,
             )
@@ -192,7 +208,7 @@ def make_task_cells(
     settings: Mapping[str, Any],
     data_root: str | Path | None = None,
 ) -> list[TaskCell]:
-    """All models on all tasks, by task.
+    """All models, and the seasonal naive forecast that they are compared with, on all tasks, by task.
 
     Args:
         lists: YAML files, see `read_tasks`.
@@ -208,16 +224,20 @@ def make_task_cells(
     from femts.models.registry import check_library, check_trained, model_card
     from femts.training.fit import FitRequest
 
+    models = [*models, *[NAIVE] * (NAIVE not in models)]
     for model in models:
         if model != AUTO:
             check_trained(model_card(model).name)
             check_library(model)
-        FitRequest.of(model, {}, settings, 0.0)
+        FitRequest.of(model, {}, {} if model == NAIVE else settings, 0.0)
     cells = list[TaskCell]()
     for task, path in read_tasks(lists):
         sources = tuple(resolve_source(each, path.parent, data_root) for each in task.data)
         hashes = tuple(task.load(source, data_root).fingerprint() for source in sources)
-        cells += [TaskCell(task, model, seed, settings, hashes, sources) for seed in seeds for model in models]
+        cells += [
+            TaskCell(task, model, seed, {} if model == NAIVE else settings, hashes, sources)
+            for seed, model in product(seeds, models)
+        ]
     return cells
 
 

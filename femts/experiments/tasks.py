@@ -128,11 +128,9 @@ def _read_list(path: Path) -> list[Task]:
             tasks.append(Task.model_validate(entry))
             Schema.of(**tasks[-1].reading)
         except (ValidationError, UsageError) as error:
-            name = entry.get("name") if isinstance(entry, Mapping) else None
+            name = f" '{quote(entry['name'])}'" if isinstance(entry, Mapping) and "name" in entry else ""
             reason = first_error(error) if isinstance(error, ValidationError) else str(error).rstrip(".")
-            raise UsageError(
-                f"Task {number}{f' ({quote(name)})' if name else ''} of {path} is invalid: {reason}."
-            ) from error
+            raise UsageError(f"Task {number}{name} of {path} is invalid: {reason}.") from error
     return tasks
 
 

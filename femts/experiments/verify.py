@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from femts.environment import cores, cpu_threads
-from femts.errors import UsageError
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.results import check_record
+from femts.experiments.task_cell import TaskCell
 
 TOLERANCE = 0.02  # relative, of a score on other hardware or with other libraries
 SHOWN = 3  # deviations listed in a message
@@ -91,6 +91,18 @@ SCOPE = Scope(
 )
 
 
+TASK_SCOPE = Scope(
+    unchecked=(
+        *("seconds", "train_seconds", "cpu_seconds", "place", "commit"),
+        *("trained.config.format", "trained.config.training.device"),
+    ),
+    of_the_place=("kernels", "windows.mase", "windows.sql", "windows.wape", "windows.wql", "trained"),
+    newer=(),
+    tolerance=lambda name, recorded: TOLERANCE * abs(recorded) if name.startswith("scores.") else None,
+    within="2 %",
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Result of running a record again.
@@ -131,27 +143,28 @@ class Verdict:
 
 
 def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: str | None = None) -> Verdict:
-    """Train what `record` describes, score it at the same horizons, and compare the results with the record.
+    """Train what `record` describes, score it in the same way, and compare the results with the record.
 
     Raises:
-        UsageError: The record is invalid, or the data do not match it.
+        UsageError: The record is invalid or depends on a time limit, or the data do not match it.
     """
-    check_record(record, Cell, "The record")
-    cell, mse = Cell(**record["cell"]), record["test"]["mse"]
-    if cell.load(data_root).sha256 != record["data"]["sha256"]:
-        raise UsageError(
-            f"The data of {cell.dataset} do not match the record (sha256 {record['data']['sha256'][:12]}...)."
-        )
+    of_task = record.get("format") == TaskCell.record_format
+    check_record(record, TaskCell if of_task else Cell, "The record")
+    cell, then = TaskCell.of(record, data_root) if of_task else Cell(**record["cell"]), dict(record)
+    measure, recorded = cell.main_score(record)
+    cell.check_data(record, data_root)
+    scope = TASK_SCOPE if of_task else SCOPE
     try:
         cell.check_is_of(record)
     except ValueError as error:  # checked before hours of training
-        return Verdict("test MSE", mse, None, (), (str(error),), SCOPE.within)
+        return Verdict(measure, recorded, None, (), (str(error),), scope.within)
     with cpu_threads(min(record["place"]["threads"], cores())):  # other numbers of threads sum in another order
         again = cell.run(None, device, data_root)
     differences = place_differences(record["place"], again["place"])
-    then = {**record, "config": with_newer_settings(record["config"])}
-    deviations = SCOPE.deviations(then, again, elsewhere=bool(differences))
-    return Verdict("test MSE", mse, again["test"]["mse"], differences, deviations, SCOPE.within)
+    if not of_task:
+        then["config"] = with_newer_settings(record["config"])
+    deviations = scope.deviations(then, again, elsewhere=bool(differences))
+    return Verdict(measure, recorded, cell.main_score(again)[1], differences, deviations, scope.within)
 
 
 def place_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:

@@ -65,6 +65,19 @@ def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster
     assert overall(frame, forecaster, "seasonal_naive")["mse_scaled"] == pytest.approx(naive["mse"], rel=1e-5)
 
 
+def test_bounds_are_those_of_predict(forecaster: Forecaster) -> None:
+    frame = femts.backtest(forecaster, FRAME, **cut(2, 10, 5), level=[80], quantiles=[0.3, 0.5])
+    assert list(frame.columns)[5:] == ["actual", "lo-80", "hi-80", "q-30", "q-50"]
+    assert frame["q-50"].equals(frame["forecast"].rename("q-50"))
+    last = frame[frame["cutoff"] == frame["cutoff"].max()]
+    made = forecaster.predict(FRAME[: len(FRAME) - 5], 5, [80], quantiles=[0.3, 0.5])
+    for bound in ("lo-80", "hi-80", "q-30", "q-50"):
+        wide = last.pivot(index="date", columns="column", values=bound)[list(forecaster.targets)]
+        np.testing.assert_allclose(wide, made[[f"{name}-{bound}" for name in forecaster.targets]], rtol=1e-12)
+    with pytest.raises(UsageError, match="refitting has no intervals"):
+        femts.backtest(forecaster, FRAME, refit=True, level=[80])
+
+
 @pytest.mark.parametrize("horizon", [5, 30])
 def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int) -> None:
     frame = femts.backtest(forecaster, FRAME, **cut(3, 10, horizon))

@@ -190,6 +190,24 @@ def test_values_that_look_as_if_they_ended_at_0_are_bounded() -> None:
         assert made.low == (None if low < 0 else (low,))
 
 
+def test_history_that_contradicts_an_inferred_bound_removes_it(tmp_path: Path) -> None:
+    made = femts.train(prices(), "seasonal_naive", 12, seq_len=24, out=tmp_path / "run")
+    later = prices().assign(sold=lambda table: table["sold"] - 3 * (table.index >= len(table) - 10))
+    for run in (made, femts.load(tmp_path / "run")):
+        bounded, free = run.predict(prices(), level=[80]), run.predict(later, level=[80])
+        assert (bounded[["sold", "sold-lo-80"]] >= 0).all(axis=None) and (free["sold-lo-80"] < 0).any()
+        assert free["sold"].min() == pytest.approx(later["sold"].tail(made.season).min(), 1e-5), (
+            "the season is repeated as it was"
+        )
+        assert run.preprocess.domain.low is not None, "the run itself keeps its bound"
+
+
+def test_explicit_bound_stays_whatever_the_history() -> None:
+    made = femts.train(femts.load_dataset(prices(), min=0), "seasonal_naive", 12, seq_len=24)
+    later = prices().assign(sold=lambda table: table["sold"] - 3)
+    assert (made.predict(later, level=[80])[["sold", "sold-lo-80"]] >= 0).all(axis=None)
+
+
 @pytest.mark.parametrize("bound", [-5.0, 3.0])
 def test_an_explicit_bound_takes_precedence(bound: float) -> None:
     made = femts.train(femts.load_dataset(prices(), min=bound), "naive", 12, seq_len=24)

@@ -11,7 +11,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.run_options import Device, Run, load_run
+from femts.cli.run_options import Device, Run, load_run, parse_levels, parse_quantiles
 from femts.cli.targets import check_targets
 from femts.errors import UsageError
 from femts.text import table
@@ -19,7 +19,7 @@ from femts.text import table
 
 @dataclass(frozen=True)
 class CutoffOptions:
-    """Cutoffs of the forecasts, refitting, and grouping of the errors."""
+    """Cutoffs of the forecasts, refitting, bounds, and grouping of the errors."""
 
     n_windows: Annotated[
         str | None,
@@ -30,6 +30,10 @@ class CutoffOptions:
     refit: Annotated[
         bool, typer.Option("--refit", help="Refit before each forecast on all rows before its cutoff.")
     ] = False
+    level: Annotated[
+        str | None, option("Add prediction intervals at these levels in percent, such as 80,95.", "N[,N...]")
+    ] = None
+    quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
     by: Annotated[str | None, option("Group the scores of a panel by series.", "series", default="cutoff")] = None
 
 
@@ -53,6 +57,8 @@ def backtest(
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
     n_windows = None if cutoffs.n_windows is None else count("--n-windows", cutoffs.n_windows)
     step_size = None if cutoffs.step_size is None else count("--step-size", cutoffs.step_size)
+    level = None if cutoffs.level is None else parse_levels(cutoffs.level)
+    quantiles = None if cutoffs.quantiles is None else parse_quantiles(cutoffs.quantiles)
     from femts.analysis.backtest import backtest as run_backtest
     from femts.analysis.backtest import backtest_scores
     from femts.data.loading import is_path, load_dataset
@@ -72,6 +78,8 @@ def backtest(
         step_size=step_size,
         horizon=horizon,
         refit=cutoffs.refit,
+        level=level,
+        quantiles=quantiles,
     )
     if out is not None:
         write_table(frame, out)

@@ -88,19 +88,12 @@ def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: boo
     """Run the missing cells of a list of tasks, and print its scores."""
     if form == "html":
         raise UsageError("Format 'html' does not support tasks; use text, md or csv.")
-    from femts.experiments.leaderboard import leaderboard, task_scores, with_published
-    from femts.experiments.runner import run_cells
+    from femts.experiments.leaderboard import leaderboard
+    from femts.experiments.run import run_tasks
     from femts.experiments.tables import as_markdown, as_text, leaderboard_tables
 
     cells = grid.task_cells(runner.data_root)
-    store.check_folder(to_show=show)
-    if not show:
-        run_cells(cells, store, runner)
-    scores = task_scores(cells, store)
-    if grid.published:
-        scores = with_published(scores)
-        if scores.empty:
-            raise UsageError(f"No scores are published for the tasks of {grid.tasks}; remove '--published'.")
+    scores = run_tasks(cells, store, runner, train=not show, published=grid.published)
     if form == "csv":
         write_data(scores.to_csv(index=False))
     else:

@@ -27,9 +27,10 @@ def verify(
     """
     from femts.experiments.cell import Cell
     from femts.experiments.results import read_record
+    from femts.experiments.task_cell import TaskCell
     from femts.experiments.verify import verify_record
 
-    given = [(path, read_record(path, Cell)) for path in records]
+    given = [(path, read_record(path, Cell, TaskCell)) for path in records]
     root = None if data_root is None else str(data_root)
     failed = 0
     for path, record in given:
