@@ -93,8 +93,7 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
         if further and not roles.target:
             raise UsageError(
                 f"{where} has the additional column '{quote(further[0])}'; name it in --past-covariates, "
-                "--future-covariates or --static-covariates, or "
-                "or remove it."
+                "--future-covariates or --static-covariates, or remove it."
             )
         return frame[[form.series, time, *named]], schema, notes
     if roles.any:

@@ -1,9 +1,10 @@
 """Gradient boosting on lags: one ensemble of regression trees for all series, channels and steps of a forecast.
 
-A row of its table is one step of one window of one channel: values a season before that step, recent ones and means of
-the look-back, all as they differ from a level, what is known of the step, what describes the series, and how far ahead
-the step is. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition", IJF 2022). The
-trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept as tensors.
+A training row is one step of one window of one channel. Its features are values one season before the step, recent
+values and means of the look-back, all as differences from a level, future covariates at the step, static covariates,
+and the number of steps ahead. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition",
+IJF 2022). The trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept
+as tensors.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ class BoostConfig(ModelConfig):
     """Settings of `boost`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back
-            holds it, else 1.
-        further: steps of seasons beside it; None takes those of the data, as for `mstl`. One longer than the look-back
-            is left out.
-        rounds: trees at most; validation chooses how many.
-        learning_rate: part of what a tree finds that is added.
-        leaves: of a tree, at most.
-        rows: of the table to learn from, at most; of more, that many are drawn.
-        n_static, n_known: inputs; they follow from the static and the known columns.
+        season: steps of one season; None uses the season of the data set (one day for hourly data) if the look-back
+            contains one, otherwise 1.
+        further: steps of further seasons; None uses those of the data, as for `mstl`. Seasons longer than the look-back
+            are left out.
+        rounds: maximum number of trees; the number is chosen on validation rows.
+        learning_rate: factor by which the output of each tree is multiplied.
+        leaves: maximum number of leaves per tree.
+        rows: maximum number of training rows; if there are more, a random subset is used.
+        n_static, n_known: inputs, determined by the static and future covariates.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"learning_rate": "0.02..0.2", "leaves": "8,16,31,63"}
@@ -197,7 +198,9 @@ def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, s
     return found.masked_fill(~inside[..., None], torch.nan)
 
 
-@register("boost", "Gradient boosting on lags, calendar, known and static columns: one model of trees for all series.")
+@register(
+    "boost", "Gradient boosting on lags, calendar, future and static covariates: one model of trees for all series."
+)
 class Boost(ForecastModel):
     """Trees that forecast any step of any channel from a row of what is known of it; see the module.
 
