@@ -1,6 +1,6 @@
-# Sourced by the scripts in this folder: goes to the project's root and offers `ensure_env`, which makes the
-# environment .venv where it is missing and otherwise only looks at a stamp (no network, no delay).
-# PYTHON=/path/to/python chooses the interpreter.
+# Sourced by the scripts in this folder. Changes to the root of the repository and defines `ensure_env`, which creates the
+# virtual environment .venv if it is missing or out of date; otherwise it only compares a stamp, without network access.
+# PYTHON=/path/to/python selects the interpreter.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,7 +24,7 @@ ensure_env() {
     fi
     python="$(choose_python)"
     echo "Preparing the environment .venv (once, a few minutes) ..." >&2
-    # Ours, and no stamp or no interpreter in it: left half made. An environment that somebody else made is never removed.
+    # An environment of ours without a stamp or an interpreter is incomplete. Environments made by others are never removed.
     if [ -e "$made" ] && ! { [ -x .venv/bin/python ] && [ -e "$stamp" ]; }; then
         rm -rf .venv
     fi
@@ -35,13 +35,13 @@ ensure_env() {
         "$python" -m venv .venv
     fi
     local pip=(.venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile)
-    # torch first and alone: a machine that keeps its own build of exactly this version gives that one to plain pip.
+    # torch first and alone, so that a local build of this version is preferred if pip is configured to find one.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
     "${pip[@]}" --no-deps -r constraints-stats.txt
-    # So that `pip check` tells of other conflicts alone; what these ask for is kept beside it.
+    # Removes the bound on pandas, so that `pip check` reports only other conflicts; the original is kept as METADATA.asked.
     sed -i.asked '/^Requires-Dist: pandas</d' .venv/lib/python3*/site-packages/{fugue,statsforecast}-*.dist-info/METADATA
-    # On all cores, where pip would compile on one; some packages carry files that are no Python of this version.
+    # On all cores; pip would use one. Some packages contain files that are not valid in this version of Python.
     .venv/bin/python -m compileall -qq -j 0 .venv/lib femts || true
     echo "$want" >"$stamp"
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python
 """Compare design choices of `boost` on validation windows: forms of its targets, look-back, quantiles, and library.
 
-python scripts/boosting_choices.py forms                    # six minutes on one core, with FEMTS_DATA python
-scripts/boosting_choices.py forms --seq-len 70 --sets madrid python scripts/boosting_choices.py library
-# five minutes; requires lightgbm python scripts/boosting_choices.py look-backs               # two minutes; short
-tables at several origins before the test python scripts/boosting_choices.py quantiles                # four minutes;
-the same tables python scripts/boosting_choices.py seconds                  # a minute; a complete training on
-half-hourly data
+python scripts/boosting_choices.py forms        # six minutes on one core, with FEMTS_DATA
+python scripts/boosting_choices.py forms --seq-len 70 --sets madrid
+python scripts/boosting_choices.py library      # five minutes; requires lightgbm
+python scripts/boosting_choices.py look-backs   # two minutes; short tables at several origins before the test split
+python scripts/boosting_choices.py quantiles    # four minutes; the same tables
+python scripts/boosting_choices.py seconds      # a minute; a complete training on half-hourly data
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 python scripts/results_pictures.py            # after new records
 python scripts/results_pictures.py --check    # write nothing; status 1 if a picture is out of date
 
-Of recursive models, only trainings with 96 steps are shown, for longer horizons, too, so that all of them have one
-training per seed, as in the tables of results/README.md. All look-backs are 1024 steps, so that only the models differ.
-A model without a record for some horizon has no mean and is omitted from plots of means.
+Of recursive models, only trainings at horizon 96 are shown, also at longer horizons, so that each has one training per
+seed, as in the tables of results/README.md. All look-backs are 1024 steps, so that only the models differ. A model
+without a record for some horizon has no mean and is omitted from plots of means.
 """
 
 from __future__ import annotations

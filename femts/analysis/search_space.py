@@ -107,7 +107,7 @@ def _read(key: str, value: Any, model: str) -> Any:
     kind: type = {"model": model_card(model).model_class.Config, "training": TrainingConfig}[part]
     typed = read_setting(kind, name, value, part)
     if "tuple" in str(get_type_hints(kind)[name]):
-        raise UsageError(f"Setting '{key}' is a list, which cannot be searched; give it by --set.")
+        raise UsageError(f"Setting '{key}' is a list, which cannot be searched; set it with --set.")
     check_value(kind, name, typed, part)
     return typed
 

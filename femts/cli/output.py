@@ -1,4 +1,4 @@
-"""Output of commands: plain tables, readable for people and split at blanks by scripts."""
+"""Output of commands: plain tables for people, whose columns scripts can split at blanks."""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
     for dataset, of_horizons in splits.items():
         if of_horizons.count(of_horizons[0]) < len(of_horizons):
             raise UsageError(
-                f"The parts of {dataset} depend on the horizon, because it is short, so models of {_listed(own)} steps do "
-                "not forecast the same rows; give the parts by '--split' or '--val-rows' and '--test-rows', or leave "
-                "'--roll-out' out."
+                f"The split of {dataset} depends on the horizon, because the table is short, so models of {_listed(own)} "
+                "steps do not forecast the same rows; set it with '--split' or '--val-rows' and '--test-rows', or omit "
+                "'--roll-out'."
             )
 
 
@@ -149,7 +149,7 @@ def _check_grid(grid: Grid) -> None:
     if "model.windows" in grid.param_grid:
         raise UsageError(
             "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; give it one "
-            "value, by --set."
+            "value with --set."
         )
     if any(seed < 0 for seed in grid.seeds):
         raise UsageError(f"Seed {min(grid.seeds)} is negative; give whole numbers of at least 0.")

@@ -170,7 +170,7 @@ class Forecaster:
         if self.preprocess.static is not None:
             raise UsageError("A model with static covariates cannot be narrowed to one series; use it as it is.")
         if check_text(name, "series") not in self.series:
-            raise UsageError(f"Series '{quote(name)}' was not in the training{suggest(name, self.series)}")
+            raise UsageError(f"Series '{quote(name)}' was not in the training data{suggest(name, self.series)}")
         number = self.series.index(name)
         try:
             data: Dataset | None = self.training_data()[name]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 UNIT = 50  # ratio of magnitudes beyond usual trends and jumps
-KNOWN = "The table of known columns"
+KNOWN = "The table of future covariates"
 SCENARIO = "scenario"  # column that distinguishes forecasts for several scenarios
 Future: TypeAlias = pd.DataFrame | Mapping[str, pd.DataFrame]
 
@@ -128,7 +128,7 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     if earlier[lacking].isna().all().any() and not config.reads_raw:
         rule += " or, if there is none, with the training mean"
     _warn_gaps(read, where, rule)
-    _warn_gaps(covariates, where, "the training mean stands for each")
+    _warn_gaps(covariates, where, "the training mean is read instead")
     before = earlier.reindex(columns=list(columns)).to_numpy(dtype=np.float64)
     known = earlier[list(ahead)].to_numpy(dtype=np.float64)
     data = Dataset.of_one(

@@ -129,7 +129,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
         if found:
             members = ", ".join(f"'{each.config.model}'" for each in found) if forecaster.members else ""
             subject = f"Model '{forecaster.config.model}'" + (f", by its members {members}," if members else "")
-            raise UsageError(f"{subject} {does}, which a graph cannot do; export another, such as ridge.")
+            raise UsageError(f"{subject} {does}, which ONNX does not support; export another, such as ridge.")
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run with future covariates or calendar features cannot be exported to ONNX; export one trained without "

@@ -103,7 +103,9 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
     places = forecaster.preprocess.places(data.series)
     if (places < 0).any():
         new = data.series[int(np.argmax(places < 0))]
-        raise UsageError(f"Series '{quote(new)}' was not in the training, so it has no training rows; leave it out.")
+        raise UsageError(
+            f"Series '{quote(new)}' was not in the training data, so it has no training rows; leave it out."
+        )
     return data
 
 

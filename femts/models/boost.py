@@ -1,9 +1,10 @@
 """Gradient boosting on lags: one ensemble of regression trees for all series, channels and steps of a forecast.
 
-A row of its table is one step of one window of one channel: values a season before that step, recent ones and means of
-the look-back, all as they differ from a level, what is known of the step, what describes the series, and how far ahead
-the step is. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition", IJF 2022). The
-trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept as tensors.
+A training row is one step of one window of one channel. Its features are values one season before the step, recent
+values and means of the look-back, all as differences from a level, future covariates at the step, static covariates,
+and the number of steps ahead. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition",
+IJF 2022). The trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept
+as tensors.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ if TYPE_CHECKING:
     from femts.data.windows import Windows
 
 LAGS = 8  # last values of the look-back
-CYCLES = 3  # values that lie one, two and so on seasons before a step
-SPANS = 3, 6  # steps of rolling means, beside those of one, two and four seasons and of the look-back
-SEQUENCES = 2048  # channels of windows whose rows are made at a time
-STEPS = 4  # of a window that are drawn at least: its statistics cost more than a row
-LEAST = 20  # rows of a leaf
-PATIENCE = 20  # rounds without a lower validation error that end the growing
-VALIDATED = 4  # times as many rows are learned from as validate
-TRIED = 4  # times as many rows are learned from in the end, and rounds at most, as in a trial of a form
-# Forms of a target: what differs from the last value, or from the mean of its phase of the season in the look-back, as it
-# is or in deviations of the look-back; and what differs from the last value one step ahead, from which the forecast goes
-# on. Which is best depends on the table, so validation chooses.
+CYCLES = 3  # values one, two and three seasons before a step
+SPANS = 3, 6  # steps of rolling means, in addition to one, two and four seasons and the look-back
+SEQUENCES = 2048  # channels of windows whose rows are computed at a time
+STEPS = 4  # minimum number of steps sampled per window, whose statistics cost more than a row
+LEAST = 20  # minimum number of rows per leaf
+PATIENCE = 20  # rounds without a lower validation error after which training stops
+VALIDATED = 4  # ratio of training to validation rows
+TRIED = 4  # ratio of rows, and of maximum rounds, in the final fit to those in a trial of a form
+# Forms of the target: the difference from the last value, or from the mean of its phase of the season in the look-back,
+# as it is or divided by the deviation of the look-back; and the difference from the last value one step ahead, forecast
+# recursively. Which is best depends on the table, so the validation split decides.
 FORMS, SEASONAL, IN_DEVIATIONS, RECURSIVE = frozenset(range(5)), frozenset({2, 3}), frozenset({1, 3}), 4
-MOST_RECURSIVE = 48  # steps of a forecast, up to which a recursion is tried: all statistics are made anew for each
-COMPARED = 1024  # channels of validation windows at most by whose forecasts forms are compared
-VALUES, MEANS, SEASONS = "last values", "rolling means", "seasons before"  # groups of columns, made of a look-back
-NARROWEST = 0.05  # deviation of a look-back in scaled units
-LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names of scikit-learn's
-ROWS_A_SECOND = 5000  # that are learned from at most where there is a limit of time
+MOST_RECURSIVE = 48  # longest horizon for which recursion is tried, since each step recomputes all statistics
+COMPARED = 1024  # maximum number of channels of validation windows on which forms are compared
+VALUES, MEANS, SEASONS = "last values", "rolling means", "seasons before"  # groups of columns computed from a look-back
+NARROWEST = 0.05  # smallest deviation of a look-back, in scaled units
+LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names in scikit-learn
+ROWS_A_SECOND = 5000  # maximum number of training rows per second of a time limit
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,15 @@ class BoostConfig(ModelConfig):
     """Settings of `boost`.
 
     Attributes:
-        season: steps of one season; None takes the season of the data set (one day for hourly data) where a look-back
-            holds it, else 1.
-        further: steps of seasons beside it; None takes those of the data, as for `mstl`. One longer than the look-back
-            is left out.
-        rounds: trees at most; validation chooses how many.
-        learning_rate: part of what a tree finds that is added.
-        leaves: of a tree, at most.
-        rows: of the table to learn from, at most; of more, that many are drawn.
-        n_static, n_known: inputs; they follow from the static and the known columns.
+        season: steps of one season; None uses the season of the data set (one day for hourly data) if the look-back
+            contains one, otherwise 1.
+        further: steps of further seasons; None uses those of the data, as for `mstl`. Seasons longer than the look-back
+            are left out.
+        rounds: maximum number of trees; the number is chosen on validation rows.
+        learning_rate: factor by which the output of each tree is multiplied.
+        leaves: maximum number of leaves per tree.
+        rows: maximum number of training rows; if there are more, a random subset is used.
+        n_static, n_known: inputs, determined by the static and future covariates.
     """
 
     SEARCH: ClassVar[Mapping[str, str]] = {"learning_rate": "0.02..0.2", "leaves": "8,16,31,63"}
@@ -84,22 +85,22 @@ class BoostConfig(ModelConfig):
         check_season(self.season, self.seq_len)
 
     def for_data(self, season: int, rows: int) -> Self:
-        """The season of the data where none is set, and a look-back holds it."""
+        """Fill in the season of the data if none is set and the look-back contains one."""
         return replace(self, season=season if season <= self.seq_len else 1) if self.season is None else self
 
     @property
     def seasons(self) -> list[int]:
-        """Steps of the seasons, from the first one on, that a look-back holds."""
+        """Numbers of steps of the seasons that the look-back contains, the first one first."""
         every = dict.fromkeys((self.season or 1, *(self.further or ())))
         return [season for season in every if 1 < season <= self.seq_len]
 
 
 class Rows(NamedTuple):
-    """Rows of the table, n of them.
+    """Training rows, n of them.
 
     Attributes:
         x: (n, columns), NaN where a value is missing.
-        y: (n,), what followed, as it differs from the base, in units of the window.
+        y: (n,), difference of the target from the base, in units of the window.
     """
 
     x: NDArray[np.float32]
@@ -111,8 +112,8 @@ class Past:
 
     Args:
         batch: B windows.
-        season: steps of a season, whose mean the level is.
-        further: forecasts at most that are appended, of which each moves the look-backs on by a step.
+        season: number of steps in a season, whose mean is the level.
+        further: maximum number of forecasts to append, each of which shifts the look-backs by one step.
     """
 
     def __init__(self, batch: Batch, season: int, further: int = 0) -> None:
@@ -123,7 +124,7 @@ class Past:
         if seen is not None:
             self._values = functional.pad(batch.past.masked_fill(~seen, torch.nan), (0, 0, 0, further))
             self._counts = functional.pad(seen.cumsum(1), (0, 0, 1, further))
-        # Running sums do not depend, to the bit, on how many windows are read at once; trees would show it.
+        # Running sums give the same bits for any number of windows; trees would amplify a difference.
         real = (batch.past if seen is None else batch.past.masked_fill(~seen, 0.0)).double()
         self._sums, self._squares = (
             functional.pad(each.cumsum(1), (0, 0, 1, further)) for each in (real, real.square())
@@ -131,7 +132,7 @@ class Past:
         self.level = self._level()
 
     def append(self, made: Tensor) -> None:
-        """Take the forecast (B, 1, C) of the next step for what happened."""
+        """Append the forecast (B, 1, C) of the next step as if it had been observed."""
         end, real = self._end, made.double()
         self._filled[:, end : end + 1] = self._values[:, end : end + 1] = made.to(self._filled.dtype)
         for sums, one in ((self._sums, real), (self._squares, real.square()), (self._counts, 1)):
@@ -141,7 +142,7 @@ class Past:
         self.level = self._level()
 
     def _level(self) -> Tensor:
-        """Mean of the last season; the last value where there is no season, or no value in it."""
+        """Mean of the last season; the last value if there is no season, or no value in it."""
         last = self.last[:, 0]
         if self._season == 1:
             return last
@@ -159,7 +160,7 @@ class Past:
         return self._filled[:, self._end - 1 : self._end]
 
     def mean(self, steps: int, before: int = 0) -> Tensor:
-        """Mean of so many `steps`, which end that many `before` the end; NaN where all are missing."""
+        """Mean of `steps` steps that end `before` steps before the end; NaN where all are missing."""
         return (self._of(self._sums, steps, before) / self._count(steps, before)).float()
 
     def deviation(self, steps: int) -> Tensor:
@@ -176,19 +177,19 @@ class Past:
         return sums[:, end] - sums[:, end - steps]
 
     def phase_mean(self, steps: Tensor, season: int) -> Tensor:
-        """Mean (B, S, C), over the whole seasons at the end, of the phase of each of `steps` (B, S) after it; NaN where
-        all are missing."""
+        """Mean (B, S, C) of the values at the phase of each future step `steps` (B, S), over the last whole seasons; NaN
+        where all are missing."""
         cycles, values = self.length // season, self.values
         first = self.length - cycles * season + steps % season
         rows = (first[..., None] + season * torch.arange(cycles, device=steps.device)).flatten(1)
         found = values.gather(1, rows[..., None].expand(-1, -1, values.shape[2])).unflatten(1, (-1, cycles))
-        return found.double().nanmean(2).float()  # of doubles, the order of a sum does not show
+        return found.double().nanmean(2).float()  # in float64, the order of the sum does not matter
 
 
 def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
-    """Of `values` (B, L, D), those that lie whole seasons before the `steps` (B, S) after them: (B, S, D).
+    """Select from `values` (B, L, D) those a whole number of seasons before the future `steps` (B, S): (B, S, D).
 
-    The latest such value is of `cycle` 0. One that is not within the L, also after a `shift`, is NaN.
+    `cycle` 0 is the latest such value. Values outside the look-back, also after a `shift`, are NaN.
     """
     length = values.shape[1]
     rows = length + steps % season - season * (1 + cycle) + shift
@@ -197,17 +198,19 @@ def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, s
     return found.masked_fill(~inside[..., None], torch.nan)
 
 
-@register("boost", "Gradient boosting on lags, calendar, known and static columns: one model of trees for all series.")
+@register(
+    "boost", "Gradient boosting on lags, calendar, future and static covariates: one model of trees for all series."
+)
 class Boost(ForecastModel):
-    """Trees that forecast any step of any channel from a row of what is known of it; see the module.
+    """Trees that forecast any step of any channel from one row of features; see the module.
 
-    With quantiles there is an ensemble for each of them.
+    With quantiles, there is one ensemble for each.
     """
 
     Config: ClassVar[type[ModelConfig]] = BoostConfig
     supports = Supports(known=True, static=True, quantiles=True, channels=1)
     losses = tuple(LOSSES)
-    in_torch = False  # indices of NumPy are several times as fast
+    in_torch = False  # NumPy's indexing is several times faster
     groups = (VALUES, MEANS, SEASONS)
     form: Tensor
 
@@ -236,7 +239,7 @@ class Boost(ForecastModel):
 
     @property
     def _season(self) -> int:
-        """Steps of the first season that a look-back holds, or 1."""
+        """Number of steps in the first season that the look-back contains, or 1."""
         return next(iter(self.config.seasons), 1)
 
     def _of(self, batch: Batch, steps: Tensor, past: Past | None = None) -> Tensor:
@@ -248,12 +251,12 @@ class Boost(ForecastModel):
         return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
     def table(self, batch: Batch, steps: Tensor, past: Past | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows of some steps, and what their forecasts are counted from.
+        """Feature rows of some steps, with the base and unit of their forecasts.
 
         Args:
             batch: B windows.
             steps: (B, S) int64, 0 for the first step of the forecast.
-            past: its look-backs, where they have moved on.
+            past: its look-backs, if forecasts were appended.
 
         Returns:
             (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
@@ -277,7 +280,7 @@ class Boost(ForecastModel):
         return made.flatten(0, 2).float(), base, unit
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
-        """What the forecasts of the `steps` (B, S) are counted from, (B, S, C), and in what unit, (B, 1, C)."""
+        """Base (B, S, C) and unit (B, 1, C) of the forecasts of the `steps` (B, S)."""
         base = past.last.expand(-1, steps.shape[1], -1)
         if int(self.form) in SEASONAL:
             same = past.phase_mean(steps, self._season)
@@ -287,12 +290,12 @@ class Boost(ForecastModel):
         return base, past.deviation(past.length).nan_to_num(1.0).clamp(min=NARROWEST)[:, None]
 
     def _of_values(self, past: Past) -> Iterator[Tensor]:
-        """The last values, each (B, C), less the level."""
+        """The last values minus the level, each (B, C)."""
         for lag in range(1, min(LAGS, past.length) + 1):
             yield past.values[:, -lag] - past.level
 
     def _of_means(self, past: Past) -> Iterator[Tensor]:
-        """Means of the last steps, each (B, C), less the level, their deviations and changes."""
+        """Means of the last steps minus the level, their deviations and changes, each (B, C)."""
         length, seasons, level = past.length, self.config.seasons, past.level
         spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
         for steps in sorted(each for each in spans if each <= length):
@@ -303,7 +306,7 @@ class Boost(ForecastModel):
                 yield mean - past.mean(steps, before=steps)
 
     def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
-        """Columns (B, S, C) that look back from each step, less the level."""
+        """Values at earlier seasons of each step minus the level, (B, S, C)."""
         level, values = past.level[:, None], past.values
         for season in self.config.seasons:
             for cycle in range(min(CYCLES, past.length // season)):
@@ -313,8 +316,8 @@ class Boost(ForecastModel):
             yield past.phase_mean(steps, season) - level
 
     def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
-        """Columns that expand to (B, S, C): how far ahead each step is, the channel, what is known of the step, also as
-        it differs from a season before and from the last season's mean, and what describes the series."""
+        """Columns that expand to (B, S, C): number of steps ahead, channel, future covariates, also as differences from
+        a season before and from the last season's mean, and static covariates."""
         config, known = self.config, batch.known_to(int(steps.max()) + 1)
         yield steps[..., None]
         yield torch.arange(config.n_channels, device=steps.device)[None, None]
@@ -330,7 +333,7 @@ class Boost(ForecastModel):
     def learn(
         self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
     ) -> None:
-        """Grow the trees on rows drawn from `train`: in the form and as many as `val` chooses, or `chosen` has."""
+        """Train on rows sampled from `train`, with the form and number of trees chosen on `val` or taken from `chosen`."""
         config = self.config
         most = config.rows if training.max_time is None else ROWS_A_SECOND * parse_span(training.max_time)
         most = int(min(config.rows, most) / self.n_outputs**0.5)
@@ -352,7 +355,7 @@ class Boost(ForecastModel):
         self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
 
     def _error(self, val: Windows, seed: int) -> float:
-        """Mean absolute error of forecasts, or of their medians, of windows of `val` that are drawn."""
+        """Mean absolute error of point or median forecasts over randomly sampled windows of `val`."""
         count, draws = max(1, COMPARED // val.rows.shape[1]), torch.Generator().manual_seed(seed)
         index = torch.randperm(len(val), generator=draws)[:count]
         batch, middle = val.batch(index), self.quantiles.index(0.5) if self.quantiles else 0
@@ -362,13 +365,13 @@ class Boost(ForecastModel):
     def _grow(
         self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]
     ) -> None:
-        """Grow so many `rounds` of each ensemble, or as many of them as are best for `val`."""
+        """Train `rounds` trees of each ensemble, or as many of them as are best on `val`."""
         from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
 
         draws, loss = torch.Generator().manual_seed(training.seed), LOSSES[training.loss]
         learned = self.drawn(train, most, draws)
         held = None if val is None else self.drawn(val, max(1, most // VALIDATED), draws)
-        learned.x[:, np.isnan(learned.x).all(0)] = 0.0  # the library cannot bin a column without a value
+        learned.x[:, np.isnan(learned.x).all(0)] = 0.0  # the library cannot bin a column without values
         for number, (trees, count) in enumerate(zip(self.trees, rounds, strict=True)):
             grown = HistGradientBoostingRegressor(
                 loss=loss,
@@ -387,17 +390,16 @@ class Boost(ForecastModel):
             else:
                 grown.fit(learned.x, learned.y, X_val=held.x, y_val=held.y)
                 count = int(np.argmax(grown.validation_score_))  # the first of these is that of no tree
-            # No public name has the trees. A test holds what they forecast to the library's own predict.
+            # The trees have no public name. A test compares their forecasts with the library's own predict.
             trees.take(
                 float(np.ravel(grown._baseline_prediction)[0]), [each[0].nodes for each in grown._predictors[:count]]
             )
 
     def drawn(self, windows: Windows, most: int, draws: torch.Generator) -> Rows:
-        """Rows of the table, at most `most` of them or one window, of windows and of their steps that are drawn at
-        random.
+        """Feature rows of randomly sampled windows and steps, at most `most` or one window.
 
         Raises:
-            UsageError: none of them has a value to forecast.
+            UsageError: None of them has a value to forecast.
         """
         channels, count = windows.rows.shape[1], len(windows)
         ahead = 1 if int(self.form) == RECURSIVE else windows.pred_len
@@ -418,13 +420,13 @@ class Boost(ForecastModel):
 
 
 def _at(values: Tensor, steps: Tensor) -> Tensor:
-    """Of `values` (B, P, C) those of the `steps` (B, S): (B, S, C)."""
+    """Select the `steps` (B, S) from `values` (B, P, C): (B, S, C)."""
     return values.gather(1, steps[..., None].expand(-1, -1, values.shape[2]))
 
 
 def _learned(windows: Windows, index: Tensor, batch: Batch) -> Tensor:
-    """Mask (B, P, C) of the targets of the windows `index` to learn from: those that are observed, after a look-back
-    with a value, and that count (`Windows.counts`)."""
+    """Mask (B, P, C) of the training targets of the windows `index`: those that are observed, follow a look-back with a
+    value, and are included in mean errors (`Windows.counts`)."""
     learned = torch.ones_like(batch.target, dtype=torch.bool)
     if batch.past_observed is not None and batch.future_observed is not None:
         learned = batch.future_observed & batch.past_observed.any(1, keepdim=True)

@@ -290,7 +290,7 @@ class SegmentForecaster(ForecastModel):
         if self.known_decoder is None:
             return None
         known, size, count = batch.known_to(self.config.pred_len), self.config.segment, self.config.n_segments
-        assert known is not None, "a model that reads known columns is given them"
+        assert known is not None, "a model that reads future covariates receives them"
         padded = F.pad(known, (0, 0, size * count - self.config.seq_len, 0))
         return padded[:, size:].unfold(1, self.config.pred_len, size)[:, :count].transpose(2, 3)
 

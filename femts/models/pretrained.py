@@ -169,9 +169,9 @@ class Pretrained(ForecastModel):
             )
         except Exception as error:  # the library raises errors of many kinds
             reason = str(error).partition("\n")[0]
-            raise UsageError(f"Weights in {folder} cannot be read ({quote(reason)}); give others.") from error
+            raise UsageError(f"Weights in {folder} cannot be read ({quote(reason)}); provide others.") from error
         if info["missing_keys"] or info["mismatched_keys"]:  # the library would initialise these at random
-            raise UsageError(f"Weights in {folder} do not fit their {CONFIG}; give a whole set.")
+            raise UsageError(f"Weights in {folder} do not match their {CONFIG}; provide a complete set.")
         self.pipeline = getattr(module, self.library)(model.eval())
 
     def forward(self, batch: Batch) -> Tensor:
@@ -235,7 +235,7 @@ class Chronos2(Pretrained):
         inputs: Any = values
         if known is not None:
             beside = known.detach().cpu().float().transpose(1, 2).clone()  # (B, K, L + steps)
-            # before the first value, known columns only repeat their first row
+            # before the first value, future covariates only repeat their first row
             began = (~values.isnan()).any(1).cummax(1).values
             beside[..., :length].masked_fill_(~began[:, None], torch.nan)
             unknown = values.new_full((channels, steps), torch.nan)

@@ -71,7 +71,7 @@ def model_names() -> list[str]:
 def model_card(name: str) -> ModelCard:
     """The entry of `name`; raise UsageError with the nearest known name if there is none."""
     if check_text(name, "model") == AUTO:
-        raise UsageError(f"Model '{AUTO}' chooses among the models when it is trained; name one of them here.")
+        raise UsageError(f"Model '{AUTO}' selects a model during training; name a single model here.")
     return MODELS[name]
 
 

@@ -1,7 +1,7 @@
-"""What a layer, a stream, a training step and a batch cost on this machine.
+"""Measure the cost of a layer, a stream, a training step and a batch on this machine.
 
-Cases of one run take turns, so that ratios hold while the machine is busy with other things, too. Each time and each
-ratio is a median over the turns, followed by its interquartile range as a part of it.
+Cases take turns, so that ratios are reliable even on a busy machine. Each time and each ratio is a median over the turns,
+followed by its interquartile range relative to it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         words = bench.__doc__.partition("\n\n")[0]
         command = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
         command.set_defaults(bench=bench)
-        command.add_argument("--repeats", type=count, default=7, help="turns")
+        command.add_argument("--repeats", type=count, default=7, help="number of turns")
         command.add_argument("--threads", type=count, help="CPU threads; by default torch's")
         command.add_argument("--device", choices=devices, default=devices[-1])
         if precision:
@@ -76,24 +76,26 @@ def _parser() -> argparse.ArgumentParser:
 
     mixer, stream = add("mixer", bench_mixer, precision=True), add("stream", bench_stream)
     mixer.add_argument("--priors", nargs="+", default=prior_names())
-    mixer.add_argument("--lengths", nargs="+", type=count, default=(22, 256, 1024), help="tokens of a sequence")
+    mixer.add_argument("--lengths", nargs="+", type=count, default=(22, 256, 1024), help="tokens per sequence")
     mixer.add_argument("--components", nargs="+", default=("alone", "L", "LT", "LTG", "CLTG", "naive"))
-    mixer.add_argument("--tokens", type=count, default=4928, help="of a batch")
+    mixer.add_argument("--tokens", type=count, default=4928, help="tokens per batch")
     stream.add_argument("--priors", nargs="+", default=("linear", "gla", "rnn_softmax", "rnn_decay", "mamba"))
-    stream.add_argument("--seen", nargs="+", type=count, default=(10, 1000, 10000), help="tokens before the timed ones")
+    stream.add_argument(
+        "--seen", nargs="+", type=count, default=(10, 1000, 10000), help="tokens read before the timed ones"
+    )
     for command in (mixer, stream):
         command.add_argument("--d-model", type=count, default=64, help="width of a token")
         command.add_argument("--n-heads", type=count, default=8, help="heads of the prior")
 
     train, data = add("train", bench_train, precision=True), add("data", bench_data)
     for command in (train, data):
-        command.add_argument("--channels", nargs="+", type=count, default=(7,), help="of the random data")
+        command.add_argument("--channels", nargs="+", type=count, default=(7,), help="channels of the random data")
         command.add_argument("--seq-len", type=count, default=1024, help="steps of look-back")
         command.add_argument("--horizon", dest="pred_len", type=count, default=96, help="steps to forecast")
     train.add_argument("--models", nargs="+", default=("sm", "fem_sm", "fem_gla", "fem_aft", "fem_mamba"))
-    train.add_argument("--batch-size", type=count, default=32, help="windows of a step")
+    train.add_argument("--batch-size", type=count, default=32, help="windows per step")
     train.add_argument("--set", dest="settings", nargs="+", default=(), metavar="model.NAME=VALUE")
-    train.add_argument("--compile", dest="compiled", action="store_true", help="steps through torch.compile")
+    train.add_argument("--compile", dest="compiled", action="store_true", help="use torch.compile")
     data.add_argument("--batch-sizes", nargs="+", type=count, default=(32, 256))
     return parser
 

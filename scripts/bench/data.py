@@ -1,4 +1,4 @@
-"""Speed of batches: one gather over the resident series, against PyTorch's data loader over samples."""
+"""Speed of batches: one gather over the resident series, compared with PyTorch's data loader over samples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from torch.utils.data import DataLoader, Dataset
 from femts.data.windows import Windows
 from scripts.bench.measure import compare, take_turns
 
-WINDOWS = 1024  # of a turn
+WINDOWS = 1024  # windows per turn
 
 
 class Samples(Dataset[tuple[Tensor, Tensor]]):
-    """The windows of a series one by one: look-back (L, C) and what follows (P, C)."""
+    """The windows of a series one by one: look-back (L, C) and targets (P, C)."""
 
     def __init__(self, series: Tensor, seq_len: int, pred_len: int) -> None:
         self.series, self.seq_len, self.span = series, seq_len, seq_len + pred_len

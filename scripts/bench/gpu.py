@@ -1,9 +1,9 @@
-"""Measure the speed targets on a CUDA machine: what a mixer costs over its prior, long sequences, streams, whole runs.
+"""Measure the speed targets on a CUDA machine: mixers relative to their priors, long sequences, streams and whole runs.
 
     python -m scripts.bench.gpu --out DIR [--dry-run]
 
-Runs `python -m scripts.bench` several times, keeps each answer as JSON in DIR, and prints every target beside what was
-measured. `--dry-run` goes through all of it on the CPU in small sizes, without comparing anything.
+Runs `python -m scripts.bench` several times, stores each result as JSON in DIR, and prints every target next to the
+measured value. `--dry-run` runs everything on the CPU in small sizes, without comparing anything.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def findings(records: Mapping[str, Record]) -> list[tuple[str, float, float]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder for the JSON answers")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the JSON results")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
     options = parser.parse_args(argv)
     if not options.dry_run and not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""Time, memory and speed that stay comparable on a machine that is busy with other things, too."""
+"""Time, memory and speed that remain comparable on a busy machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GEMM_SIZE = {"cpu": 1024, "cuda": 8192}
 def compare(seconds: Sequence[float], reference: Sequence[float]) -> dict[str, float]:
     """Median of `seconds`, and of their ratios to the `reference` in the same turns.
 
-    Each `spread` is the interquartile range as a part of the median.
+    Each `spread` is the interquartile range relative to the median.
     """
     ratios = [own / other for own, other in zip(seconds, reference, strict=True)]
     (low, median, high), (low_ratio, ratio, high_ratio) = (

@@ -1,4 +1,4 @@
-"""Cost of training: a step of each model, its distance from the arithmetic alone, and what `femts.train` adds to it."""
+"""Cost of training: a step of each model, relative to its matrix products alone, and the overhead of `femts.train`."""
 
 from __future__ import annotations
 

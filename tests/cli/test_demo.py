@@ -28,7 +28,7 @@ def test_it_trains_forecasts_and_reports(place: Path, capsys: pytest.CaptureFixt
     assert [words[:2] for words in typed] == [["femts", name] for name in ("train", "predict", "report")]
     assert "naive_mse" in out and "skill" in out
     assert out.endswith(
-        "\nLook at demo/forecast.png and demo/report.html. Your own table goes in place of demo/history.csv.\n"
+        "\nLook at demo/forecast.png and demo/report.html. To use your own table, replace demo/history.csv.\n"
     )
     assert (place / "demo/forecast.png").read_bytes().startswith(b"\x89PNG")
     assert "<html" in (place / "demo/report.html").read_text(encoding="utf-8")

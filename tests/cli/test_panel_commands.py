@@ -95,7 +95,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
         ("predict single one.csv --series long", "Option --series requires a panel"),
         ("explain run panel.csv --plot none.png", "shows one series of a panel; select it with --series"),
         ("export run", "This run was trained on a panel; select one series, such as --series 'long'"),
-        ("export run --series lonk", "Series 'lonk' was not in the training; did you mean 'long'?"),
+        ("export run --series lonk", "Series 'lonk' was not in the training data; did you mean 'long'?"),
         ("backtest single one.csv --by series", "Option --by of a backtest supports only 'series'"),
         ("report run --dataset one.csv", "not what this model was trained on"),
     ],

@@ -164,7 +164,10 @@ def test_a_future_that_does_not_fit_is_refused() -> None:
     for change, says in [
         (lambda ahead: None, "was trained with future covariates; provide promo for the 7 steps after the end of"),
         (lambda ahead: ahead.head(3), "has no 'promo' of series 's0' at 2024-03-17"),
-        (lambda ahead: ahead.drop(columns="promo"), "The table of known columns has no column 'promo'; give unique_id"),
+        (
+            lambda ahead: ahead.drop(columns="promo"),
+            "The table of future covariates has no column 'promo'; give unique_id",
+        ),
         (lambda ahead: ahead.assign(promo="much"), "has the text 'much' in column 'promo'"),
         (lambda ahead: ahead.assign(promo=np.nan), "has no 'promo' of series 's0'"),
         (lambda ahead: pd.concat([ahead, ahead]), "has series 's0' twice at 2024-03-14"),

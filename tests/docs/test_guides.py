@@ -46,7 +46,7 @@ def test_guide_runs_and_prints_the_shown_output(guide: str, tmp_path: Path, monk
 
 def test_guide_has_a_troubleshooting_section() -> None:
     for guide in GUIDES:
-        assert "## When it goes wrong" in (HOW_TO / f"{guide}.md").read_text(encoding="utf-8"), guide
+        assert "## Troubleshooting" in (HOW_TO / f"{guide}.md").read_text(encoding="utf-8"), guide
         assert any(kind == "text" for kind, _ in blocks(HOW_TO / f"{guide}.md")), guide
 
 

@@ -13,7 +13,7 @@ def test_every_promise_is_held_by_a_test() -> None:
     tests = set(
         re.findall(r"^def (test_\w+)", "\n".join(p.read_text() for p in ROOT.glob("tests/**/test_*.py")), re.MULTILINE)
     )
-    rows = re.findall(r"^\| (?!promise |---)(.*) \| (.*) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (?!guarantee |---)(.*) \| (.*) \|$", page, re.MULTILINE)
     assert len(rows) > 20
     for promise, held in rows:
         named = re.findall(r"`(test_\w+)`", held)

@@ -200,7 +200,7 @@ def test_models_of_several_horizons_are_not_rolled_out_side_by_side_where_a_file
     mine = str(tmp_path / "mine.csv")
     small_table(2400).to_csv(mine, index=False)
     axes: dict[str, Any] = {"pred_lens": (96, 192), "seq_lens": (48,)}
-    with pytest.raises(UsageError, match="parts of mine depend on the horizon"):
+    with pytest.raises(UsageError, match="split of mine depends on the horizon"):
         check_roll_out(make_grid(Grid((mine,), ("ridge",), **axes)), (192,))
     check_roll_out(make_grid(Grid((mine,), ("ridge",), **axes, reading={"split": [0.6, 0.2, 0.2]})), (192,))
     check_roll_out(make_grid(Grid((mine,), ("ridge",), (96,), seq_lens=(48,))), (192,))

@@ -54,7 +54,7 @@ def test_a_view_needs_no_data_to_forecast(ridge: Forecaster, tmp_path: Path) -> 
     pd.testing.assert_frame_equal(view.predict(wide("long")), ridge.of("long").predict(wide("long")))
     with pytest.raises(UsageError, match="was passed as an object"):
         view.evaluate()
-    with pytest.raises(UsageError, match=r"Series 'lonk' was not in the training; did you mean 'long'\?"):
+    with pytest.raises(UsageError, match=r"Series 'lonk' was not in the training data; did you mean 'long'\?"):
         ridge.of("lonk")
 
 

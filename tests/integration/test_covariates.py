@@ -68,7 +68,7 @@ def test_several_futures_give_a_forecast_each(known: femts.Forecaster, tmp_path:
     figure = known.plot(frame[:-P], level=[80], future={"shut": shut, "open": open_})
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["history", "forecast, shut", "forecast, open", "80 % interval"]
-    with pytest.raises(UsageError, match=r"Scenario 'late': The table of known columns has no 'open' at "):
+    with pytest.raises(UsageError, match=r"Scenario 'late': The table of future covariates has no 'open' at "):
         known.predict(frame[:-P], future={"shut": shut, "late": open_[3:]})
 
     known.save(tmp_path / "run")
@@ -248,9 +248,11 @@ def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaste
     usual = known.predict(frame[:-P], future=frame)
     east = zoned.assign(date=zoned["date"].dt.tz_convert("Asia/Tokyo"))
     np.testing.assert_array_equal(known.predict(zoned[:-P], future=east)["load"], usual["load"])
-    with pytest.raises(UsageError, match="columns has stamps in the time zone UTC, but the history has stamps wi"):
+    with pytest.raises(UsageError, match="covariates has stamps in the time zone UTC, but the history has stamps wi"):
         known.predict(frame[:-P], future=zoned)
-    with pytest.raises(UsageError, match="The history has stamps in the time zone UTC, but the table of known columns"):
+    with pytest.raises(
+        UsageError, match="The history has stamps in the time zone UTC, but the table of future covariates"
+    ):
         known.predict(zoned[:-P], future=frame)
 
 
@@ -267,7 +269,9 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
     east = future.assign(ds=future["ds"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
     zoned = history.assign(ds=history["ds"].dt.tz_localize("UTC"))
     np.testing.assert_array_equal(forecaster.predict(zoned, future=east)["y"], usual["y"])
-    with pytest.raises(UsageError, match="known columns has stamps in the time zone Asia/Tokyo, but the history has"):
+    with pytest.raises(
+        UsageError, match="future covariates has stamps in the time zone Asia/Tokyo, but the history has"
+    ):
         forecaster.predict(history, future=east)
 
 
@@ -275,7 +279,7 @@ def test_missing_future_values_are_refused(known: femts.Forecaster) -> None:
     for future, says in [
         (
             lambda frame: pd.concat([frame, frame[-1:]]),
-            r"known columns \(13 rows for these steps\) repeats 1 date, .* keep one row",
+            r"future covariates \(13 rows for these steps\) repeats 1 date, .* keep one row",
         ),
         (lambda frame: frame[:-P], "has no 'open' at 2024-01-17 04:00:00; give open for the 12 steps"),
         (None, "provide open for the 12 steps from 2024-01-17 04:00:00 to 2024-01-17 15:00:00"),
@@ -333,7 +337,7 @@ def test_gaps_in_future_covariates_are_noted(known: femts.Forecaster) -> None:
     frame = table()
     holed = frame[:-P].copy()
     holed.loc[len(holed) - 3, "open"] = np.nan
-    with pytest.warns(GapWarning, match="'open'; the training mean stands for each"):
+    with pytest.warns(GapWarning, match="'open'; the training mean is read instead"):
         known.predict(holed, future=frame)
 
 

@@ -275,7 +275,7 @@ def test_an_audit_finds_nothing_in_a_table_with_gaps() -> None:
 
 
 def test_it_cannot_be_a_graph(tmp_path: Path) -> None:
-    says = r"^Model 'boost' uses decision trees outside of torch, which a graph cannot do; export another, such as ridge\.$"
+    says = r"^Model 'boost' uses decision trees outside of torch, which ONNX does not support; export another, such as ridge\.$"
     one = femts.train(weekly_frame(), "boost", 7, seq_len=28, settings=FEW)
     with pytest.raises(UsageError, match=says):
         one.export(tmp_path / "model.onnx")

@@ -260,7 +260,7 @@ def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_p
     shutil.copytree(weights["chronos2"], tmp_path / "wider")
     config = tmp_path / "wider" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "num_layers": 2}))
-    refused("do not fit their config.json", tmp_path / "wider")
+    refused("do not match their config.json", tmp_path / "wider")
 
 
 @needs_library

@@ -191,7 +191,7 @@ def test_settings_of_one_model_are_refused(tmp_path: Path) -> None:
     for settings in ({"model.ridge": 0.1}, {"training.loss": "pinball"}):
         with pytest.raises(UsageError):
             train(months(), "auto", 12, settings=settings, out=tmp_path / "run")
-    with pytest.raises(UsageError, match="chooses among the models"):
+    with pytest.raises(UsageError, match="selects a model during training"):
         femts.tune(months(), "auto", 12, trials=1)
     assert not (tmp_path / "run").exists()
 

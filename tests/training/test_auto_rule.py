@@ -170,7 +170,9 @@ def test_all_is_tried_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> No
 def test_windows_become_fewer_before_a_model_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 30.0, quick=0.1, slow=1.0)
     assert made.windows < WINDOWS and not any(each.reason for each in made.candidates)
-    assert made.note == f"to stay within the time, candidates are compared on {made.windows} windows of each origin"
+    assert (
+        made.note == f"to stay within the time limit, candidates are compared on {made.windows} windows of each origin"
+    )
 
 
 def test_windows_of_a_single_origin_are_sixteen_at_least(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def demo(
     _show("train", "--dataset", table, "--model", MODEL, *SMALL.split(), "--out", run)
     _show("predict", run, table, "--level", "80", "-o", out / "forecast.csv", "--plot", picture)
     _show("report", run, "-o", page)
-    print(f"\nLook at {printable(picture)} and {printable(page)}. Your own table goes in place of {printable(table)}.")
+    print(f"\nLook at {printable(picture)} and {printable(page)}. To use your own table, replace {printable(table)}.")
 
 
 def _make_folder(folder: Path) -> None:

@@ -84,7 +84,7 @@ def _kernel(operation: str | None, device) -> tuple[str, str]:  # type: ignore[n
     name, reasons = choice(operation, device)
     if operation in requested():
         reason = f", but {reasons[name]}" if name in reasons else ""
-        return name, f"asked for by {ASKED}{reason}"
+        return name, f"selected by {ASKED}{reason}"
     return name, "; ".join(
         f"{other} is not used: {reason}" for other, reason in reasons.items()
-    ) or "nothing faster is known"
+    ) or "no faster kernel exists"

@@ -69,7 +69,7 @@ def predict(
     """
     out = to_file(out)
     known = _named(asked.future)
-    inputs = {"the history": table, **{f"the known columns {name}".rstrip(): path for name, path in known.items()}}
+    inputs = {"the history": table, **{f"the future covariates {name}".rstrip(): path for name, path in known.items()}}
     check_targets({"--out": out, "--plot": plot}, inputs, run)
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)

@@ -10,23 +10,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-TREES, ROWS = 128, 512  # evaluated at a time, which fit into a cache
-LEVELS = 4  # of all trees that are gone down before those that have arrived are taken out
+TREES, ROWS = 128, 512  # evaluated at a time, so that they fit into the cache
+LEVELS = 4  # levels evaluated before finished rows are removed
 
 
 class Trees(nn.Module):
-    """Sum of a constant and of binary trees, as scikit-learn's histogram boosting grows them.
+    """Sum of a constant and of binary trees, as grown by scikit-learn's histogram boosting.
 
     Args:
-        most: R, trees that it has room for.
-        leaves: M, of a tree at most.
+        most: R, maximum number of trees.
+        leaves: M, maximum number of leaves per tree.
 
     Attributes:
-        count: () int64, how many trees there are.
+        count: () int64, number of trees.
         start: () float32, the constant.
-        column: (R, 2 M - 1) int32, column that a node looks at; -1 for a leaf.
-        bound: (R, 2 M - 1) float32, up to which a value goes to the left; of a leaf, what it adds.
-        branches: (R, 2 M - 1, 2) int32, the nodes to the left and to the right, of higher numbers.
+        column: (R, 2 M - 1) int32, column tested by a node; -1 for a leaf.
+        bound: (R, 2 M - 1) float32, largest value that goes to the left; for a leaf, its output.
+        branches: (R, 2 M - 1, 2) int32, the left and right child of a node, with higher numbers.
         missing: (R, 2 M - 1) bool, whether NaN goes to the left.
     """
 
@@ -48,7 +48,7 @@ class Trees(nn.Module):
         self.register_buffer("missing", torch.zeros(shape, dtype=torch.bool))
 
     def take(self, start: float, trees: Sequence[NDArray[Any]]) -> None:
-        """Hold these `trees`, each as scikit-learn's records of its nodes, and the constant `start`."""
+        """Store these `trees`, each as scikit-learn's array of nodes, and the constant `start`."""
         self.count.fill_(len(trees))
         self.start.fill_(start)
         for number, nodes in enumerate(trees):
@@ -72,9 +72,9 @@ class Trees(nn.Module):
         return made
 
     def _leaves(self, some: slice, table: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What `some` R trees add to each of n rows, (R, n): all of them go down side by side, a node at a time.
+        """Outputs of R trees, `some` of all, for n rows, (R, n): all are evaluated in parallel, one level at a time.
 
-        A leaf leads to itself, so that those that have arrived are taken out every few levels alone.
+        A leaf leads to itself, so that finished rows have to be removed only every few levels.
         """
         columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
         (count, size), n, width = columns.shape, *table.shape
@@ -100,11 +100,11 @@ class Trees(nn.Module):
 
 
 def _take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
-    """Values of a flat array; `wrap` is the quickest where no index is out of bounds."""
+    """Values of a flat array; `wrap` is the fastest mode, and no index is out of bounds."""
     return values.take(index, mode="wrap")
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The nearest float32 that are no higher, which separate float32 values as `bounds` do."""
+    """The largest float32 values that are not above `bounds`, which separate float32 values in the same way."""
     near = bounds.astype(np.float32)
     return np.where(near > bounds, np.nextafter(near, np.float32(-np.inf)), near)

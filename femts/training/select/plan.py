@@ -122,7 +122,7 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         else:
             dearest = max(costs, key=lambda label: costs[label])
             out[dearest], windows = late.format(costs.pop(dearest)), usual
-    note = f"to stay within the time, candidates are compared on {windows} windows of each origin"
+    note = f"to stay within the time limit, candidates are compared on {windows} windows of each origin"
     return Plan(
         _left_out(candidates, out), windows if costs else MANY_WINDOWS, note * (bool(costs) and windows < usual)
     )

@@ -1,4 +1,4 @@
-"""Small tasks of selection, which show the mixer outside forecasting."""
+"""Small selection tasks, which show the mixer outside forecasting."""
 
 from scripts.bench.tasks.channels import Fetch, Maximum
 from scripts.bench.tasks.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy

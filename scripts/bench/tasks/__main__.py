@@ -1,12 +1,12 @@
-"""Small tasks of selection, each mixer beside its prior alone, on the same samples, steps and width.
+"""Small selection tasks: each mixer compared with its prior alone, on the same samples, steps and width.
 
     python -m scripts.bench.tasks                                     # all; an hour and a half on a busy core
     python -m scripts.bench.tasks --tasks recall --set length=128     # records of their own
-    python -m scripts.bench.tasks --show                              # the tables of what there is
+    python -m scripts.bench.tasks --show                              # only print the tables
     python -m scripts.bench.tasks --verify results/tasks/*/*.json     # train records again and compare
 
-Every finished training is a record in --out; called again, or after an interruption, it goes on with what is left.
-Exit status 1 when a training failed or a record does not hold.
+Every finished training run is a record in --out; running the command again, also after an interruption, continues with
+the remaining ones. The exit status is 1 if a training run failed or a record does not verify.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--tasks", nargs="+", default=tuple(TASKS), choices=TASKS, metavar="NAME", help=", ".join(TASKS)
     )
-    parser.add_argument("--mixers", nargs="+", default=("fem_sm", "sm", "fem_gla", "gla"), help="of `femts models`")
-    parser.add_argument("--seeds", nargs="+", type=int, default=(42, 1, 2), help="a training each")
+    parser.add_argument(
+        "--mixers", nargs="+", default=("fem_sm", "sm", "fem_gla", "gla"), help="names from `femts models`"
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=(42, 1, 2), help="random seeds, one training run each")
     parser.add_argument("--set", nargs="+", dest="settings", default=(), metavar="SIZE=VALUE", help=", ".join(sizes))
     parser.add_argument("--out", type=Path, default=Path("results/tasks"), help="folder of the records")
-    parser.add_argument("--jobs", type=int, default=cores(), help="trainings at a time; by default one a core")
-    parser.add_argument("--device", default="cpu", help="where to train")
-    parser.add_argument("--show", action="store_true", help="only print the tables of what there is")
+    parser.add_argument("--jobs", type=int, default=cores(), help="training runs in parallel; by default one per core")
+    parser.add_argument("--device", default="cpu", help="device to train on")
+    parser.add_argument("--show", action="store_true", help="only print the tables of existing records")
     parser.add_argument("--verify", nargs="+", type=Path, metavar="RECORD", help="train records again and compare")
     options = parser.parse_args(argv)
     options.settings = dict(text.partition("=")[::2] for text in options.settings)

@@ -1,4 +1,4 @@
-"""Fetch and maximum: every channel selects a moment of its own, by one layer without MLP."""
+"""Fetch and maximum: every channel selects its own moment, with one layer and no MLP."""
 
 from __future__ import annotations
 

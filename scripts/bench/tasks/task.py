@@ -1,4 +1,4 @@
-"""A task of selection, and its training: AdamW over a fixed number of steps, then the score."""
+"""A selection task and its training: AdamW over a fixed number of steps, then the score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Next byte of the standard library's sources, and scikit-learn's digits: data that are read, not drawn."""
+"""Next byte of the standard library's sources, and scikit-learn's digits: data that are read, not generated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from scripts.bench.tasks.networks import Encoder, Reader
 from scripts.bench.tasks.task import Choices, Pair, Part
 
-EVERY = 10  # one source file of so many is for the test
+EVERY = 10  # every tenth source file is for the test
 SPLIT, TESTED, PATCH, CLASSES = 12345, 597, 2, 10  # a seed; images of 1,797; pixels of a side; digits
 
 
