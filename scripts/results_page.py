@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Update the tables of results/README.md, results/pairs.md and docs/measured/tasks.md, each below the command
+"""Update the tables of results/README.md, results/pairs.md and docs/measured/selection.md, each below the command
 that prints it. The prose stays as it is.
 
 python scripts/results_page.py            # after new records
@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this checkout, also where another one is installed
 
 from femts.cli import main  # noqa: E402
-from scripts.bench.tasks.__main__ import main as tasks  # noqa: E402
+from scripts.bench.selection.__main__ import main as selection  # noqa: E402
 
-PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "measured" / "tasks.md")
-COMMANDS = {"femts": main, "python -m scripts.bench.tasks": tasks}
+PAGES = (ROOT / "results" / "README.md", ROOT / "results" / "pairs.md", ROOT / "docs" / "measured" / "selection.md")
+COMMANDS = {"femts": main, "python -m scripts.bench.selection": selection}
 TABLES = re.compile(
-    r"^`((femts|python -m scripts\.bench\.tasks) ([^`\n]*--show(?: --format md)?))`\n(?:\n|\|.*\n)*", re.MULTILINE
+    r"^`((femts|python -m scripts\.bench\.selection) ([^`\n]*--show(?: --format md)?))`\n(?:\n|\|.*\n)*", re.MULTILINE
 )
 
 DATASETS = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")

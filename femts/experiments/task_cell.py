@@ -158,7 +158,7 @@ class TaskCell(Job):
             parts = list[pd.DataFrame]()
             for first in range(self.task.windows if self.task.refit else 1):
                 begun, name = time.monotonic(), f"{number}-{first}"
-                before = _rows_before(data, self.task, first)
+                before = _readable(_rows_before(data, self.task, first), self.model)
                 forecaster = self._train(before, None if work is None else work / name, device)
                 training += time.monotonic() - begun
                 if not first:
@@ -251,6 +251,17 @@ def _rows_before(data: Dataset, task: Task, first: int) -> Dataset:
     return replace(before, sha256=before.fingerprint())
 
 
+def _readable(data: Dataset, model: str) -> Dataset:
+    """`data` without past and static covariates if `model` cannot read one of them; `auto` decides by itself."""
+    from femts.models.registry import model_card
+
+    if model == AUTO:
+        return data
+    roles, supports = data.schema.roles, model_card(model).model_class.supports
+    readable = not (roles.past and supports.channels == 1) and not (roles.static and not supports.static)
+    return data if readable else data.targets_alone()
+
+
 def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) -> pd.DataFrame:
     """Forecasts of the windows from number `first` on, or of this one alone if the model is trained for each."""
     from femts.analysis.backtest import backtest
@@ -259,6 +270,7 @@ def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) ->
     rows = data.lengths - (windows - 1) * task.horizon if task.refit else data.lengths
     some = np.flatnonzero(rows > 0)
     ends = data.take(some, rows[some])
+    ends = ends if ends.columns == forecaster.columns else ends.targets_alone()
     frame = backtest(
         forecaster, ends, n_windows=1 if task.refit else windows, step_size=task.horizon, quantiles=QUANTILES
     )

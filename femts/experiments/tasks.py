@@ -50,7 +50,8 @@ class Task(BaseModel):
         metric: metric that decides comparisons.
         refit: train before each window instead of only before the first one.
         time_limit: longest duration of each training of `auto`; other models follow their own recipe.
-        reading: further keywords of `load_dataset`, such as `target` and `future_covariates`.
+        reading: further keywords of `load_dataset`, such as `target` and `future_covariates`. Models that cannot read
+            past or static covariates run without them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,1 +1,1 @@
-"""Benchmarks, run from a checkout: `python -m scripts.bench --help` and `python -m scripts.bench.tasks --help`."""
+"""Benchmarks, run from a checkout: `python -m scripts.bench --help` and `python -m scripts.bench.selection --help`."""

@@ -12,14 +12,14 @@ from pages import ROOT
 from torch import Generator
 
 from femts.errors import RunFailure
-from scripts.bench.tasks import TASKS, Fetch, fit
-from scripts.bench.tasks.__main__ import main
-from scripts.bench.tasks.channels import HEIGHT, Maximum
-from scripts.bench.tasks.networks import mixer_layer
-from scripts.bench.tasks.records import make_cells, verify
-from scripts.bench.tasks.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
-from scripts.bench.tasks.task import IGNORED, SCALES
-from scripts.bench.tasks.text_and_images import TESTED, Digits, images, sources
+from scripts.bench.selection import TASKS, Fetch, fit
+from scripts.bench.selection.__main__ import main
+from scripts.bench.selection.channels import HEIGHT, Maximum
+from scripts.bench.selection.networks import mixer_layer
+from scripts.bench.selection.records import make_cells, verify
+from scripts.bench.selection.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
+from scripts.bench.selection.task import IGNORED, SCALES
+from scripts.bench.selection.text_and_images import TESTED, Digits, images, sources
 
 TINY: dict[str, Any] = {"steps": 3, "batch": 4, "scored": 8, "width": 16, "heads": 2, "layers": 1}
 SIZES = [f"{name}={value}" for name, value in TINY.items()]

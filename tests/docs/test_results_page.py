@@ -1,4 +1,4 @@
-"""results/README.md, results/pairs.md and docs/measured/tasks.md say what the records say."""
+"""results/README.md, results/pairs.md and docs/measured/selection.md say what the records say."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
 def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     page = (ROOT / "docs" / "measured" / "tasks.md").read_text()
-    commands = re.findall(r"^`python -m scripts.bench.tasks --show`$", page, re.MULTILINE)
+    commands = re.findall(r"^`python -m scripts.bench.selection --show`$", page, re.MULTILINE)
     assert len(commands) == len(script["TABLES"].findall(page)) == 1
     emptied = script["TABLES"].sub(lambda table: f"`{table[1]}`\n\n", page)  # another table there is typed
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, nn
 
-from scripts.bench.tasks.networks import Compressor, Reader, SwiGLU
-from scripts.bench.tasks.task import IGNORED, Choices, Pair, Part
+from scripts.bench.selection.networks import Compressor, Reader, SwiGLU
+from scripts.bench.selection.task import IGNORED, Choices, Pair, Part
 
 MAP = 12345  # seed of the map that is memorised
 

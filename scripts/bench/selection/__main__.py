@@ -1,9 +1,9 @@
 """Small selection tasks: each mixer compared with its prior alone, on the same samples, steps and width.
 
-    python -m scripts.bench.tasks                                     # all; an hour and a half on a busy core
-    python -m scripts.bench.tasks --tasks recall --set length=128     # records of their own
-    python -m scripts.bench.tasks --show                              # only print the tables
-    python -m scripts.bench.tasks --verify results/tasks/*/*.json     # train records again and compare
+    python -m scripts.bench.selection                                     # all; an hour and a half on a busy core
+    python -m scripts.bench.selection --tasks recall --set length=128     # records of their own
+    python -m scripts.bench.selection --show                              # only print the tables
+    python -m scripts.bench.selection --verify results/selection/*/*.json     # train records again and compare
 
 Every finished training run is a record in --out; running the command again, also after an interruption, continues with
 the remaining ones. The exit status is 1 if a training run failed or a record does not verify.
@@ -21,13 +21,13 @@ import joblib
 
 from femts.environment import cores
 from femts.errors import UsageError
-from scripts.bench.tasks import TASKS
-from scripts.bench.tasks.records import make_cells, read, run_and_keep, tables, verify
+from scripts.bench.selection import TASKS
+from scripts.bench.selection.records import make_cells, read, run_and_keep, tables, verify
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.bench.tasks",
+        prog="python -m scripts.bench.selection",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -40,7 +40,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=(42, 1, 2), help="random seeds, one training run each")
     parser.add_argument("--set", nargs="+", dest="settings", default=(), metavar="SIZE=VALUE", help=", ".join(sizes))
-    parser.add_argument("--out", type=Path, default=Path("results/tasks"), help="folder of the records")
+    parser.add_argument("--out", type=Path, default=Path("results/selection"), help="folder of the records")
     parser.add_argument("--jobs", type=int, default=cores(), help="training runs in parallel; by default one per core")
     parser.add_argument("--device", default="cpu", help="device to train on")
     parser.add_argument("--show", action="store_true", help="only print the tables of existing records")

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Generator, Tensor, nn
 
-from scripts.bench.tasks.networks import Encoder, Reader
-from scripts.bench.tasks.task import Choices, Pair, Part
+from scripts.bench.selection.networks import Encoder, Reader
+from scripts.bench.selection.task import Choices, Pair, Part
 
 EVERY = 10  # every tenth source file is for the test
 SPLIT, TESTED, PATCH, CLASSES = 12345, 597, 2, 10  # a seed; images of 1,797; pixels of a side; digits

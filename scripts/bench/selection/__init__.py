@@ -1,9 +1,9 @@
 """Small selection tasks, which show the mixer outside forecasting."""
 
-from scripts.bench.tasks.channels import Fetch, Maximum
-from scripts.bench.tasks.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
-from scripts.bench.tasks.task import Task, fit
-from scripts.bench.tasks.text_and_images import Digits, NextByte
+from scripts.bench.selection.channels import Fetch, Maximum
+from scripts.bench.selection.suite import Compression, FuzzyRecall, Memorisation, NoisyRecall, Recall, SelectiveCopy
+from scripts.bench.selection.task import Task, fit
+from scripts.bench.selection.text_and_images import Digits, NextByte
 
 KINDS: tuple[type[Task], ...] = (
     *(Fetch, Maximum),

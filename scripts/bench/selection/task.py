@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from femts.errors import RunFailure
 from femts.mixers.weight_decay import undecayed
-from scripts.bench.tasks.networks import Stack, stack
+from scripts.bench.selection.networks import Stack, stack
 
 Part = Literal["train", "test"]
 Pair = tuple[Tensor, Tensor]

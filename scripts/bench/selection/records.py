@@ -15,8 +15,8 @@ import torch
 from femts.environment import commit, run_environment
 from femts.errors import RunFailure, UsageError
 from femts.mixers.kernels import recorded
-from scripts.bench.tasks import TASKS, Task, fit
-from scripts.bench.tasks.task import RECIPE, SCALES
+from scripts.bench.selection import TASKS, Task, fit
+from scripts.bench.selection.task import RECIPE, SCALES
 
 TOLERANCE = 0.02  # of a measure's scale, for a record of other hardware, libraries or sources
 

@@ -8,8 +8,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from scripts.bench.tasks.networks import OneLayer, mixer_layer
-from scripts.bench.tasks.task import Pair, Part, Task
+from scripts.bench.selection.networks import OneLayer, mixer_layer
+from scripts.bench.selection.task import Pair, Part, Task
 
 HEIGHT, NOISE = 4.0, 0.2  # of a key at its moment, and its deviation everywhere
 
