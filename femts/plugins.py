@@ -1,4 +1,4 @@
-"""Plugins: installed packages that add models, priors, data sets, commands, metrics, losses, scalers or interval
+"""Plugins: installed packages that add models, priors, datasets, commands, metrics, losses, scalers or interval
 methods, and the registries they add them to."""
 
 from __future__ import annotations

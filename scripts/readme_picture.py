@@ -47,7 +47,7 @@ class Forecast:
     """A forecast and the data shown with it.
 
     Attributes:
-        dataset: name of the data set.
+        dataset: name of the dataset.
         channels: channels whose selections are shown; the first is the one forecast.
         history, ahead, actual: wide frames with `date`, in raw units; `ahead` with bounds.
         shares: posterior weight of each segment, (N,) for each of the `channels`; sums to 1.

@@ -60,7 +60,7 @@ LOOK_BACK = 1024
 
 @dataclass(frozen=True)
 class Measured:
-    """A model on a data set: test MSE and seconds of training, by seed.
+    """A model on a dataset: test MSE and seconds of training, by seed.
 
     Attributes:
         mses: by horizon and seed.
@@ -80,7 +80,7 @@ class Measured:
 
 
 def measured(folder: Path = RECORDS) -> list[Measured]:
-    """Records in `folder` of the models shown and the naive forecast, by data set."""
+    """Records in `folder` of the models shown and the naive forecast, by dataset."""
     store, rows = Store(folder), []
     for dataset in DATASETS:
         for model in (*LOOKS, NAIVE):
@@ -183,7 +183,7 @@ def draw_horizons(theme: Theme, rows: list[Measured]) -> Figure:
 
 
 def parts_of_naive(rows: list[Measured]) -> dict[tuple[str, str], dict[int, float]]:
-    """Mean errors by horizon relative to the seasonal naive forecast, by data set and model, for at least two
+    """Mean errors by horizon relative to the seasonal naive forecast, by dataset and model, for at least two
     horizons."""
     naive = {row.dataset: row.mses for row in rows if row.model == NAIVE}
     parts = {}
@@ -220,7 +220,7 @@ def draw_times(theme: Theme, rows: list[Measured]) -> Figure:
 
 
 def _grid_of(drawn: Iterable[tuple[str, str]], theme: Theme) -> tuple[Figure, dict[str, Any]]:
-    """A figure with a panel for each data set in `drawn`, and one legend of the models."""
+    """A figure with a panel for each dataset in `drawn`, and one legend of the models."""
     pairs = list(drawn)
     datasets = [name for name in DATASETS if any(name == dataset for dataset, _ in pairs)]
     models = [name for name in LOOKS if any(name == model for _, model in pairs)]

@@ -154,7 +154,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
         return _as_dataset(forecaster, where, values.to_numpy(), stamps), where
     given = data if isinstance(data, Dataset) else read_like(forecaster, data)
     own = given.source and given.source not in CATALOG
-    where = f"File {given.source}" if own else f"Data set '{quote(given.name)}'"
+    where = f"File {given.source}" if own else f"Dataset '{quote(given.name)}'"
     check_step_of_training(forecaster, given.freq, where)
     if bool(given.schema.panel) != bool(schema.panel):
         one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")

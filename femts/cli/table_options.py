@@ -36,7 +36,7 @@ class GridOptions:
     models: Annotated[str | None, option("Names from `femts models`.", "NAME[,NAME...]", default=MODELS)] = None
     tasks: Annotated[
         str | None,
-        option("Run the forecasting tasks of these lists instead of data sets and horizons.", "TASKS.yaml[,...]"),
+        option("Run the forecasting tasks of these lists instead of datasets and horizons.", "TASKS.yaml[,...]"),
     ] = None
     pairs: Annotated[
         str | None,
@@ -94,7 +94,7 @@ class GridOptions:
         return () if self.pairs is None else parse_pairs(self.pairs)
 
     def task_cells(self, data_root: Path | None) -> list[TaskCell]:
-        """Cells of the list of tasks; UsageError if an option cannot be parsed or applies to data sets alone."""
+        """Cells of the list of tasks; UsageError if an option cannot be parsed or applies to datasets alone."""
         from femts.experiments.task_cell import make_task_cells
 
         assert self.tasks is not None

@@ -48,11 +48,11 @@ class ModelConfig:
         return self
 
     def has_seen(self, dataset: str) -> bool:
-        """Whether the model has pretrained weights that were trained on a data set, so that its scores there say
+        """Whether the model has pretrained weights that were trained on a dataset, so that its scores there say
         nothing about unseen data.
 
         Args:
-            dataset: name of the data set.
+            dataset: name of the dataset.
 
         Returns:
             False by default.

@@ -1,1 +1,1 @@
-"""Data sets: catalogue, reading, checks, splits, preprocessing and windows."""
+"""Datasets: catalogue, reading, checks, splits, preprocessing and windows."""

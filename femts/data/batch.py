@@ -23,8 +23,8 @@ class Batch:
         future: (B, P, C), targets; None for a forecast.
         future_observed: (B, P, C) bool, mask of observed targets; None if nothing is missing.
         raw: unscaled look-backs, for models that read them; otherwise None.
-        series: (B,) int64, series number of each window; None for windows outside a data set.
-        number: (B,) int64, number of each window; None for windows outside a data set.
+        series: (B,) int64, series number of each window; None for windows outside a dataset.
+        number: (B,) int64, number of each window; None for windows outside a dataset.
     """
 
     past: Tensor

@@ -1,4 +1,4 @@
-"""Data sets in memory: one series with many columns, or many series with the same columns, in one array."""
+"""Datasets in memory: one series with many columns, or many series with the same columns, in one array."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ class Dataset:
     def of_one(
         cls, name: str, values: Array, stamps: pd.Index | None, columns: Sequence[str], **further: Any
     ) -> Dataset:
-        """Create a data set of one series, with the default split unless one is given.
+        """Create a dataset of one series, with the default split unless one is given.
 
         Args:
-            name: name of the data set.
+            name: name of the dataset.
             values: (N, C), NaN where missing.
             stamps: (N,), or None.
             columns: names of the C columns.
             further: other attributes by name.
 
         Returns:
-            The data set.
+            The dataset.
         """
         spans = np.array([[0, len(values)]], dtype=np.int64)
         schema = further.get("schema", PLAIN)
@@ -95,7 +95,7 @@ class Dataset:
     def words(self, series: int) -> str:
         """Start of a message about the series with the number `series`."""
         if not self.schema.panel:
-            return f"Data set '{quote(self.name)}'"
+            return f"Dataset '{quote(self.name)}'"
         return f"Series '{quote(self.series[series])}' of '{quote(self.name)}'"
 
     def place(self, row: int) -> tuple[str, int]:
@@ -220,9 +220,9 @@ class Dataset:
         return content.hexdigest()
 
     def __getitem__(self, name: str) -> Dataset:
-        """Return one series as a data set; UsageError if the name is unknown."""
+        """Return one series as a dataset; UsageError if the name is unknown."""
         if name not in self.series:
-            raise UsageError(f"Data set '{quote(self.name)}' has no series '{quote(name)}'{suggest(name, self.series)}")
+            raise UsageError(f"Dataset '{quote(self.name)}' has no series '{quote(name)}'{suggest(name, self.series)}")
         return self.take(np.array([self.series.index(name)]))
 
     def take(self, series: NDArray[np.integer[Any]], stops: Rows | None = None) -> Dataset:
@@ -233,7 +233,7 @@ class Dataset:
             stops: (n,), number of leading rows to keep of each; None keeps all.
 
         Returns:
-            The selected data set.
+            The selected dataset.
         """
         spans = self.spans[series]
         spans = spans if stops is None else np.stack([spans[:, 0], spans[:, 0] + stops], axis=1)
@@ -330,15 +330,15 @@ class Dataset:
     def before_test(self, pred_len: int, origins: int) -> list[Dataset]:
         """The data without the test split, for model selection at one or several forecast origins.
 
-        Each series ends after its validation split; each further data set ends earlier by the length of that split. The
+        Each series ends after its validation split; each further dataset ends earlier by the length of that split. The
         test split that `train` requires is the last window of the validation split again.
 
         Args:
             pred_len: number of steps to forecast.
-            origins: number of data sets.
+            origins: number of datasets.
 
         Returns:
-            The data sets, latest origin first.
+            The datasets, latest origin first.
 
         Raises:
             UsageError: There are too few training rows for that many origins.

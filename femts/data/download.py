@@ -39,7 +39,7 @@ def data_root(explicit: str | Path | None = None) -> Path:
 
 
 def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | None:
-    """Path of a catalogue data set in the data folder, compressed or unpacked; None if it is missing."""
+    """Path of a catalogue dataset in the data folder, compressed or unpacked; None if it is missing."""
     entry = card(name)
     if entry.built_in:
         raise UsageError(f"{entry.name} is built in and has no file; use it by name.")
@@ -49,7 +49,7 @@ def locate(name: str | DatasetCard, root: str | Path | None = None) -> Path | No
 
 
 def verify(name: str | DatasetCard, root: str | Path | None = None) -> Path:
-    """Path of a catalogue data set after comparing its hash with the published one.
+    """Path of a catalogue dataset after comparing its hash with the published one.
 
     Raises:
         UsageError: The file is missing, its content differs, or no hash is known for its format.
@@ -69,7 +69,7 @@ def verify(name: str | DatasetCard, root: str | Path | None = None) -> Path:
 
 
 def fetch(name: str | DatasetCard, root: str | Path | None = None, download: bool = True) -> Path:
-    """Path of the verified file of a catalogue data set, downloaded if missing. Downloads are atomic.
+    """Path of the verified file of a catalogue dataset, downloaded if missing. Downloads are atomic.
 
     An unpacked file without a published hash is returned unverified; `load_dataset` adds a note about it.
 

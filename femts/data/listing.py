@@ -1,4 +1,4 @@
-"""Table of the data sets in the catalogue."""
+"""Table of the datasets in the catalogue."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COLUMNS = ("name", "rows", "channels", "step", "here")
 
 
 def datasets(data_root: str | Path | None = None) -> pd.DataFrame:
-    """List the data sets of the catalogue.
+    """List the datasets of the catalogue.
 
     Args:
         data_root: folder with their files; None searches as `load_dataset` does.
 
     Returns:
-        One row per data set: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`, whether its file is
+        One row per dataset: `name`, `rows`, `channels`, `step` (a pandas frequency) and `here`, whether its file is
             present: `yes`, `no` or `built-in`.
 
     Raises:

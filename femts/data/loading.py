@@ -1,4 +1,4 @@
-"""Data sets by catalogue name, from a file or from a DataFrame: read, checked, and split."""
+"""Datasets by catalogue name, from a file or from a DataFrame: read, checked, and split."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_dataset(
     schema: Schema | None = None,
     **reading: Unpack[Reading],
 ) -> Dataset:
-    """Load a data set from the catalogue, a file or a data frame, and split it.
+    """Load a dataset from the catalogue, a file or a data frame, and split it.
 
     Args:
         source: name in the catalogue (case-insensitive), path of a file (`-` for standard input), or a table of pandas,
@@ -81,7 +81,7 @@ def load_dataset(
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.
 
     Returns:
-        The data set in raw units with its splits; `notes` lists anything unusual about it.
+        The dataset in raw units with its splits; `notes` lists anything unusual about it.
 
     Raises:
         UsageError: The name is unknown or the data cannot be used; the message says what and where.
@@ -153,7 +153,7 @@ def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
 
 
 def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Data set of the separate series in a user's table; UsageError if the data cannot be used."""
+    """Dataset of the separate series in a user's table; UsageError if the data cannot be used."""
     notes = opened.notes
     if schema.panel is None:
         notes = (
@@ -207,7 +207,7 @@ def check_known(
 
 
 def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Data set of a table whose columns are forecast jointly, with the roles and the split of `schema`.
+    """Dataset of a table whose columns are forecast jointly, with the roles and the split of `schema`.
 
     Raises:
         UsageError: The data cannot be used; the message says what is wrong and where.

@@ -46,7 +46,7 @@ def units(criterion: str, data: Dataset, preprocess: Preprocess, series: NDArray
 
     Args:
         criterion: one of `CRITERIA`.
-        data: data set whose training rows give the seasonal error of MASE.
+        data: dataset whose training rows give the seasonal error of MASE.
         preprocess: preprocessing of the scaled units.
         series: series number of each window, (W,).
         targets: (W, P, T) in scaled units.

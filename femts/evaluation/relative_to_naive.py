@@ -25,7 +25,7 @@ class NaiveSums:
 
     Args:
         preprocess: conversion between scaled and raw units.
-        data: data set with the training rows of each series. If the look-back is shorter than a season, its last value
+        data: dataset with the training rows of each series. If the look-back is shorter than a season, its last value
             is repeated.
         seq_len: L, steps of look-back.
     """

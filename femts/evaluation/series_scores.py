@@ -27,7 +27,7 @@ class SeriesSums:
     Args:
         windows: windows to score, in the order of the evaluator.
         preprocess: preprocessing of each series.
-        data: data set with the training rows of each series.
+        data: dataset with the training rows of each series.
         most: maximum number of windows to score, spread over the series; None for all.
         bounds: bounds of intervals to score for each series; None omits them.
     """

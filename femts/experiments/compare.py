@@ -46,7 +46,7 @@ _KEY = ["dataset", "model", "pred_len"]
 
 
 def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> pd.DataFrame:
-    """Scores of `cells` in the store: one row for each data set, model, horizon and seed, NaN if there is no record.
+    """Scores of `cells` in the store: one row for each dataset, model, horizon and seed, NaN if there is no record.
 
     At the horizons `roll_out`, recursive forecasts of models with shorter horizons count, too; among all candidates of
     a seed at a horizon, the one with the lowest validation error is selected, the first in case of ties. Invalid
@@ -56,7 +56,7 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
         `val_mse`, `mse` and `mae` on the validation and test split, `wape` and `bias` on the latter, `seq_len`, the
         number of scored `windows`, `rolled` (whether the forecast is recursive), what validation has `chosen`,
         `naive_mse`, `mase` and `season` of the seasonal naive forecast, the number of `choices` and of those `missing`,
-        why the cell has `failed`, `seconds` and the `record`; and `catalogue`, the data set to which published results
+        why the cell has `failed`, `seconds` and the `record`; and `catalogue`, the dataset to which published results
         apply.
     """
     rows = []
@@ -124,12 +124,12 @@ def _chosen(config: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 
 def make_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Summarise `make_scores`: means over seeds by data set, model and horizon, and then over all horizons.
+    """Summarise `make_scores`: means over seeds by dataset, model and horizon, and then over all horizons.
 
     Returns:
         The columns of `TABLE`, with `pred_len` missing for the mean, and `seq_len` if it differs between horizons or
         seeds; `windows` of the test split that every seed scored, summed for the mean; finished `seeds`, for the mean
-        at all horizons; whether the weights have `seen` the data set in pretraining. In addition `look_backs`, the
+        at all horizons; whether the weights have `seen` the dataset in pretraining. In addition `look_backs`, the
         number of seeds `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that
         lacks most, and the `season` of the naive forecast.
     """
@@ -229,14 +229,14 @@ def check_pairs(pairs: Sequence[object]) -> tuple[tuple[str, str], ...]:
 
 
 def make_pairs(pairs: Sequence[tuple[str, str]], scores: pd.DataFrame) -> pd.DataFrame:
-    """Compare pairs of models by data set and horizon, over the seeds of `make_scores` that both have.
+    """Compare pairs of models by dataset and horizon, over the seeds of `make_scores` that both have.
 
     Returns:
         The columns of `PAIRS`: means of both over the `seeds`, their `difference` (first minus second) with its
         standard deviation over seeds; `low` and `high` of its 95 % interval over the windows (for a panel, over its
         series) for these seeds, or `why` there is none; `seeds_lower`, the number of seeds at which the first is lower,
         and `windows_lower`, the share of the thinned windows or series at which its mean is lower; mean training times
-        in seconds; and which of both have `seen` the data set in pretraining.
+        in seconds; and which of both have `seen` the dataset in pretraining.
 
     Raises:
         UsageError: The models of a pair did not score the same windows.
@@ -370,7 +370,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
 
 
 def make_published(table: pd.DataFrame) -> pd.DataFrame:
-    """Means of a table and published means on its data sets: the columns of `PUBLISHED`, and those of the table."""
+    """Means of a table and published means on its datasets: the columns of `PUBLISHED`, and those of the table."""
     ours = table[table["pred_len"].isna()]
     look_backs = [
         " to ".join(map(str, dict.fromkeys((own[0], own[-1])))) if own else None for own in ours["look_backs"]

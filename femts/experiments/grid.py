@@ -1,4 +1,4 @@
-"""The grid of a table: all combinations of data sets, models, horizons, seeds and other axes."""
+"""The grid of a table: all combinations of datasets, models, horizons, seeds and other axes."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Grid:
     Attributes:
         datasets: catalogue names, and files.
         models: registered names.
-        pred_lens: horizons in steps; empty for the default ones of each data set.
+        pred_lens: horizons in steps; empty for the default ones of each dataset.
         seeds: seeds of weights, order and dropout.
-        protocol: protocol that fills in a look-back of None; None takes that of each data set.
-        seq_lens: candidate look-backs in steps, of which validation selects one; those that do not fit a data set are
-            ignored. `auto` proposes some for each data set.
+        protocol: protocol that fills in a look-back of None; None takes that of each dataset.
+        seq_lens: candidate look-backs in steps, of which validation selects one; those that do not fit a dataset are
+            ignored. `auto` proposes some for each dataset.
         settings: `model.*` and `training.*` settings of all cells.
         reading: keywords of `load_dataset`.
         param_grid: candidate values of settings by key, of whose combinations validation selects one; models without a
@@ -65,11 +65,11 @@ class Grid:
 
 
 def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
-    """All combinations, by data set and then by horizon, so that whole rows are finished first.
+    """All combinations, by dataset and then by horizon, so that whole rows are finished first.
 
     Raises:
-        UsageError: A data set, model, protocol or setting is unknown; a setting only affects where a cell runs; data
-            cannot be read, or not by a model; two data sets have the same name; or a horizon does not fit.
+        UsageError: A dataset, model, protocol or setting is unknown; a setting only affects where a cell runs; data
+            cannot be read, or not by a model; two datasets have the same name; or a horizon does not fit.
     """
     _check_grid(grid)
     recipes = [(model, settings) for model in grid.models for settings in _recipes(grid, model)]
@@ -79,7 +79,7 @@ def make_grid(grid: Grid, data_root: str | Path | None = None) -> list[Cell]:
         data = DataShape.find(source, grid.reading, data_root)
         if sources.setdefault(data.name, source) != source:
             raise UsageError(
-                f"Data sets '{sources[data.name]}' and '{source}' have the same name; leave one out, or rename a file."
+                f"Datasets '{sources[data.name]}' and '{source}' have the same name; leave one out, or rename a file."
             )
         protocol = default_protocol(data.published) if grid.protocol is None else grid.protocol
         for pred_len in grid.pred_lens or data.horizons:
@@ -96,7 +96,7 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
 
     Raises:
         UsageError: No record is scored at a horizon, models are validated on different windows there, or the splits of
-            a data set depend on the horizon.
+            a dataset depend on the horizon.
     """
     if not roll_out:
         return
@@ -201,7 +201,7 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
 
 @dataclass(frozen=True)
 class DataShape:
-    """Properties of a data set that are needed to create its cells.
+    """Properties of a dataset that are needed to create its cells.
 
     Attributes:
         name: catalogue name, or file name without suffix.

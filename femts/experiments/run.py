@@ -78,7 +78,7 @@ def table(
             time), `time_limit`, `device`, `data_root`, and `train=False` to show only what exists.
 
     Returns:
-        One row for each data set, model and horizon, and one for the mean over several, without a `pred_len`:
+        One row for each dataset, model and horizon, and one for the mean over several, without a `pred_len`:
         `seq_len`, finished `seeds`, `mse` with its standard deviation `mse_sd` over seeds, `mae`, the `published_mse`
         if there is one; `naive_mse`, `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in
         raw units; the number of scored test `windows` (for the mean, over all horizons); how many cells of the
@@ -109,7 +109,7 @@ def pairs(
         datasets, pred_lens, seeds, results, options: as in `femts.table`.
 
     Returns:
-        One row for each data set, pair and horizon: the models `first` and `second`, finished `seeds`, `first_mse` and
+        One row for each dataset, pair and horizon: the models `first` and `second`, finished `seeds`, `first_mse` and
         `second_mse`, their `difference` (negative if the first is better) with its standard deviation `difference_sd`
         over seeds, the bounds `low` and `high` of its 95 % interval, and the reason `why` there is none. The interval
         is over windows, by a circular block bootstrap; for a panel it is over series. `seeds_lower` and `windows_lower`

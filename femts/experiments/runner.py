@@ -71,7 +71,7 @@ class Work:
     Attributes:
         threads: number of cores.
         deadline: `time.time()`, comparable across machines, at which it is stopped with its progress saved.
-        modules: modules outside femts that define models, priors or data sets of the cell.
+        modules: modules outside femts that define models, priors or datasets of the cell.
     """
 
     cell: Job

@@ -80,11 +80,11 @@ def _number(value: Any, form: str) -> str:
 
 
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
-    """A table for each data set with one column per model: MSE at every horizon and its mean, with standard deviations
+    """A table for each dataset with one column per model: MSE at every horizon and its mean, with standard deviations
     over seeds, and what is missing or not scored. Below follow the published value for the last row and the gap to it,
     then skill relative to the seasonal naive forecast, MASE, WAPE and bias. The seasonal naive forecast has the last
     column if it is not a model of the table. A cell with fewer windows than others in its row, or of a model that was
-    pretrained on the data set, is never marked as the lowest."""
+    pretrained on the dataset, is never marked as the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):
         models = list(own["model"].unique())
@@ -167,7 +167,7 @@ def _lacking(row: Any) -> str:
 
 
 def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
-    """Paragraphs on what validation selected, why cells failed, and pretraining on a data set."""
+    """Paragraphs on what validation selected, why cells failed, and pretraining on a dataset."""
     chosen, failed = list[str](), list[str]()
     for row in scores.itertuples():
         where = f"{row.dataset} {row.model} {row.pred_len}"
@@ -178,7 +178,7 @@ def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
 
 
 def _seen_before(scores: pd.DataFrame) -> list[str]:
-    """Lines on models that were pretrained on a data set, matching the marks of their scores."""
+    """Lines on models that were pretrained on a dataset, matching the marks of their scores."""
     marked = scores.loc[scores["seen"].astype(bool), ["dataset", "model"]].drop_duplicates()
     return [_seen_line(dataset, model) for dataset, model in marked.itertuples(index=False)]
 
@@ -209,7 +209,7 @@ def worse_than_naive(scores: pd.DataFrame) -> list[str]:
 
 
 def pair_tables(pairs: pd.DataFrame) -> list[Shown]:
-    """A table for each data set and pair with one row per horizon, and a summary of all pairs: the number of horizons
+    """A table for each dataset and pair with one row per horizon, and a summary of all pairs: the number of horizons
     at which the first is lower, and at which the interval excludes 0."""
     tables, wins = list[Shown](), []
     for (dataset, first, second), own in pairs.groupby(["dataset", "first", "second"], sort=False):
@@ -239,9 +239,9 @@ def _pair_row(row: Any) -> list[str]:
 
 
 def published_tables(means: pd.DataFrame) -> list[Shown]:
-    """A table of our means and published ones, with the lowest over all windows marked for each data set, and a
+    """A table of our means and published ones, with the lowest over all windows marked for each dataset, and a
     comparison with the lowest: ours below it, ours equal to its digits, and publications on other or unknown windows
-    that are lower than all of them; models pretrained on a data set do not count."""
+    that are lower than all of them; models pretrained on a dataset do not count."""
     datasets = list(means.loc[means["ours"], "dataset"].unique())
     beside, stand, best = list[list[str]](), list[list[str]](), dict[str, str]()
     for dataset in datasets:

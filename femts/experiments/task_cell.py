@@ -79,7 +79,7 @@ class TaskCell(Job):
         model: registered name.
         seed: seed of weights, order and dropout.
         settings: `model.*` and `training.*` settings.
-        sha256: hashes of the data sets, in the order of `task.data`.
+        sha256: hashes of the datasets, in the order of `task.data`.
         sources: their catalogue names or paths.
     """
 
@@ -141,11 +141,11 @@ class TaskCell(Job):
         return " ".join(f"{name.upper()} {value:.4f}" for name, value in record["scores"].items() if value is not None)
 
     def load(self, data_root: str | Path | None) -> list[Dataset]:
-        """The data sets of the task; raise UsageError if one has changed since the cell was created."""
+        """The datasets of the task; raise UsageError if one has changed since the cell was created."""
         tables = [self.task.load(source, data_root) for source in self.sources]
         for table, known in zip(tables, self.sha256, strict=True):
             if table.fingerprint() != known:
-                raise UsageError(f"Data set '{table.name}' of task '{self.task.name}' has changed; run it again.")
+                raise UsageError(f"Dataset '{table.name}' of task '{self.task.name}' has changed; run it again.")
         return tables
 
     def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:

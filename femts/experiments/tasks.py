@@ -84,7 +84,7 @@ class Task(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def load(self, source: str, root: str | Path | None = None) -> Dataset:
-        """Load one of the data sets from the path or catalogue name `source`.
+        """Load one of the datasets from the path or catalogue name `source`.
 
         Raises:
             UsageError: It cannot be read, or no series has enough rows.
@@ -209,9 +209,9 @@ def score_forecasts(forecasts: Sequence[pd.DataFrame], tables: Sequence[Dataset]
     """Scores of a task by window.
 
     Args:
-        forecasts: for each data set, the forecasts as given by `femts.backtest`, with all `QUANTILES`; column `window`
+        forecasts: for each dataset, the forecasts as given by `femts.backtest`, with all `QUANTILES`; column `window`
             numbers the windows from 1.
-        tables: the data sets.
+        tables: the datasets.
         task: the task.
 
     Returns:

@@ -339,7 +339,7 @@ class Forecaster:
             data_root: folder with the files of the catalogue.
 
         Returns:
-            The data set; every call returns the same object.
+            The dataset; every call returns the same object.
 
         Raises:
             UsageError: The data are missing, have changed, or were passed as an object, which a run does not store.

@@ -60,7 +60,7 @@ class Cut:
     Attributes:
         values: (W, L, C) in raw units, NaN for missing values and before a series began.
         covariates: future covariates, (W, L + H, K).
-        when: rows of the data set that give the time stamps of the steps, (W, L + H).
+        when: rows of the dataset that give the time stamps of the steps, (W, L + H).
         static: one row for each window; None without static covariates.
     """
 

@@ -54,7 +54,7 @@ class RunConfig:
     """Resolved configuration of a run, as stored in `config.yaml`.
 
     Attributes:
-        dataset: name of the data set.
+        dataset: name of the dataset.
         source: argument of `load_dataset`, None for a DataFrame.
         model: registered name.
         model_config: frozen configuration of the model.

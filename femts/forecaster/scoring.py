@@ -85,20 +85,20 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
     if bool(schema.panel) != bool(own.panel):
         kinds = ("series", "a table") if own.panel else ("a table", "series")
         raise UsageError(
-            f"Data set '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
+            f"Dataset '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
             f"but this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
         )
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
         raise UsageError(
-            f"Data set '{quote(data.name)}' has different columns from the training data; provide data with the same "
+            f"Dataset '{quote(data.name)}' has different columns from the training data; provide data with the same "
             "columns."
         )
-    check_step_of_training(forecaster, data.freq, f"Data set '{quote(data.name)}'")
+    check_step_of_training(forecaster, data.freq, f"Dataset '{quote(data.name)}'")
     if schema.roles.static != own.roles.static:
         static = ", ".join(own.roles.static) or "none"
         raise UsageError(
-            f"Data set '{quote(data.name)}' has different static covariates from the training data ({static}); provide the same ones."
+            f"Dataset '{quote(data.name)}' has different static covariates from the training data ({static}); provide the same ones."
         )
     places = forecaster.preprocess.places(data.series)
     if (places < 0).any():
@@ -122,7 +122,7 @@ def training_data(forecaster: Forecaster, dataset: object, data_root: str | Path
     """The training data, loaded again by default; raise UsageError ending with `remedy` if `dataset` is other data."""
     data = own_data(forecaster, dataset, data_root)
     if data.record != forecaster.data:
-        raise UsageError(f"Data set '{quote(data.name)}' is not what this model was trained on; {remedy}.")
+        raise UsageError(f"Dataset '{quote(data.name)}' is not what this model was trained on; {remedy}.")
     return data
 
 

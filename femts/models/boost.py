@@ -58,7 +58,7 @@ class BoostConfig(ModelConfig):
     """Settings of `boost`.
 
     Attributes:
-        season: steps of one season; None uses the season of the data set (one day for hourly data) if the look-back
+        season: steps of one season; None uses the season of the dataset (one day for hourly data) if the look-back
             contains one, otherwise 1.
         further: steps of further seasons; None uses those of the data, as for `mstl`. Seasons longer than the look-back
             are left out.

@@ -23,7 +23,7 @@ from femts.models.ridge import RidgeConfig
 class FemRidgeConfig(RidgeConfig, SegmentConfig):
     """Configuration of `FemRidge`: the fields of the segment forecaster and of the ridge regression."""
 
-    window_std: UpTo1 = 0.5  # best of 0, .25, .5 and 1 on five data sets (results/trials.md)
+    window_std: UpTo1 = 0.5  # best of 0, .25, .5 and 1 on five datasets (results/trials.md)
 
 
 @register("fem_sm_ridge", "Mean of fem_sm and ridge at each step", prior="softmax")

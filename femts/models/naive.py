@@ -40,7 +40,7 @@ class SeasonalNaiveConfig(ModelConfig):
     """Settings of `seasonal_naive`.
 
     Attributes:
-        season: season length in steps; None takes the season of the data set (one day for hourly data).
+        season: season length in steps; None takes the season of the dataset (one day for hourly data).
     """
 
     season: int | None = None

@@ -28,7 +28,7 @@ from femts.text import quote
 
 AT_A_TIME = 256  # series per forward pass
 
-# Data sets that the published weights were trained on: the pretraining-only and in-domain parts of Chronos's data as
+# Datasets that the published weights were trained on: the pretraining-only and in-domain parts of Chronos's data as
 # listed in its paper and that of TiRex (TMLR 2024; Auer et al., arXiv 2505.23719, 2025), whole families if a part such
 # as one of M4 is named. Solar of the catalogue is the 137 plants in Alabama of its NREL solar power data. Neither ETT
 # nor the weather of Jena is included, and the results of fev-bench state that neither model was trained on ETT.
@@ -58,7 +58,7 @@ class PretrainedConfig(ModelConfig):
         download: whether to download a hub name that is not in the cache.
         sha256: expected hash of the weights, that of the lines of `sha256sum config.json *.safetensors`; None accepts
             any.
-        trained_on: data sets that the weights were trained on; None for those of the published weights.
+        trained_on: datasets that the weights were trained on; None for those of the published weights.
         quantiles: levels that the weights forecast, which follow from them.
     """
 

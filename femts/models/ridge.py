@@ -34,7 +34,7 @@ class RidgeConfig(ModelConfig):
     """Settings of `ridge`.
 
     Attributes:
-        season: season length in steps; None takes the season of the data set (one day for hourly data) if a look-back
+        season: season length in steps; None takes the season of the dataset (one day for hourly data) if a look-back
             holds it, otherwise 1.
         ridge: penalty on squared weights, relative to the mean squared error in scaled units.
         longest: steps forecast at once; None takes 720 rounded to whole forecasts, or as many as half of the training

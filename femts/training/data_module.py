@@ -19,7 +19,7 @@ class DataModule:
     """Data of a training.
 
     Attributes:
-        data: the split data set.
+        data: the split dataset.
         preprocess: preprocessing fitted to the training rows.
         windows: windows by split, including the training windows.
     """

@@ -285,7 +285,7 @@ def known_notes(data: Dataset, config: RunConfig) -> list[str]:
 
 
 def seen_notes(config: RunConfig) -> list[str]:
-    """A sentence if the model was pretrained on the data set."""
+    """A sentence if the model was pretrained on the dataset."""
     said = f"'{config.model}' was pretrained on '{quote(config.dataset)}', so its scores do not reflect performance on unseen data"
     return [said] if config.model_config.has_seen(config.dataset) else []
 

@@ -54,12 +54,12 @@ def train(
     progress: bool = False,
     data_root: str | Path | None = None,
 ) -> Forecaster:
-    """Train a model on a data set and score it once on the test split.
+    """Train a model on a dataset and score it once on the test split.
 
     Args:
         dataset: result of `load_dataset`, or anything that it accepts.
         model: registered name, or `auto` to try several models and keep the best on the validation split
-            (`metrics["auto"]`). None takes `fem_sm_ridge` for data sets of the catalogue and `auto` for all others.
+            (`metrics["auto"]`). None takes `fem_sm_ridge` for datasets of the catalogue and `auto` for all others.
         pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for
             the step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
         seq_len: look-back L in steps; None or `auto` takes that of the protocol.
@@ -76,7 +76,7 @@ def train(
         precision: `auto`, `32` or `bf16`.
         refit: after scoring, train once more on all rows with the settings that were chosen, so that the forecaster has
             seen the most recent rows. The scored model is kept as `scored`; intervals are calibrated on its validation
-            and test errors. None refits except on data sets of the catalogue.
+            and test errors. None refits except on datasets of the catalogue.
         resume: continue an interrupted run in `out`, start one if there is none, and load it if it is finished. On a
             CPU, resuming is bit-identical to an uninterrupted run.
         overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is

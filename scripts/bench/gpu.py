@@ -102,7 +102,7 @@ def findings(records: Mapping[str, Record]) -> list[tuple[str, float, float]]:
         sets = [(row, name) for row in own for name in DATASETS if femts.CATALOG[name].channels == row["channels"]]
         minutes = sum(run_seconds(row, name) for row, name in sets) / 60
         found.append((f"outside the steps, {model}, worst", max(row["outside"] for row in own), 0.05))
-        found.append((f"{len(sets)} runs of data sets and horizons, {model}, minutes, projected", minutes, 5.0))
+        found.append((f"{len(sets)} runs of datasets and horizons, {model}, minutes, projected", minutes, 5.0))
     return found
 
 

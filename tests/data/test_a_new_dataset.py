@@ -1,4 +1,4 @@
-"""A new data set is one file and one registration: with that it is downloaded, listed, trained on and set in tables."""
+"""A new dataset is one file and one registration: with that it is downloaded, listed, trained on and set in tables."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def boiler(folder: Path, source: str) -> str:
-    """The name of a data set in a file of its own."""
+    """The name of a dataset in a file of its own."""
     (folder / "boiler_for_test.py").write_text(source)
     import_all("femts.data.catalog")
     return "Boiler"
 
 
 def _listed(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The row of a data set in `femts datasets list`."""
+    """The row of a dataset in `femts datasets list`."""
     assert main(["datasets", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     return next((row for row in rows if row[0] == name), [])

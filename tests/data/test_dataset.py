@@ -1,4 +1,4 @@
-"""One data set of one series or of several: by catalogue name, from a file or a frame, wide or long."""
+"""One dataset of one series or of several: by catalogue name, from a file or a frame, wide or long."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_each_series_is_a_data_set_of_its_own() -> None:
     assert some.series == ("young", "long") and some.lengths.tolist() == [20, 50]
     np.testing.assert_array_equal(some["long"].values, data["long"].values[:50])
     assert (some.split.rows <= some.lengths[:, None, None]).all()
-    with pytest.raises(UsageError, match="Data set 'frame' has no series 'lonk'; did you mean 'long'"):
+    with pytest.raises(UsageError, match="Dataset 'frame' has no series 'lonk'; did you mean 'long'"):
         data["lonk"]
 
 

@@ -62,7 +62,7 @@ def results() -> dict[str, Any]:
 
 
 def recorded(results: dict[str, Any]) -> dict[tuple[str, str], dict[int, dict[str, Any]]]:
-    """Records of models of 96 steps that are rolled out, as JSON, by data set, model and seed."""
+    """Records of models of 96 steps that are rolled out, as JSON, by dataset, model and seed."""
     records: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for path in sorted((ROOT / "results" / "paper").glob("*/*-96-seed*.json")):
         record = json.loads(path.read_text())

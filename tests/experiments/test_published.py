@@ -31,7 +31,7 @@ CELLS = make_grid(Grid(("ETTh1", "ETTm2"), ("ridge", "fem_sm", "sm"), HORIZONS, 
 
 
 def means(folder: Path, mses: Mapping[tuple[str, str], tuple[float, ...]], longer: int = 0) -> pd.DataFrame:
-    """Means of records with the same error at all horizons, by data set and model one for each seed; `longer` is the
+    """Means of records with the same error at all horizons, by dataset and model one for each seed; `longer` is the
     horizon of a longer look-back."""
     store = Store(folder)
     for cell in CELLS:

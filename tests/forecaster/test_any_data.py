@@ -1,4 +1,4 @@
-"""Data in any form, wherever a forecaster takes some; and what a data set and a forecaster say of themselves."""
+"""Data in any form, wherever a forecaster takes some; and what a dataset and a forecaster say of themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`femts datasets`: the catalogue of data sets."""
+"""`femts datasets`: the catalogue of datasets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name from `femts datasets list`.")]
 
-datasets = command_group("datasets", "List, describe, download and verify data sets.", 140)
+datasets = command_group("datasets", "List, describe, download and verify datasets.", 140)
 
 
 @datasets.command("list")
 def list_datasets(data_root: DataRoot = None) -> None:
-    """List the data sets with their sizes, and whether each file is available locally."""
+    """List the datasets with their sizes, and whether each file is available locally."""
     from femts.data.listing import COLUMNS, rows
 
     print(table(COLUMNS, rows(data_root)))
@@ -25,7 +25,7 @@ def list_datasets(data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def info(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Describe one data set."""
+    """Describe one dataset."""
     from femts.data.catalog import card
     from femts.data.download import data_root as resolve_root
     from femts.data.download import locate
@@ -53,7 +53,7 @@ def info(name: DatasetName, data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Download a data set if it is missing, verify it, and print its path."""
+    """Download a dataset if it is missing, verify it, and print its path."""
     from femts.data.download import fetch as fetch_file
 
     print(fetch_file(name, data_root))
@@ -61,7 +61,7 @@ def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
 
 @datasets.command()
 def verify(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Verify the file of a data set against its pinned hash, and print its path."""
+    """Verify the file of a dataset against its pinned hash, and print its path."""
     from femts.data.download import verify as verify_file
 
     print(f"{verify_file(name, data_root)} is the published file")

@@ -1,4 +1,4 @@
-"""Catalogue of data sets, one module per data set or family, with the hashes of the published files."""
+"""Catalogue of datasets, one module per dataset or family, with the hashes of the published files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registry of data set cards. Importing it imports all modules of this package, which register their cards."""
+"""Registry of dataset cards. Importing it imports all modules of this package, which register their cards."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def plain_matrix(path: Path) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    """What is known about a data set before its file is opened.
+    """What is known about a dataset before its file is opened.
 
     Attributes:
-        name: name of the data set, case-insensitive.
+        name: name of the dataset, case-insensitive.
         rows: number of time steps.
         channels: number of value columns.
         freq: nominal step, a pandas frequency.
@@ -69,7 +69,7 @@ class DatasetCard:
 
     def __post_init__(self) -> None:
         if (self.make is None) != bool(self.filename):
-            raise ValueError(f"data set {self.name!r} is either a file or made: give `filename` or `make`")
+            raise ValueError(f"dataset {self.name!r} is either a file or made: give `filename` or `make`")
 
     @property
     def built_in(self) -> bool:
@@ -89,7 +89,7 @@ CATALOG: Registry[DatasetCard] = Registry("dataset")
 
 
 def register_dataset(card: DatasetCard) -> DatasetCard:
-    """Register the data set of `card` under its name; ValueError if the name is taken, ignoring case."""
+    """Register the dataset of `card` under its name; ValueError if the name is taken, ignoring case."""
     CATALOG.add(card.name, card, sys._getframe(1).f_globals.get("__name__", ""))  # a card does not know its module
     return card
 

@@ -1,4 +1,4 @@
-"""Candidates of `--model auto`: the models and look-backs to try on a data set, fast ones first."""
+"""Candidates of `--model auto`: the models and look-backs to try on a dataset, fast ones first."""
 
 from __future__ import annotations
 
