@@ -93,7 +93,7 @@ class GridOptions:
             raise UsageError("Options '--pairs' and '--published' each print their own table; remove one of them.")
         return () if self.pairs is None else parse_pairs(self.pairs)
 
-    def task_cells(self, data_root: Path | None) -> list[TaskCell]:
+    def task_cells(self, data_root: Path | None, show: bool) -> list[TaskCell]:
         """Cells of the list of tasks; UsageError if an option cannot be parsed or applies to datasets alone."""
         from femts.experiments.task_cell import make_task_cells
 
@@ -107,7 +107,7 @@ class GridOptions:
         models = names(TASK_MODELS if self.models is None else self.models)
         settings = each_once(map(parse_assignment, self.assignments or []), "--set")
         seeds = parse_seeds(self.seeds)
-        return make_task_cells([Path(each) for each in names(self.tasks)], models, seeds, settings, data_root)
+        return make_task_cells([Path(each) for each in names(self.tasks)], models, seeds, settings, data_root, show)
 
     def _is_given(self, option: Field[Any]) -> bool:
         usual = option.default if option.default_factory is MISSING else option.default_factory()

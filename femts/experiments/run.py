@@ -177,8 +177,9 @@ def score_tasks(
     store, engine = Store(check_path(results, "The folder of results")), _engine(options)
     seeds = tuple(_seed(seed) for seed in _several(seeds, "seeds"))
     settings = _mapping(options.get("settings"), "settings")
-    cells = make_task_cells(paths, check_names(models, "models"), seeds, settings, engine.data_root)
-    made = run_tasks(cells, store, engine, train=check_flag(options.get("train", True), "train"), published=published)
+    train = check_flag(options.get("train", True), "train")
+    cells = make_task_cells(paths, check_names(models, "models"), seeds, settings, engine.data_root, not train)
+    made = run_tasks(cells, store, engine, train=train, published=published)
     refuse_damaged(cells, store)
     return made
 

@@ -79,7 +79,7 @@ class TaskCell(Job):
         model: registered name.
         seed: seed of weights, order and dropout.
         settings: `model.*` and `training.*` settings.
-        sha256: hashes of the datasets, in the order of `task.data`.
+        sha256: hashes of the datasets, in the order of `task.data`; empty if they are unknown, to show records.
         sources: their catalogue names or paths.
     """
 
@@ -96,10 +96,10 @@ class TaskCell(Job):
 
     @property
     def path(self) -> str:
-        """Path of its record, with a hash of the task and its data, so that other ones have records of their own."""
+        """Path of its record, with a hash of the task, so that another task of this name has records of its own."""
         changes = "".join(f"-{key}={value}" for key, value in sorted(self.settings.items()))
         plain = changes if len(changes) <= 40 and "/" not in changes else f"-{fingerprint(changes)[:_DIGITS]}"
-        of = fingerprint([self.task.to_dict(), list(self.sha256)])[:_DIGITS]
+        of = fingerprint(self.task.to_dict())[:_DIGITS]
         return f"tasks/{self.task.name}-{of}/{self.model}{plain}-seed{self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class TaskCell(Job):
     def check_is_of(self, record: Mapping[str, Any]) -> None:
         stored = json.loads(json.dumps(record["cell"]))
         for name, expected in json.loads(json.dumps(self.to_dict())).items():
-            if stored[name] != expected:
+            if stored[name] != expected and (name != "sha256" or self.sha256):
                 raise ValueError(f"cell.{name} is {stored[name]!r}, not {expected!r}")
 
     def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
@@ -207,6 +207,7 @@ def make_task_cells(
     seeds: Sequence[int],
     settings: Mapping[str, Any],
     data_root: str | Path | None = None,
+    to_show: bool = False,
 ) -> list[TaskCell]:
     """All models, and the seasonal naive forecast that they are compared with, on all tasks, by task.
 
@@ -216,6 +217,7 @@ def make_task_cells(
         seeds: one run each.
         settings: settings of all models.
         data_root: folder with the files of the catalogue.
+        to_show: whether the cells are not to be run, so that their data need not exist.
 
     Raises:
         UsageError: A model or setting is unknown, a list is invalid, two tasks have the same name, or data cannot be
@@ -228,11 +230,12 @@ def make_task_cells(
     for model in models:
         if model != AUTO:
             check_trained(model_card(model).name)
-            check_library(model)
+            if not to_show:
+                check_library(model)
         FitRequest.of(model, {}, {} if model == NAIVE else settings, 0.0)
     cells = list[TaskCell]()
     for task, path in read_tasks(lists):
-        sources = tuple(resolve_source(each, path.parent, data_root) for each in task.data)
+        sources = () if to_show else tuple(resolve_source(each, path.parent, data_root) for each in task.data)
         hashes = tuple(task.load(source, data_root).fingerprint() for source in sources)
         cells += [
             TaskCell(task, model, seed, {} if model == NAIVE else settings, hashes, sources)

@@ -48,6 +48,9 @@ def test_naive_models_join_few_rows_of_a_single_series_alone() -> None:
     pair = [tried("ridge", 1.0), tried("seasonal_naive", -1.1)]
     assert [each.model for each in best_mean(pair, True, series=1).members] == ["ridge", "seasonal_naive"]
     assert [each.model for each in best_mean(pair, True, series=9).members] == ["ridge"]
+    better = [tried("ridge", 1.0), tried("seasonal_naive", -0.95)]
+    assert [each.model for each in best_mean(better, True, series=9).members] == ["ridge"], "within the slack"
+    assert [each.model for each in best_mean([better[0], tried("naive", -0.8)], True, series=9).members] == ["naive"]
     assert taken(*pair, few=False) == ["ridge"]
     assert taken(tried("ridge", 1.2), pair[1], few=False) == ["seasonal_naive"]
 

@@ -92,7 +92,7 @@ def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: boo
     from femts.experiments.run import run_tasks
     from femts.experiments.tables import as_markdown, as_text, leaderboard_tables
 
-    cells = grid.task_cells(runner.data_root)
+    cells = grid.task_cells(runner.data_root, show)
     scores = run_tasks(cells, store, runner, train=not show, published=grid.published)
     if form == "csv":
         write_data(scores.to_csv(index=False))

@@ -43,8 +43,9 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
     No model is selected twice with different look-backs; ties go to the first. With few validation rows, all members
     have equal weights, and a member is added as long as the error is at most `SLACK` above the lowest one: a mean is
     seldom much worse than its members and often better. With many rows, each column has its own weights, and a member
-    must reduce the error. With few rows of a single series, however, a naive model is selected alone or not at all,
-    because it is often accurate for a while by chance.
+    must reduce the error. Except with few rows of a single series, a naive model is selected alone or not at all,
+    because it is often accurate for a while by chance; with few rows of several series, it must be better than all
+    others by more than `SLACK`.
 
     Args:
         tried: the candidates.
@@ -54,6 +55,10 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
     left = [each for each in tried if math.isfinite(each.error)]
     made = Choice((), None, math.inf, RULE_OF_FEW if few else RULE_OF_MANY)
     lowest, naive = math.inf, () if few and series == 1 else NAIVE_NAMES
+    others = [each for each in left if each.model not in naive]
+    if few and others:
+        to_beat = min(each.error for each in others) / (1 + SLACK)
+        left = [each for each in left if each.model not in naive or each.error < to_beat]
     while left and len(made.members) < MOST:
         choices = [_joined((*made.members, each), few, made.rule) for each in left]
         best = min(choices, key=lambda each: each.error)
