@@ -282,10 +282,9 @@ def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) ->
 
 
 def _recipe(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    choice = forecaster.metrics.get("auto", {})
-    weights = {"weights": choice["weights"]} if "weights" in choice else {}
-    chosen = {"taken": list(choice["taken"]), **weights} if choice else {}
-    return {"data": data.name, "rows": len(data.values), "config": forecaster.config.to_dict(), **chosen}
+    choice = forecaster.metrics.get("auto")
+    taken = {} if choice is None else {"taken": list(choice["taken"])}
+    return {"data": data.name, "rows": len(data.values), "config": forecaster.config.to_dict(), **taken}
 
 
 def _plain(row: pd.Series) -> dict[str, float | None]:

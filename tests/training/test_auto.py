@@ -14,12 +14,10 @@ from logged import logged
 from small_panels import P, panel_table
 
 import femts
-from femts.cli.output import choice_table
 from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import CANDIDATES
-from femts.models.mean import MeanConfig
 from femts.training.select import plan as planning
 from femts.training.select import run as choice
 from femts.training.select import trial
@@ -54,18 +52,6 @@ def quick() -> Any:
 @pytest.fixture(scope="module")
 def made() -> Forecaster:
     return train(months(), "auto", 12, max_steps=5)
-
-
-def test_each_column_of_a_long_table_has_weights_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "LONG", 0)
-    table = months().assign(flat=np.random.default_rng(1).normal(size=ROWS))
-    made = train(table, "auto", 12, max_steps=5)
-    record, config = made.metrics["auto"], made.config.model_config
-    weights = np.array(list(record["weights"].values())).T
-    assert isinstance(config, MeanConfig) and list(record["weights"]) == ["y", "flat"]
-    np.testing.assert_allclose(weights.sum(0), 1.0)
-    np.testing.assert_allclose(np.array(config.weights), weights)
-    assert "taken, weight 0." in choice_table(record)
 
 
 def test_several_models_are_averaged_and_all_candidates_recorded(made: Forecaster) -> None:

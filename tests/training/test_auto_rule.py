@@ -55,20 +55,11 @@ def test_naive_models_join_few_rows_of_a_single_series_alone() -> None:
     assert taken(tried("ridge", 1.2), pair[1], few=False) == ["seasonal_naive"]
 
 
-def test_each_column_has_weights_where_many_rows_decide() -> None:
-    one, other = (tried(name, np.array(mistake)) for name, mistake in (("one", [0.0, 3.0]), ("other", [2.0, -1.0])))
-    made = best_mean([one, other], few=False)
-    assert made.weights is not None and made.error == pytest.approx(0.0)
-    np.testing.assert_allclose(made.weights, [[1.0, 0.25], [0.0, 0.75]])
-    assert best_mean([one, other], few=True).weights is None
-
-
-def test_a_column_without_values_is_weighted_alike() -> None:
+def test_missing_values_do_not_count() -> None:
     empty = np.where([True, False], np.nan, TRUTH)
     pair = [CandidateResult(f"{m}", forecasts=(TRUTH + m,), targets=(empty,)) for m in (1.0, -1.0)]
     made = best_mean(pair, few=False)
-    assert made.weights is not None and made.error == pytest.approx(0.0)
-    np.testing.assert_allclose(made.weights, 0.5)
+    assert len(made.members) == 2 and made.error == pytest.approx(0.0)
 
 
 def test_no_more_than_four_are_averaged() -> None:
@@ -85,15 +76,6 @@ def test_near_equal_model_is_added_where_few_rows_decide() -> None:
     candidates = [tried("first", 1.0), tried("second", 1.04), tried("third", 1.9)]
     assert taken(*candidates) == ["first", "second"]
     assert taken(*candidates, few=False) == ["first"]
-
-
-def test_a_member_that_later_ones_make_needless_is_left_out() -> None:
-    middling = tried("middling", np.array([1.0, 1.0]))
-    left, right = tried("left", np.array([0.0, 9.0])), tried("right", np.array([9.0, 0.0]))
-    made = best_mean([middling, left, right], few=False)
-    assert [each.model for each in made.members] == ["left", "right"]
-    assert made.weights is not None and made.error == pytest.approx(0.0)
-    np.testing.assert_allclose(made.weights, np.eye(2))
 
 
 def test_squared_errors_choose_otherwise() -> None:
