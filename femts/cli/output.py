@@ -65,13 +65,22 @@ def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
         error = each.get("error")
         ratio = error / naive if error is not None and naive else None
         name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
-        rows.append([name, error, ratio, f"{each['seconds']:.1f}", "taken" if each["taken"] else "-"])
+        rows.append([name, error, ratio, f"{each['seconds']:.1f}", _share(each, choice)])
     if len(choice["taken"]) > 1:
         ratio = choice["error"] / naive if naive else None
         rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
     origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test split"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
     return f"{where}{text}\nerror: {CRITERIA[choice['metric']]}, of {origins}\ntaken: {choice['rule']}"
+
+
+def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
+    """Whether a candidate was selected and, if weights differ, its weight."""
+    if not tried["taken"]:
+        return "-"
+    weights = choice["weights"]
+    weight = weights[choice["taken"].index(tried["model"])]
+    return "taken" if len(set(weights)) == 1 else f"taken, weight {weight:.2f}"
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:

@@ -283,7 +283,7 @@ def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) ->
 
 def _recipe(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     choice = forecaster.metrics.get("auto")
-    taken = {} if choice is None else {"taken": list(choice["taken"])}
+    taken = {} if choice is None else {name: list(choice[name]) for name in ("taken", "weights")}
     return {"data": data.name, "rows": len(data.values), "config": forecaster.config.to_dict(), **taken}
 
 

@@ -239,7 +239,6 @@ def test_killed_at_once_and_continued_it_ends_with_the_same_records(finished: St
 
 
 def test_a_ray_cluster_gives_the_same_records(finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     assert main([*COMMAND, "--results", str(tmp_path), "--engine", "ray"]) == 0
     assert_same_records(tmp_path, finished)

@@ -55,6 +55,14 @@ def test_naive_models_join_few_rows_of_a_single_series_alone() -> None:
     assert taken(tried("ridge", 1.2), pair[1], few=False) == ["seasonal_naive"]
 
 
+def test_members_have_weights_where_many_rows_decide() -> None:
+    one, other = tried("one", 1.0), tried("other", -3.0)
+    made = best_mean([one, other], few=False)
+    assert [each.model for each in made.members] == ["one", "other"]
+    assert made.weights == (0.75, 0.25) and made.error == pytest.approx(0.0)
+    assert best_mean([one, tried("near", -1.5)], few=True).weights == (0.5, 0.5)
+
+
 def test_missing_values_do_not_count() -> None:
     empty = np.where([True, False], np.nan, TRUTH)
     pair = [CandidateResult(f"{m}", forecasts=(TRUTH + m,), targets=(empty,)) for m in (1.0, -1.0)]

@@ -12,10 +12,12 @@ import numpy as np
 from femts.training.select.candidates import NAIVE_NAMES
 from femts.training.select.trial import CandidateResult
 
-MOST = 4  # largest number of members
+MOST, ROUNDS = 4, 8  # largest number of members, and of rounds of which each adds one member or repeats it
 SLACK = 0.1  # relative margin above the lowest error within which a mean is preferred, as few rows cannot resolve less
-RULE = f"up to {MOST} models, added greedily to minimise the error of their mean"
-RULE_OF_FEW = f"{RULE}; with few validation rows, larger ensembles are preferred"
+RULE = f"up to {MOST} models, added greedily to minimise the error of their weighted mean"
+RULE_OF_FEW = (
+    f"up to {MOST} models, added greedily to minimise the error of their mean, with larger ensembles preferred"
+)
 
 
 class Choice(NamedTuple):
@@ -23,11 +25,13 @@ class Choice(NamedTuple):
 
     Attributes:
         members: one to `MOST` candidates; empty if no candidate has an error.
+        weights: one for each of them; they sum to 1.
         error: error of their mean, see `CandidateResult.error`.
         rule: description of the rule.
     """
 
     members: tuple[CandidateResult, ...]
+    weights: tuple[float, ...]
     error: float
     rule: str
 
@@ -35,12 +39,15 @@ class Choice(NamedTuple):
 def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> Choice:
     """Select the candidates in `tried` whose mean forecast is used.
 
-    Candidates are added greedily: the first has the lowest error, and each further one minimises the error of the mean,
-    in which all have equal weights. No model is selected twice with different look-backs; ties go to the first. A
-    member must reduce the error or, with few validation rows, be at most `SLACK` above the lowest one: a mean is seldom
-    much worse than its members and often better. Except with few rows of a single series, a naive model is selected
-    alone or not at all, because it is often accurate for a while by chance; with few rows of several series, it must be
-    better than all others by more than `SLACK`.
+    Candidates are added greedily: the first has the lowest error, and each further one minimises the error of the mean.
+    No model is selected twice with different look-backs; ties go to the first. With few validation rows, all members
+    have equal weights, and one is added as long as the error is at most `SLACK` above the lowest: a mean is seldom much
+    worse than its members and often better. With many rows, a member can be added again, for a larger weight, and the
+    first additions that have the lowest error are kept. Weights are the same for all columns; weights of their own fit
+    the validation split better, but not the rows after it.
+
+    Except with few rows of a single series, a naive model is selected alone or not at all, because it is often accurate
+    for a while by chance; with few rows of several series, it must be better than all others by more than `SLACK`.
 
     Args:
         tried: the candidates.
@@ -48,24 +55,32 @@ def best_mean(tried: Sequence[CandidateResult], few: bool, series: int = 1) -> C
         series: number of series.
     """
     left = [each for each in tried if math.isfinite(each.error)]
-    made = Choice((), math.inf, RULE_OF_FEW if few else RULE)
-    lowest, naive = math.inf, () if few and series == 1 else NAIVE_NAMES
+    naive = () if few and series == 1 else NAIVE_NAMES
     others = [each for each in left if each.model not in naive]
     if few and others:
         to_beat = min(each.error for each in others) / (1 + SLACK)
         left = [each for each in left if each.model not in naive or each.error < to_beat]
-    while left and len(made.members) < MOST:
-        choices = [_joined((*made.members, each), made.rule) for each in left]
-        best = min(choices, key=lambda each: each.error)
-        if made.members and not best.error < lowest * (1 + SLACK * few):
+    added, made, lowest = list[CandidateResult](), list[CandidateResult](), math.inf
+    while left and len(added) < (MOST if few else ROUNDS):
+        errors = [_error_of([*added, each]) for each in left]
+        error, best = min(errors), left[errors.index(min(errors))]
+        if few and added and error >= lowest * (1 + SLACK):
             break
-        made, lowest = best, min(best.error, lowest)
-        if made.members[0].model in naive:
+        added = [*added, best]
+        if few or error < lowest:
+            made = added
+        lowest = min(error, lowest)
+        if best.model in naive:
             break
-        left = [each for each in left if each.model not in (made.members[-1].model, *naive)]
-    return made
+        new = [each for each in left if each.model not in (best.model, *naive) and each not in added]
+        again = [] if few else list(dict.fromkeys(added))
+        left = again + (new if len(set(added)) < MOST else [])
+    members = tuple(dict.fromkeys(made))
+    weights = tuple(made.count(each) / len(made) for each in members)
+    error = _error_of(made) if made else math.inf
+    return Choice(members, weights, error, RULE_OF_FEW if few else RULE)
 
 
-def _joined(members: tuple[CandidateResult, ...], rule: str) -> Choice:
+def _error_of(members: Sequence[CandidateResult]) -> float:
     together = [np.mean(each, axis=0) for each in zip(*(one.forecasts for one in members), strict=True)]
-    return Choice(members, members[0].error_of(together), rule)
+    return members[0].error_of(together)

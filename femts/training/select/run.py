@@ -159,13 +159,13 @@ def _words(tried: CandidateResult, naive: float) -> str:
 def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
     """The forecaster of the selected candidates on all of `data`, with its scores."""
     choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
-    taken = choice.members
+    taken, weights = choice.members, choice.weights
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
         failure = RunFailure if any(each.failed for each in tried) else UsageError
         raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(request, data, each) for each in taken]
-    made: Forecaster = members[0] if len(members) == 1 else mean_of(members)
+    made: Forecaster = members[0] if len(members) == 1 else mean_of(members, weights)
     of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
     if len(members) > 1:
         kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
@@ -185,6 +185,7 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         "auto": {
             "rule": choice.rule,
             "taken": [each.model for each in taken],
+            "weights": list(weights),
             "error": choice.error,
             "metric": request.criterion,
             "origins": len(taken[0].targets),
