@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -63,9 +63,7 @@ class Cell(Job):
             del changes["seq_len"]
         if not changes:
             return self.protocol
-        words = ",".join(f"{key}={value}" for key, value in sorted(changes.items()))
-        plain = len(words) <= LONGEST and all(map(PLAIN.fullmatch, changes.values()))
-        return f"{self.protocol}-{words if plain else _hash(changes)}"
+        return f"{self.protocol}-{name_of_settings(changes)}"
 
     @property
     def path(self) -> str:
@@ -163,6 +161,22 @@ class Cell(Job):
                 settings=self.settings,
             )
         return make_record(self, forecaster, data)
+
+
+def name_of_settings(changes: Mapping[str, str]) -> str:
+    """Settings as a part of a path, such as `training.max_steps=3000`; a hash if they are long or not plain."""
+    words = ",".join(f"{key}={value}" for key, value in sorted(changes.items()))
+    plain = len(words) <= LONGEST and all(map(PLAIN.fullmatch, changes.values()))
+    return words if plain else _hash(changes)
+
+
+def check_settings(settings: Iterable[str]) -> None:
+    """Raise UsageError for a setting that only affects where or how long a cell runs, or that is part of the cell."""
+    for key in settings:
+        if key.removeprefix("training.") in (*RESOURCES, "seed"):
+            raise UsageError(
+                f"Setting '{key}' cannot be set for a cell; use the option of 'femts table' if there is one."
+            )
 
 
 def with_newer_settings(config: Mapping[str, Any]) -> dict[str, Any]:

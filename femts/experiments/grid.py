@@ -27,7 +27,7 @@ from femts.data.protocols import (
 from femts.data.splits import PARTS, Split, check_room, usual_split
 from femts.data.windows import check_windows
 from femts.errors import UsageError
-from femts.experiments.cell import RESOURCES, Cell
+from femts.experiments.cell import Cell, check_settings
 from femts.models.registry import build_config, model_card
 from femts.training.fit import FitRequest
 from femts.training.resolve import check_past, resolve_training
@@ -139,12 +139,9 @@ def _check_grid(grid: Grid) -> None:
     for model in grid.models:
         if model != AUTO:
             check_past(model, grid.reading.get("past_covariates", ()))
-    for key in (*grid.settings, *grid.param_grid):
-        if key.removeprefix("training.") in (*RESOURCES, "seed"):
-            raise UsageError(
-                f"Setting '{key}' cannot be set for a cell; use the option of 'femts table' if there is one."
-            )
-        if key in grid.settings and key in grid.param_grid:
+    check_settings((*grid.settings, *grid.param_grid))
+    for key in grid.settings:
+        if key in grid.param_grid:
             raise UsageError(f"Setting '{key}' is given in both --set and --param-grid; remove one of them.")
     if "model.windows" in grid.param_grid:
         raise UsageError(

@@ -16,6 +16,7 @@ import pandas as pd
 from femts.config.model import AUTO
 from femts.config.records import fingerprint
 from femts.errors import UsageError
+from femts.experiments.cell import check_settings, name_of_settings
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
 from femts.experiments.tasks import METRICS, QUANTILES, Task, read_tasks, resolve_source, score_forecasts
 from femts.logging import quiet_training
@@ -97,10 +98,10 @@ class TaskCell(Job):
     @property
     def path(self) -> str:
         """Path of its record, with a hash of the task, so that another task of this name has records of its own."""
-        changes = "".join(f"-{key}={value}" for key, value in sorted(self.settings.items()))
-        plain = changes if len(changes) <= 40 and "/" not in changes else f"-{fingerprint(changes)[:_DIGITS]}"
-        of = fingerprint(self.task.to_dict())[:_DIGITS]
-        return f"tasks/{self.task.name}-{of}/{self.model}{plain}-seed{self.seed}"
+        changes = {key: str(value) for key, value in self.settings.items()}
+        recipe = f"{self.model}-{name_of_settings(changes)}" if changes else self.model
+        task = f"{self.task.name}-{fingerprint(self.task.to_dict())[:_DIGITS]}"
+        return f"tasks/{task}/{recipe}-seed{self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
         """The `cell` of a record."""
@@ -226,6 +227,7 @@ def make_task_cells(
     from femts.models.registry import check_library, check_trained, model_card
     from femts.training.fit import FitRequest
 
+    check_settings(settings)
     models = [*models, *[NAIVE] * (NAIVE not in models)]
     for model in models:
         if model != AUTO:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,8 @@ from femts.text import quote
 
 Array = NDArray[np.float64]
 
-METRICS = ("mase", "sql", "wape", "wql")
+Metric = Literal["mase", "sql", "wape", "wql"]
+METRICS: tuple[str, ...] = get_args(Metric)
 QUANTILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
 Positive = Annotated[int, Field(ge=1)]
 
@@ -62,7 +63,7 @@ class Task(BaseModel):
     windows: Positive = 1
     season: Positive | None = None
     aggregate: str | None = None
-    metric: Literal["mase", "sql", "wape", "wql"] = "mase"
+    metric: Metric = "mase"
     refit: bool = False
     time_limit: str | None = None
     reading: dict[str, Any] = {}

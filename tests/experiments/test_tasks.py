@@ -235,6 +235,7 @@ def test_invalid_lists_are_refused(
         (["--target", "y"], "remove the option about reading data"),
         (["--format", "html"], "does not support tasks"),
         (["--models", "ridges"], "Unknown model 'ridges'"),
+        (["--set", "training.max_time=5s"], "Setting 'training.max_time' cannot be set for a cell"),
     ],
 )
 def test_options_of_data_sets_are_refused(
