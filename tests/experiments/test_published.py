@@ -14,6 +14,7 @@ from small_grid import record
 from femts.cli import main
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
+from femts.experiments.cell import Cell
 from femts.experiments.compare import (
     ALL,
     check_published,
@@ -23,7 +24,6 @@ from femts.experiments.compare import (
     publications,
     published_mse,
 )
-from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, make_grid
 from femts.experiments.results import Store
 from femts.experiments.tables import to_csv, to_text
