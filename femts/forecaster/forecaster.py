@@ -235,7 +235,8 @@ class Forecaster:
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
-        """Forecast a batch of look-backs of one table, as arrays.
+        """Forecast a batch of look-backs of one table, as arrays. Unlike in `predict`, a bound that was inferred in
+        training is kept even if look-backs contradict it.
 
         Args:
             x: look-backs (B, L, C) in raw units, with channels as in `columns`; NaN is filled as in training.
