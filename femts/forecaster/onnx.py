@@ -101,8 +101,9 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     NaN for missing values (replace other sentinels beforehand). It fills these like `predict` for a history of L rows:
     with the last value before, or at the start with the training mean. It returns `forecast` (B, horizon, T) of the
     targets, float32, in raw units, NaN for a target whose history has no value; B is dynamic. Intervals and time stamps
-    are not included, and a bound that was inferred in training is kept whatever the history. The metadata contain `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty
-    without stamps), `seq_len`, `pred_len` and `data_sha256`.
+    are not included, and a bound that was inferred in training is kept whatever the history. The metadata contain
+    `femts` (the version), `model`, `columns` and `targets` (JSON), `freq` (empty without stamps), `seq_len`, `pred_len`
+    and `data_sha256`.
 
     Args:
         forecaster: a trained forecaster, which is not changed.
