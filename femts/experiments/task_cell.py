@@ -185,8 +185,12 @@ class TaskCell(Job):
         }
 
     def _train(self, data: Dataset, work: Path | None, device: str) -> Forecaster:
+        """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise."""
+        from femts.models.registry import model_card
         from femts.training.train import train
 
+        losses = () if self.model == AUTO else model_card(self.model).model_class.losses
+        own = {"training.loss": "mae"} if self.model != AUTO and (not losses or "mae" in losses) else {}
         with quiet_training():
             return train(
                 data,
@@ -198,7 +202,7 @@ class TaskCell(Job):
                 resume=work is not None,
                 refit=True,
                 time_limit=self.task.time_limit if self.model == AUTO else None,
-                settings=self.settings,
+                settings=own | dict(self.settings),
             )
 
 
