@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -51,11 +51,6 @@ def _public() -> dict[str, Callable[..., object]]:
 PUBLIC = _public()
 
 
-def _fields(thing: object) -> list[str]:
-    """Fields of a dataclass; its docstring lists them."""
-    return [field.name for field in fields(thing)] if isinstance(thing, type) and is_dataclass(thing) else []
-
-
 def _sections(docstring: str) -> dict[str, str]:
     return dict(SECTION.findall(docstring + "\n"))
 
@@ -65,7 +60,7 @@ def _listed(section: str) -> set[str]:
     return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
 
 
-def test_docstrings_state_arguments_returns_and_raises() -> None:
+def test_docstrings_list_arguments_returns_and_raises() -> None:
     for name, thing in PUBLIC.items():
         text, signature = inspect.getdoc(thing), inspect.signature(thing, eval_str=False)
         assert text, name
@@ -82,7 +77,7 @@ def test_docstrings_state_arguments_returns_and_raises() -> None:
 
 
 @pytest.mark.parametrize("thing", [femts.Dataset, femts.FreeEnergyMixerConfig, TrainingConfig])
-def test_every_field_is_described(thing: type) -> None:
+def test_dataclass_docstrings_list_every_field(thing: type) -> None:
     described = re.search(r"^Attributes:\n((?:    .*\n)+)", (inspect.getdoc(thing) or "") + "\n", flags=re.MULTILINE)
     assert described
     assert _listed(described[1]) == {field.name for field in fields(thing) if not field.name.startswith("_")}

@@ -77,7 +77,7 @@ PRESETS = {
 }
 
 
-def test_quick_start() -> None:
+def test_quickstart_layer_runs() -> None:
     x = torch.randn(B, T, D)
     cfg = FreeEnergyMixerConfig(
         n_embd=D,
@@ -100,7 +100,7 @@ def test_quick_start() -> None:
 
 
 @in_turn(name=tuple(PRESETS), dtype=(torch.float32, torch.bfloat16))
-def test_presets(name: str, dtype: torch.dtype) -> None:
+def test_presets_run_with_and_without_a_mask(name: str, dtype: torch.dtype) -> None:
     fem, x = FreeEnergyMixer(PRESETS[name]).to(dtype=dtype).eval(), torch.randn(1, T, D, dtype=dtype)
     with torch.no_grad():
         y = fem(x, attention_mask=None)
@@ -119,7 +119,7 @@ def test_preset_widths() -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_tips(prior: str) -> None:
+def test_documented_options_run(prior: str) -> None:
     """Pure mean, log-sum-exp alone, no conditioner and no rope."""
     x = torch.randn(1, 16, 32)
     for flags in (
@@ -140,7 +140,7 @@ def test_tips(prior: str) -> None:
         assert (read.f_max is None) == (flags.get("use_lse") is False)
 
 
-def test_top_level_names_are_the_same_objects() -> None:
+def test_layer_is_exported_at_top_level() -> None:
     import femts
 
     assert femts.FreeEnergyMixer is FreeEnergyMixer

@@ -34,7 +34,7 @@ def _text(output: Any, data: Any) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_reproduces_its_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a notebook needs comes with femts
     for variable in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
@@ -49,7 +49,7 @@ def test_a_notebook_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_is_committed_small_with_a_picture_and_without_a_warning(name: str) -> None:
+def test_notebook_has_a_figure_and_no_warnings(name: str) -> None:
     notebook = nbformat.read(FOLDER / name, as_version=4)
     kinds = [kind for cell in _outputs(notebook) for kind, _ in cell]
     assert "image" in kinds and "stderr" not in kinds

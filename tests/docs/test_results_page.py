@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", ["README.md", "pairs.md"])
-def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
+def test_tables_match_the_output_of_their_commands(name: str) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     assert ROOT / "results" / name in script["PAGES"]
     page = (ROOT / "results" / name).read_text()
@@ -22,7 +22,7 @@ def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
     assert emptied != page and script["rewritten"](emptied) == page, "run scripts/results_page.py"
 
 
-def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
+def test_task_tables_match_the_output_of_their_command() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     page = (ROOT / "docs" / "measured" / "tasks.md").read_text()
     commands = re.findall(r"^`python -m scripts.bench.tasks --show`$", page, re.MULTILINE)
@@ -42,7 +42,7 @@ def test_the_tables_of_the_tasks_are_what_their_command_prints() -> None:
         ),
     ],
 )
-def test_invalid_table_stops_the_page_with_a_reason(name: str, text: str, says: str, tmp_path: Path) -> None:
+def test_failing_table_command_stops_the_page(name: str, text: str, says: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     path = tmp_path / "paper" / "ETTh1" / name
     path.parent.mkdir(parents=True)
