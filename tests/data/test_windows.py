@@ -33,7 +33,7 @@ def spans(start: int, stop: int, seq_len: int, pred_len: int) -> Tensor:
 
 
 @given(st.data())
-def test_one_gather_equals_slicing(data: st.DataObject) -> None:
+def test_batch_equals_slicing(data: st.DataObject) -> None:
     seq_len, pred_len = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 10))
     start = data.draw(st.integers(0, 30 - seq_len - pred_len))
     stop = data.draw(st.integers(start + seq_len + pred_len, 30))
@@ -48,7 +48,7 @@ def test_one_gather_equals_slicing(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("index", [[-1], [19], [0, 19]])
-def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
+def test_window_index_out_of_range_raises(index: list[int]) -> None:
     windows = Windows(SERIES, 5, 3, spans(0, 26, 5, 3))
     assert len(windows) == 19
     with pytest.raises(IndexError, match="window numbers are 0 to 18"):
@@ -57,7 +57,7 @@ def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_same_batches_on_a_gpu() -> None:
+def test_batches_are_identical_on_gpu() -> None:
     windows = Windows(SERIES, 5, 3, spans(2, 28, 5, 3))
     for index in windows.subsample(None).split(4):
         batch, on_gpu = windows.batch(index), windows.to("cuda").batch(index.to("cuda"))
@@ -65,7 +65,7 @@ def test_the_same_batches_on_a_gpu() -> None:
         assert torch.equal(batch.past, on_gpu.past.cpu()) and torch.equal(batch.target, on_gpu.target.cpu())
 
 
-def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() -> None:
+def test_splits_use_training_scale_and_preceding_look_back() -> None:
     data = load_dataset("synthetic")
     preprocess = Preprocess.fit(data)
     rows = torch.from_numpy(preprocess.transform(data.values)).float()
@@ -83,7 +83,7 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() 
         assert torch.equal(future[0], rows[first : first + 24]) and torch.equal(future[1], rows[stop - 24 : stop])
 
 
-def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> None:
+def test_too_long_windows_are_refused_with_the_maximum() -> None:
     for part, seq_len, pred_len, fits, sentence in [
         ("train", 6037, 96, (6036, 96), r"look-back of 6037 .* the 6132 train rows of 'synthetic'; .* fits is 6036"),
         ("train", 6132, 2000, (6131, 2000), r"look-back of 6132 .* the 6132 train rows .* fits is 6131"),
@@ -101,12 +101,12 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> Non
             assert len(part_windows(data, preprocess, part, *fits)) >= 1
 
 
-def test_rows_that_hold_no_window_are_refused() -> None:
+def test_too_few_rows_for_a_window_are_refused() -> None:
     with pytest.raises(UsageError, match="A look-back of 25 and a forecast of 6 steps do not fit in 30 rows"):
         Windows(SERIES, 25, 6)
 
 
-def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
+def unequal_series(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
     """Daily series of ends of their own, `promo` known in advance, a static `region`, and a gap in the longest."""
     rng, parts = np.random.default_rng(0), []
     for k, (name, rows) in enumerate(lengths.items()):
@@ -119,7 +119,7 @@ def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
 
 def series_data(lengths: dict[str, int] = LENGTHS) -> Dataset:
     reading: dict[str, Any] = {"future_covariates": "promo", "static_covariates": "region", "calendar": True}
-    return load_dataset(ragged(lengths), target="y", **reading).for_horizon(P)
+    return load_dataset(unequal_series(lengths), target="y", **reading).for_horizon(P)
 
 
 def every(windows: Windows) -> Batch:
@@ -134,7 +134,7 @@ def rows_of(windows: Windows, data: Dataset) -> np.ndarray:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
+def test_windows_stay_within_series_and_split(part: str) -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), part, L, P)
     batch, rows = every(windows), rows_of(windows, data)
@@ -153,7 +153,7 @@ def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
+def test_batch_values_match_the_table(part: str) -> None:
     """Known columns, the calendar and static cells are those of its rows, scaled, whichever series they are of."""
     data = series_data()
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True, effect=False))
@@ -184,7 +184,7 @@ def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
+def test_panel_windows_equal_single_series_windows(part: str) -> None:
     data = series_data({"a": 120, "b": 90, "c": 61})
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, effect=False))
     together, after = every(part_windows(data, preprocess, part, L, P)), 0
@@ -203,7 +203,7 @@ def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
     assert after == len(together.past)
 
 
-def test_windows_spread_over_the_series_keep_the_last_of_each() -> None:
+def test_subsample_keeps_the_last_window_of_each_series() -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), "test", L, P)
     some = windows.subsample(9)
