@@ -30,7 +30,7 @@ def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -
     return sums.crps.item()
 
 
-def test_a_normal_has_its_closed_form() -> None:
+def test_normal_crps_matches_closed_form() -> None:
     """Close with many levels; the usual five leave out what lies between and beyond them, and stay below."""
     for deviation in [0.5, 1.0, 2.0]:
         for levels, apart in [(tuple(np.arange(0.5, 100.0)), 0.003), (LEVELS, 0.06)]:
@@ -46,7 +46,7 @@ def test_the_true_distribution_scores_best() -> None:
     assert min(scores, key=lambda deviation: scores[deviation]) == 1.0
 
 
-def test_a_certain_forecast_scores_its_absolute_error() -> None:
+def test_degenerate_forecast_scores_absolute_error() -> None:
     """All quantiles in one place: the shares of the quantiles sum to 1."""
     y = torch.tensor([1.0, -2.0, 4.0])[:, None, None]
     for levels in ((80.0,), LEVELS, (2.5, 60.0, 97.0)):
@@ -54,7 +54,7 @@ def test_a_certain_forecast_scores_its_absolute_error() -> None:
         assert sums.crps.item() == pytest.approx((0.5 + 2.5 + 3.5) / 3)
 
 
-def test_missing_values_do_not_count() -> None:
+def test_missing_values_are_ignored() -> None:
     y = torch.tensor([1.0, torch.nan, 4.0])[:, None, None]
     even, zeros = even_intervals((80.0,), np.ones((1, 1, 1))), torch.zeros_like(y)
     assert covered(even, zeros, y).crps.item() == covered(even, zeros[::2], y[::2]).crps.item()

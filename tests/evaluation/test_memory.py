@@ -33,7 +33,7 @@ print(touched())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
-def test_large_blocks_are_reused_while_memory_is_kept() -> None:
+def test_kept_memory_reuses_large_blocks() -> None:
     """In a process of its own: glibc keeps large blocks of the main thread alone."""
     usual, kept, after = map(int, subprocess.check_output([sys.executable, "-c", _PAGES]).split())
     pages = 64 * 2**20 // resource.getpagesize()

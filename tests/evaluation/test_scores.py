@@ -65,7 +65,7 @@ def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @in_turn(by=((), ("step",), ("channel",), ("step", "channel")), units=("scaled", "raw", "raw", "scaled"))
-def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str, ...], units: str) -> None:
+def test_scores_match_sklearn(model: DLinear, by: tuple[str, ...], units: str) -> None:
     table = frame_of(model, 4, by)
     table = table[table["units"] == units].reset_index(drop=True)
     steps = [[p] for p in range(P)] if "step" in by else [list(range(P))]
@@ -97,12 +97,12 @@ def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str
 
 
 @pytest.mark.parametrize("by", [(), ("step", "channel")], ids=str)
-def test_streaming_is_all_at_once(model: DLinear, by: tuple[str, ...]) -> None:
+def test_streaming_equals_one_batch(model: DLinear, by: tuple[str, ...]) -> None:
     one_by_one, at_once = (frame_of(model, size, by, (80.0,)) for size in (1, 1000))
     pd.testing.assert_frame_equal(one_by_one, at_once, rtol=1e-6)
 
 
-def test_columns_say_units_and_levels(model: DLinear) -> None:
+def test_score_columns_and_units(model: DLinear) -> None:
     table = frame_of(model, 8, ("channel",), (80.0, 97.5))
     scores = ["mse", "mae", "rmse", "smape", "mase", "wape", "bias", "skill"]
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
@@ -117,14 +117,14 @@ def test_seasonal_naive_has_no_skill_over_itself() -> None:
     np.testing.assert_allclose(table["skill"], 0, atol=1e-12)
 
 
-def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLinear) -> None:
+def test_short_look_back_has_no_skill(model: DLinear) -> None:
     sums = DetailSums(P, C, PREPROCESS, L + 1)
     evaluate(model, WINDOWS, also=[sums])
     table = scores_frame(sums, COLUMNS, RAW[:TRAIN])
     assert table["skill"].isna().all() and table["mase"].notna().all()
 
 
-def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
+def test_smape_of_zeros_is_zero() -> None:
     y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
     sums = DetailSums(3, 1, Preprocess(("a",), ("",), Scaler.even(1)), 1)
     sums.update(Forecasts(f, None), Batch(torch.ones(1, 4, 1), future=y))

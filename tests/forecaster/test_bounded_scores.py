@@ -60,9 +60,7 @@ def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -
         ("dlinear", {"min": 0, "max": 3}, LOUD),
     ],
 )
-def test_scores_and_coverage_are_of_what_predict_returns(
-    model: str, wish: dict[str, Any], settings: dict[str, Any]
-) -> None:
+def test_bounded_scores_match_predict(model: str, wish: dict[str, Any], settings: dict[str, Any]) -> None:
     table = sun().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
     data = femts.load_dataset(table, **wish)
     run = femts.train(data, model, **QUICK, settings=settings)
@@ -95,7 +93,7 @@ def test_scores_and_coverage_are_of_what_predict_returns(
 
 
 @pytest.mark.parametrize("calendar", [False, True])
-def test_scores_of_many_series_are_of_what_predict_returns(calendar: bool) -> None:
+def test_bounded_panel_scores_match_predict(calendar: bool) -> None:
     table = suns()
     data = femts.load_dataset(table, min=0, calendar=calendar, panel=True)
     run = femts.train(data, "ridge", **QUICK)
@@ -114,7 +112,7 @@ def test_scores_of_many_series_are_of_what_predict_returns(calendar: bool) -> No
     assert run.coverage(level=[80], dataset=data)["coverage"].mean() == pytest.approx(inside.mean(), abs=few)
 
 
-def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
+def test_validation_and_calibration_use_bounded_forecasts() -> None:
     table = sun(1500)
     data = femts.load_dataset(table, max=1)
     run = femts.train(data, "ridge", **QUICK)
@@ -125,12 +123,12 @@ def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
     assert inside[said["truth"] <= 1].mean() >= 0.79, "the interval ends at the bound"
 
 
-def test_run_with_bounds_passes_its_audit() -> None:
+def test_bounded_run_passes_the_audit() -> None:
     data = femts.load_dataset(sun(), min=0, max=5)
     assert not femts.audit(femts.train(data, "ridge", **QUICK), dataset=data).failed
 
 
-def test_chosen_mean_ends_at_the_bounds_and_not_its_members() -> None:
+def test_bounds_apply_to_the_mean_not_its_members() -> None:
     limits = (Limits(torch.zeros(1, 1, 1), torch.full((1, 1, 1), torch.inf)),)
     truth = np.zeros((2, 3, 1))
     low, high = (CandidateResult("x", forecasts=(truth + by,), targets=(truth,), limits=limits) for by in (-3.0, 2.0))
@@ -138,7 +136,7 @@ def test_chosen_mean_ends_at_the_bounds_and_not_its_members() -> None:
     assert low.error_of([truth - 0.5]) == 0.0
 
 
-def test_only_a_domain_or_a_transform_that_ends_limits_forecasts() -> None:
+def test_limits_follow_domain_and_transform() -> None:
     plain = Preprocess(("y",), ("",), Scaler.even(1))
     log = replace(plain, power=PowerTransform(1.0, np.zeros((1, 1))))
     for each in (plain, log, replace(log, domain=Domain(high=-2.0))):  # the last is below all that the transform takes
@@ -148,7 +146,7 @@ def test_only_a_domain_or_a_transform_that_ends_limits_forecasts() -> None:
     assert (low.tolist(), high.tolist()) == ([[-2.0, -np.inf]], [[np.inf, 2.0]])
 
 
-def test_values_that_are_not_finite_are_not_hidden() -> None:
+def test_clip_keeps_non_finite_values() -> None:
     limits = Limits(torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
     clipped = limits.clip(torch.tensor([[[-1.0], [0.5], [torch.inf], [torch.nan]]])).flatten().tolist()
     assert clipped[:3] == [0.0, 0.5, np.inf] and np.isnan(clipped[3])

@@ -33,7 +33,6 @@ TINY = {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
 SETTINGS: dict[str, dict[str, Any]] = {
     "patchtst": {"model.patch_len": 8, "model.stride": 4, "model.n_layers": 1},
     "nhits": {"model.hidden": 8},
-    "fem_aft": TINY,
     "fem_mamba": TINY,
     "fem_sm_ridge": {**TINY, "model.longest": 2 * P, "model.season": 6},
 }
@@ -47,7 +46,7 @@ def trained(model: str, rows: int = 600) -> Forecaster:
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-def test_onnxruntime_and_torch_forecast_alike(model: str, tmp_path: Path) -> None:
+def test_onnxruntime_matches_torch(model: str, tmp_path: Path) -> None:
     forecaster, file = trained(model), tmp_path / "m.onnx"
     before = {name: value.clone() for name, value in forecaster.model.state_dict().items()}
     made = forecaster.export(file)
@@ -78,7 +77,7 @@ def test_onnxruntime_and_torch_forecast_alike(model: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(found[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
 
 
-def test_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_with_a_longer_horizon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained("naive").save(tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--horizon", "30"]) == 0
     out = capsys.readouterr().out
@@ -127,7 +126,7 @@ def test_failed_or_differing_export_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
 
 
-def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_that_fills_missing_forecasts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forecaster, whole = trained("naive"), exporting.RawForecast.forward
     monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
     with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by inf in scaled units"):
@@ -135,7 +134,7 @@ def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_transformed_forecasts_are_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformed_export_is_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A float32 apart is more in raw units than the scale of logarithms allows, and next to nothing in theirs."""
     table = synthetic_frame(600)
     table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)

@@ -57,7 +57,7 @@ def test_history_in_another_unit_warns() -> None:
             assert hint == f"The recent history is some {says} as the training rows in 'y'; check its units."
 
 
-def test_units_are_checked_by_the_scale_of_each_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_are_checked_per_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = {"a": 200 + NOISE, "b": 200_000 + NOISE, "c": NOISE}
     long = pd.concat([table(values).assign(unique_id=name) for name, values in series.items()])
     long = long.rename(columns={"date": "ds"})
