@@ -176,7 +176,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_invalid_input_prints_one_sentence_and_writes_nothing(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, place, monkeypatch, capsys)

@@ -59,13 +59,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_invalid_study_prints_one_sentence_and_writes_nothing(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, place, monkeypatch, capsys)
 
 
-def test_missing_optuna_is_explained_in_one_sentence(
+def test_missing_optuna_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)

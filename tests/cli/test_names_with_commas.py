@@ -15,7 +15,7 @@ from femts.cli.reading_options import ReadingOptions
 LOAD = "load (MW), gross"
 
 
-def test_quotes_hold_a_comma() -> None:
+def test_quoted_names_may_contain_commas() -> None:
     for text, expected in {
         "a, b": ["a", " b"],
         "": [""],
@@ -30,7 +30,7 @@ def test_quotes_hold_a_comma() -> None:
         assert names(text) == tuple(part.strip() for part in expected)
 
 
-def test_columns_of_every_role_may_have_one() -> None:
+def test_commas_in_column_options() -> None:
     given = ReadingOptions(
         target=f'"{LOAD}",heat', past_covariates='"a,b"', columns='time=when,"value=sales, net"'
     ).reading()
@@ -38,7 +38,7 @@ def test_columns_of_every_role_may_have_one() -> None:
     assert given["columns"] == {"time": "when", "value": "sales, net"}
 
 
-def test_the_commands_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commas_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dates, wave = pd.date_range("2024-01-01", periods=80), np.sin(np.arange(80.0))
     pd.DataFrame({"date": dates, LOAD: wave, "heat": wave**2}).to_csv("mine.csv", index=False)

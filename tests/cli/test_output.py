@@ -43,13 +43,13 @@ def test_worse_horizons_are_listed_separately() -> None:
     assert others[0].startswith("4 steps: better than the seasonal naive forecast")
 
 
-def test_intervals_that_miss_are_warned_of() -> None:
+def test_poor_coverage_warns() -> None:
     test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
     (warning,) = missed({"test": test}, "4 steps: ")
     assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
 
 
-def test_coverage_counts_windows_rather_than_groups() -> None:
+def test_coverage_warning_is_weighted_by_windows() -> None:
     frame = pd.DataFrame({"series": ["a", "b", "c"], "windows": [99, 1, 7], "coverage-80": [0.8, 0.0, np.nan]})
     frame["skill"] = 0.5
     assert list(_misses({24: frame}, [80], "test")) == []
@@ -57,7 +57,7 @@ def test_coverage_counts_windows_rather_than_groups() -> None:
     assert warning == "intervals of 80 % cover 40.0 % of the test split, so they are too narrow"
 
 
-def test_colour_is_for_terminals_that_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     for no_color in [None, "1"]:
         for terminal in [False, True]:
             for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):

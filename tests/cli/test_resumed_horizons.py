@@ -45,7 +45,7 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     ids=str,
 )
 @pytest.mark.parametrize("horizons", ["36,24"])
-def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
+def test_resume_with_other_settings_or_data_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str], first: str, then: str, message: str, horizons: str
 ) -> None:
     assert main([*EACH.split(), "--model", *first.split()]) == 0
@@ -58,9 +58,7 @@ def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("model", ["ridge --refit", "auto"])
-def test_finished_cells_stay_and_missing_ones_are_added(
-    place: Path, capsys: pytest.CaptureFixture[str], model: str
-) -> None:
+def test_resume_keeps_finished_horizons(place: Path, capsys: pytest.CaptureFixture[str], model: str) -> None:
     command: list[Any] = [*EACH.split(), "--dataset", "m.csv", "--model", *model.split()]
     assert main(command) == 0
     before, said = files(place / "each" / "24"), capsys.readouterr().out
@@ -75,9 +73,7 @@ def test_finished_cells_stay_and_missing_ones_are_added(
 
 
 @pytest.mark.parametrize(("model", "out"), [("ridge", ""), ("auto", "--out each")])
-def test_one_command_starts_and_then_reports_a_finished_run(
-    place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
-) -> None:
+def test_resume_starts_or_reports_a_run(place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str) -> None:
     command = f"train --dataset m.csv --model {model} --horizon 12 --max-steps 2 --resume {out}".split()
     assert main(command) == 0
     first = capsys.readouterr()

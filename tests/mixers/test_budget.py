@@ -28,7 +28,7 @@ def counted(layer: FreeEnergyMixer) -> int:
 
 
 @over_priors
-def test_every_variant_matches_the_budget(prior: str) -> None:
+def test_every_variant_matches_the_weight_budget(prior: str) -> None:
     """5 % at D = 64, 2 % from D = 128 on, with and without rotary positions."""
     for (d, heads), components, rope in itertools.product(CASES, ALL_COMPONENTS, (True, False)):
         config = FreeEnergyMixerConfig(d, heads, prior, use_rope=rope, **component_flags(components))
@@ -40,7 +40,7 @@ def test_every_variant_matches_the_budget(prior: str) -> None:
 
 
 @over_priors
-def test_the_rule_counts_what_the_layer_has(prior: str) -> None:
+def test_weight_count_matches_the_layer(prior: str) -> None:
     for components in ALL_COMPONENTS:
         config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
         layer, widths = FreeEnergyMixer(config), resolve_widths(config)
@@ -48,7 +48,7 @@ def test_the_rule_counts_what_the_layer_has(prior: str) -> None:
         assert abs(counted(layer) - expected) <= widths.fem_dim, f"{components}: up to the skip of the state space"
 
 
-def test_paper_defaults_fall_out_for_softmax() -> None:
+def test_softmax_defaults_match_the_paper() -> None:
     """fem_ratio 1/2 and |q| + |k| = 4 E, exactly; without components it is the standard attention block."""
     for d, heads in CASES:
         alone = FreeEnergyMixerConfig(d, heads, "softmax", **component_flags(""))
@@ -62,7 +62,7 @@ def test_paper_defaults_fall_out_for_softmax() -> None:
             assert resolve_widths(given) == widths
 
 
-def test_given_widths_win() -> None:
+def test_explicit_widths_are_used() -> None:
     config = FreeEnergyMixerConfig(64, 4, fem_dim=24, qk_dim=40, conv_hidden=7)
     assert dataclasses.astuple(resolve_widths(config)) == (24, 40, 7)
     ratio = FreeEnergyMixerConfig(512, 8, fem_ratio=2 / 3, p_t_to_fem_ratio=2.0)
@@ -92,25 +92,25 @@ def test_given_widths_win() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_settings_are_named(settings: Any, word: str) -> None:
+def test_invalid_settings_are_refused(settings: Any, word: str) -> None:
     with pytest.raises(UsageError, match=word) as caught:
         FreeEnergyMixer(FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, **settings}))
     assert str(caught.value).count(". ") == 0, "one sentence"
 
 
-def test_bad_component_sets_are_named() -> None:
+def test_invalid_component_sets_are_refused() -> None:
     for components in ["X", "CLTGG", "TG"]:
         with pytest.raises(UsageError, match=components):
             component_flags(components)
 
 
-def test_component_sets_in_any_order_and_case() -> None:
+def test_component_sets_ignore_order_and_case() -> None:
     assert component_flags("gtlc") == component_flags("CLTG")
     assert not any(component_flags("").values())
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
+def test_initial_temperature(prior: str) -> None:
     layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior))
     read: Any = layer.read(torch.zeros(1, 2, 64))
     torch.testing.assert_close(read.beta, torch.full_like(read.beta, 1.9529), rtol=0, atol=1e-4)
@@ -120,7 +120,7 @@ def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
     assert torch.equal(layer.conditioner.out_proj.weight, torch.zeros_like(layer.conditioner.out_proj.weight))
 
 
-def test_parameters_have_the_same_names_for_every_component_set() -> None:
+def test_parameter_names_do_not_depend_on_components() -> None:
     """Components only add parameters, so that a name always means the same thing."""
     for prior in PRIORS:
         full = {n for n, _ in FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior)).named_parameters()}

@@ -32,13 +32,13 @@ def test_gradients_are_finite(prior: str) -> None:
     ("prior", "length", "spread", "seed"),
     [("gla", 7, 0.3, 7), ("gla", 33, 0.3, 4), ("gla", 128, 0.0, 35), ("gla", 140, 0.0, 19), ("mamba", 257, 0.0, 0)],
 )
-def test_gradients_are_finite_where_they_once_were_not(prior: str, length: int, spread: float, seed: int) -> None:
+def test_gradients_are_finite_on_former_failures(prior: str, length: int, spread: float, seed: int) -> None:
     assert finite(prior, "LT", length, spread, seed, 1e3)
     assert finite(prior, "LT", length, spread, seed, 1e4)
 
 
 @over_priors
-def test_gradients_are_finite_in_both_directions(prior: str) -> None:
+def test_bidirectional_gradients_are_finite(prior: str) -> None:
     cases = [
         (t, spread, seed)
         for t, seeds in ((33, 4), (140, 4), (300, 1))

@@ -24,18 +24,18 @@ def agree(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None) -> None:
 
 
 @over_layers
-def test_naive_and_fast_agree(prior: str, components: str) -> None:
+def test_plain_and_fast_forms_agree(prior: str, components: str) -> None:
     agree(make_layer(prior, components), make_input(), None)
 
 
 @over_priors
-def test_naive_and_fast_agree_under_a_mask(prior: str) -> None:
+def test_plain_and_fast_forms_agree_with_a_mask(prior: str) -> None:
     for causal in (True, False):
         agree(make_layer(prior, "CLTG", causal=causal), make_input(), MASK)
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_the_type_of_the_layer_is_kept(prior: str) -> None:
+def test_dtype_is_kept(prior: str) -> None:
     layer, x = make_layer(prior, dtype=torch.float32), make_input(dtype=torch.float32)
     y = plain_forward(layer, x)
     assert y.dtype == torch.float32
@@ -43,5 +43,5 @@ def test_the_type_of_the_layer_is_kept(prior: str) -> None:
 
 
 @pytest.mark.parametrize("cap", [0.5, 40.0])
-def test_the_cap_is_the_same(cap: float) -> None:
+def test_plain_form_applies_the_cap(cap: float) -> None:
     agree(make_layer("softmax", value_logexp_cap=cap), 3 * make_input(), None)

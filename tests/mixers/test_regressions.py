@@ -16,7 +16,7 @@ from femts.mixers.ops.dense import path_sums
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior: str, causal: bool) -> None:
+def test_dropout_does_not_affect_the_prior(prior: str, causal: bool) -> None:
     """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
     layer = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32)
     x = make_input(dtype=torch.float32)
@@ -59,7 +59,7 @@ def test_aft_weights_have_no_floor() -> None:
 
 
 @pytest.mark.parametrize("prior", ["gla", "rnn_decay"])
-def test_a_cumulative_decay_is_never_clipped(prior: str) -> None:
+def test_cumulative_decay_is_not_clipped(prior: str) -> None:
     """At T = 1024 the sum of decays passes 60 many times; the last rows still follow eq. 28 and 31."""
     layer = make_layer(prior, "", dtype=torch.float64)
     prior_module: Any = layer.prior
@@ -80,7 +80,7 @@ def test_a_cumulative_decay_is_never_clipped(prior: str) -> None:
     torch.testing.assert_close(p[:, -1], expected[:, -1], rtol=1e-3, atol=1e-4)
 
 
-def test_conditioner_does_not_switch_off_after_45_steps() -> None:
+def test_conditioner_works_on_long_sequences() -> None:
     """1e-12 in a denominator freezes the envelope once it has fallen below: compare step 400 with the double sum."""
     layer, x = make_layer("softmax", "CL"), make_input(1, 400)
     conditioner: Any = layer.conditioner
@@ -94,7 +94,7 @@ def test_conditioner_does_not_switch_off_after_45_steps() -> None:
 
 
 @pytest.mark.parametrize("prior", ["linear", "gla"])
-def test_first_tokens_keep_their_whole_mass(prior: str) -> None:
+def test_first_tokens_keep_full_mass(prior: str) -> None:
     """`+1e-5` in the denominator loses half the mass where the scores are of that size."""
     layer, x = make_layer(prior, "", dtype=torch.float64), make_input(2, 30)
     params = {name: part * 1e-4 for name, part in layer._project(x, None).items() if name in layer.prior.param_widths}
@@ -103,7 +103,7 @@ def test_first_tokens_keep_their_whole_mass(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_nothing_but_the_prior_enters_the_logarithm(prior: str) -> None:
+def test_free_energy_is_at_least_the_mean(prior: str) -> None:
     """q inside the logarithm made F < mu in a third of the entries."""
     for seed in range(5):
         layer, x = make_layer(prior, "CLTG", seed=seed), make_input(2, 20, seed=seed)
@@ -112,7 +112,7 @@ def test_nothing_but_the_prior_enters_the_logarithm(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_long_inputs_fit_in_little_memory(prior: str) -> None:
+def test_long_inputs_use_linear_memory(prior: str) -> None:
     """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the
     gradient stays far below."""
     layer = make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32)

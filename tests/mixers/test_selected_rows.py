@@ -16,7 +16,7 @@ from femts.mixers.priors.softmax import BoundSoftmax
 ROWS = [slice(1, None, 2), slice(-1, None), slice(2, 6), slice(None)]
 
 
-def both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
+def check_both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
     """Outputs and all gradients, of the input and the parameters, by both ways."""
     x, found = make_input(), []
     weight = make_input(seed=3)[:, rows]
@@ -33,22 +33,22 @@ def both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) 
 
 
 @over_layers
-def test_rows_are_those_of_the_whole(prior: str, components: str) -> None:
+def test_selected_rows_match_the_full_output(prior: str, components: str) -> None:
     for rows in ROWS:
-        both(make_layer(prior, components), rows)
+        check_both(make_layer(prior, components), rows)
 
 
 @over_priors
-def test_rows_under_masks_in_both_directions_and_long_forms(prior: str) -> None:
+def test_selected_rows_with_masks_and_long_forms(prior: str) -> None:
     for causal in (True, False):
         mask = torch.ones(2, 9, dtype=torch.bool)
         mask[0, :3] = mask[1, 5:] = False  # the first rows of one see nothing, where causal
         layer = make_layer(prior, causal=causal)
         for rows in ROWS:
-            both(layer, rows, mask)
+            check_both(layer, rows, mask)
             with patch.object(softmax, "SHORT", 0), patch.object(linear, "DENSE_UP_TO", 0):
-                both(layer, rows, mask)
-                both(layer, rows)
+                check_both(layer, rows, mask)
+                check_both(layer, rows)
 
 
 @pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])

@@ -28,7 +28,7 @@ def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple
 
 @pytest.mark.parametrize("decays", [True, False], ids=["gla", "linear"])
 @pytest.mark.parametrize("length", [1, 130])
-def test_scores_are_those_of_the_chunked_form(length: int, decays: bool) -> None:
+def test_matches_the_chunked_form(length: int, decays: bool) -> None:
     torch.manual_seed(0)
     q, k, v, g = (torch.rand(2, length, 3, *tail).double() for tail in ((4,), (4,), (5,), ()))
     given = [q, k, v] + ([-g] if decays else [])
@@ -37,7 +37,7 @@ def test_scores_are_those_of_the_chunked_form(length: int, decays: bool) -> None
     assert_near(with_gradients(by_library, given), with_gradients(chunked, given), 1e-12)
 
 
-def test_the_librarys_own_plain_form_passes_the_check() -> None:
+def test_reference_form_passes_the_self_check() -> None:
     naive = pytest.importorskip("fla.ops.simple_gla.naive", reason="needs flash-linear-attention and Triton")
     assert disagreement(naive.naive_chunk_simple_gla, CPU) is None
 
@@ -52,7 +52,7 @@ class WrongGradient(torch.autograd.Function):
         return 1.001 * grad
 
 
-def test_an_operation_with_a_wrong_gradient_or_none_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_with_wrong_gradients_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         return recurrent(q, k, v, WrongGradient.apply(g), scale)
 

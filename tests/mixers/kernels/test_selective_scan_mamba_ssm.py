@@ -26,7 +26,7 @@ def documented(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Ten
 
 
 @pytest.mark.parametrize("length", [1, 9])
-def test_is_the_plain_scan_with_its_gradients(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matches_the_plain_scan_with_gradients(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     library = ModuleType("mamba_ssm.ops.selective_scan_interface")
     library.selective_scan_fn = documented  # type: ignore[attr-defined]
     for name in ("mamba_ssm", "mamba_ssm.ops"):
