@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and folders that one process at a time writes to."""
+"""Atomic writes and folder locks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TRAIN += ["--horizon", "12", "--seq-len", "24", "--max-steps", "30"]
 
 
 @pytest.fixture(params=["unnamed", "named"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways in which a file may come to be: with a name at its end only, or from the start."""
+def naming_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write unnamed temporary files, or named ones."""
     if request.param == "named":
         monkeypatch.setattr(files, "_unnamed", lambda folder: None)
     return str(request.param)
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("naming_mode")
 def test_new_file_mode_follows_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
@@ -44,7 +44,7 @@ def test_new_file_mode_follows_umask(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("naming_mode")
 def test_file_mode_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for mode in (0o600, 0o444, 0o664):
@@ -54,7 +54,7 @@ def test_file_mode_is_kept(tmp_path: Path) -> None:
         assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", mode)
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("naming_mode")
 def test_symlink_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").write_bytes(b"old")
@@ -92,9 +92,8 @@ def test_dev_stdout_is_appended_to(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"table"
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("naming_mode")
 def test_concurrent_writes_are_atomic(tmp_path: Path) -> None:
-    """Under one temporary name, four writers of one file failed in every fifth write."""
     path, failures = tmp_path / "file", []
     contents = [bytes([65 + i]) * 50_000 for i in range(4)]
     write_file(path, contents[0])
@@ -128,7 +127,7 @@ def test_planted_symlink_is_not_followed(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "file").exists()
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("naming_mode")
 def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -226,8 +225,8 @@ def test_too_long_folder_name_is_refused(tmp_path: Path) -> None:
         femts.train("synthetic", "naive", 12, seq_len=24, out=long)
 
 
-def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
-    """Two trainings of different seeds, started at once."""
+def run_two_trainings(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
+    """Two concurrent trainings with different seeds."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     both = [
         subprocess.Popen(
@@ -241,32 +240,32 @@ def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
     ]
 
 
-def _scores(folder: Path) -> tuple[int, str]:
+def seed_and_score(folder: Path) -> tuple[int, str]:
     metrics = json.loads((folder / "metrics.json").read_text())
     return metrics["seed"], f"{metrics['test']['mse']:.4f}"
 
 
 def test_concurrent_trainings_get_separate_folders(tmp_path: Path) -> None:
-    done = _raced(tmp_path)
+    done = run_two_trainings(tmp_path)
     folders = [
         next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: "))
         for each in done
     ]
     assert len(set(folders)) == 2
     for seed, (each, folder) in enumerate(zip(done, folders, strict=True), 1):
-        found, score = _scores(tmp_path / folder)
+        found, score = seed_and_score(tmp_path / folder)
         assert (each.returncode, found) == (0, seed)
         assert score in each.stdout
 
 
 def test_second_training_in_one_folder_is_refused(tmp_path: Path) -> None:
-    done = _raced(tmp_path, "--out", "run")
+    done = run_two_trainings(tmp_path, "--out", "run")
     assert sorted(each.returncode for each in done) == [0, 2]
     winner = next(seed for seed, each in enumerate(done, 1) if each.returncode == 0)
     loser = done[2 - winner]
     assert loser.stderr.startswith("femts: Folder run ")
     assert loser.stderr.count("\n") == 1
-    seed, score = _scores(tmp_path / "run")
+    seed, score = seed_and_score(tmp_path / "run")
     assert seed == winner
     assert score in done[winner - 1].stdout
 

@@ -1,4 +1,4 @@
-"""Pictures of forecasts: which panels and lines there are, and what cannot be drawn."""
+"""Plots of forecasts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PNG = b"\x89PNG"
 
 
 def test_any_number_of_channels(tmp_path: Path) -> None:
-    for count in [1, 2, 7, 20]:
+    for count in [1, 20]:
         table = small_table(60, tuple(f"channel {i}" for i in range(count)))
         path = plot_forecast(table.head(48), table.tail(12), tmp_path / "p.png")
         assert path.read_bytes().startswith(PNG)
@@ -49,7 +49,7 @@ def test_column_selection(tmp_path: Path) -> None:
 
 
 def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> Any:
-    """Figure of `plot_forecast`, as it is saved."""
+    """The saved figure of `plot_forecast`."""
     figures: list[Figure] = []
     save = Figure.savefig
 

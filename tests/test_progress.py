@@ -1,4 +1,4 @@
-"""The line of progress is on a terminal and nowhere else."""
+"""The progress line on terminals and in notebooks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> N
 
 
 class Output:
-    """The output of a notebook's cell, as far as the line needs one."""
+    """Output of a notebook cell."""
 
     def __init__(self) -> None:
         self.drawn: list[str] = []

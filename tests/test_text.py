@@ -1,4 +1,4 @@
-"""Text from data on terminals, pages and spreadsheets, and JSON that is JSON."""
+"""Escaping for terminals, HTML, SVG and spreadsheets, and strict JSON."""
 
 from __future__ import annotations
 

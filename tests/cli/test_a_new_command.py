@@ -1,5 +1,4 @@
-"""A new command is one file and one registration: with that the help lists it, its mistakes are
-sentences, and it runs."""
+"""A new command needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ ORDER = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files count as files of the commands while the test runs."""
+    """A folder that counts as part of the commands package."""
     place = tmp_path / "commands"
     place.mkdir()
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(place)])
@@ -68,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The commands as `femts --help` lists them."""
+    """Command names in the order of `femts --help`."""
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
     return [line.split()[0] for line in lines]

@@ -1,4 +1,4 @@
-"""Settings that cannot be: one sentence on stderr, exit status 2, and nothing written."""
+"""Invalid settings: one sentence on stderr, exit status 2, and nothing written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study that cannot be made gets: one sentence, and nothing written."""
+"""Invalid studies: one sentence on stderr, exit status 2, and nothing written."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table, and folders that hold no study of it."""
+    """A folder with a table and folders that are not its studies."""
     folder = tmp_path_factory.mktemp("tune")
     small_table().to_csv(folder / "good.csv", index=False)
     for path in (folder / "other" / "notes.txt", folder / "broken" / "study.db"):

@@ -1,4 +1,4 @@
-"""`femts demo`: the first look, which is nothing but commands that a user could have typed."""
+"""`femts demo` runs commands that a user could type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from femts.cli.commands import demo
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, and a demo of fewer rows and steps."""
+    """An empty working folder and a smaller demo."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "ROWS", 600)
     monkeypatch.setattr(demo, "SMALL", "--model dlinear --horizon 12 --seq-len 24 --max-steps 2")

@@ -1,4 +1,4 @@
-"""Hostile input: stray stamps, sizes that nobody means, recipes that grow, damaged files, text that acts on a terminal."""
+"""Hostile input: stray time stamps, huge sizes, YAML bombs, damaged files and escape sequences."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of such files, and one good run."""
+    """A folder with hostile files and one valid run."""
     folder = tmp_path_factory.mktemp("more")
     good = small_table()
     good.to_csv(folder / "good.csv", index=False)

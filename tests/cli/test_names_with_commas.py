@@ -1,4 +1,4 @@
-"""Names with a comma in them, in options that take several."""
+"""Names that contain commas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from femts.cli import main
 from femts.cli.options import names, parts
-from femts.cli.reading_options import ReadingOptions
 
 LOAD = "load (MW), gross"
 
@@ -28,14 +27,6 @@ def test_quoted_names_may_contain_commas() -> None:
     }.items():
         assert parts(text) == expected
         assert names(text) == tuple(part.strip() for part in expected)
-
-
-def test_commas_in_column_options() -> None:
-    given = ReadingOptions(
-        target=f'"{LOAD}",heat', past_covariates='"a,b"', columns='time=when,"value=sales, net"'
-    ).reading()
-    assert given["target"] == [LOAD, "heat"] and given["past_covariates"] == ["a,b"]
-    assert given["columns"] == {"time": "when", "value": "sales, net"}
 
 
 def test_commas_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

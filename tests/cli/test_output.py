@@ -1,4 +1,4 @@
-"""What commands print of scores: the naive forecast beside them, and warnings in colour on terminals alone."""
+"""Printed scores, comparison with the naive forecast, and colored warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Commands on a run of a panel: what each prints, and what cannot be had in one sentence."""
+"""Commands on a panel run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
 
 

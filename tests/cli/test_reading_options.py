@@ -1,4 +1,4 @@
-"""Options for reading a table: every command that reads one has them, and so has a configuration file."""
+"""Options for reading tables on the command line and in configuration files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes: those that come with femts, and which of flags, assignments and file goes first."""
+"""Precedence of flags, assignments and configuration files."""
 
 from __future__ import annotations
 

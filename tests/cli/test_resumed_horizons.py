@@ -1,4 +1,4 @@
-"""`femts train --horizon N,N --resume`: finished horizons are of this recipe and these data, or it is refused."""
+"""`femts train --horizon N,N --resume`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EACH = "train --horizon 12,24 --seq-len 48 --out each"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with a table, a part of it, and another of its name."""
+    """A working folder with a table, a part of it, and a different table of the same name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(select, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
     table = synthetic_frame(500).iloc[:, :3]
@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All that `folder` holds, and since when."""
+    """Content and modification time of each file."""
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
 
 

@@ -1,4 +1,4 @@
-"""Outputs that would take the place of something: refused before any work."""
+"""Outputs that would overwrite an input or a run are refused."""
 
 from __future__ import annotations
 

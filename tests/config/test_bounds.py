@@ -1,4 +1,4 @@
-"""Bounds beside fields: what they take, and the sentence for what they refuse."""
+"""Bounds of numeric fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recipe in `configs/` is one."""
+"""The recipes in `configs/`."""
 
 from __future__ import annotations
 

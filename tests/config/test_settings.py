@@ -1,4 +1,4 @@
-"""Settings as text become typed fields, or a sentence."""
+"""Conversion of text settings to typed fields."""
 
 from __future__ import annotations
 

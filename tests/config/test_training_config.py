@@ -1,4 +1,4 @@
-"""Recipes: what is refused, and how spans of time are read."""
+"""Validation of the training configuration and parsing of durations."""
 
 import pytest
 

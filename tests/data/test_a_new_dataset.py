@@ -1,4 +1,4 @@
-"""A new data set is one file and one registration: with that it is downloaded, listed, trained on and set in tables."""
+"""A new data set needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ register_dataset(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files count as files of the catalogue while the test runs."""
+    """A folder that counts as part of the catalogue package."""
     place = tmp_path / "catalog"
     place.mkdir()
     monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(place)])
@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The text of a card whose file a server on 127.0.0.1 has."""
+    """Source of a card whose file is served on 127.0.0.1."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "data"))
     published = tmp_path / "published"
@@ -86,14 +86,14 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def boiler(folder: Path, source: str) -> str:
-    """The name of a data set in a file of its own."""
+    """Name of a data set in its own file."""
     (folder / "boiler_for_test.py").write_text(source)
     import_all("femts.data.catalog")
     return "Boiler"
 
 
 def _listed(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The row of a data set in `femts datasets list`."""
+    """Row of a data set in `femts datasets list`."""
     assert main(["datasets", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     return next((row for row in rows if row[0] == name), [])

@@ -1,3 +1,5 @@
+"""The catalogue of data sets."""
+
 from __future__ import annotations
 
 import subprocess

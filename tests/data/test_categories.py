@@ -1,4 +1,4 @@
-"""Categorical covariates: encoded when they are first read, and the same way at prediction."""
+"""Categorical covariates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HISTORY, FUTURE = TABLE.head(ROWS), TABLE.tail(P)[["date", "promo"]]
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """Two series of the same rows."""
+    """The table as two equal series."""
     renamed = table.rename(columns={"date": "ds", "sales": "y"})
     return pd.concat([renamed.assign(unique_id=name) for name in "ab"])
 

@@ -1,4 +1,4 @@
-"""Tables that can be used, and what is said of those that cannot: what is wrong, where, and what helps."""
+"""Validation of tables."""
 
 from __future__ import annotations
 
@@ -159,7 +159,6 @@ def test_multiindex_columns_are_flattened_to_text() -> None:
 
 
 def test_twenty_thousand_series_load_in_seconds() -> None:
-    """The time of neither goes by their square, nor by a fit of each, where a series is too short to learn from."""
     many, began = 20_000, time.process_time()
     values = pd.DataFrame(np.random.default_rng(0).normal(size=(50, many)), columns=[f"c{i}" for i in range(many)])
     dated = pd.concat([values, pd.Series(pd.date_range("2024", periods=50), name="date")], axis=1)
@@ -175,7 +174,7 @@ ROWS, SENTINEL = 200, -999.9
 
 
 def with_sentinels(dtype: str = "float64") -> pd.DataFrame:
-    """Two daily waves, and ten cells without a value in the first, three of them among the last."""
+    """Two waves; the first has ten sentinels, three of them in the last rows."""
     day = np.arange(ROWS)
     values = pd.DataFrame({"a": 20 + np.sin(day / 7 * 2 * np.pi), "b": 5 + np.cos(day)})
     values.loc[[*range(20, 90, 10), *range(ROWS - 3, ROWS)], "a"] = SENTINEL

@@ -1,4 +1,4 @@
-"""Columns of any name, an index, or several columns, taken for stamps, series and values where that is clear."""
+"""Inference of time, series and value columns."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_time_column_may_be_renamed_at_prediction(tmp_path: Path) -> None:
 
 
 class InterchangeFrame:
-    """A table of a library that knows one protocol alone."""
+    """A table that supports the dataframe interchange protocol only."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame

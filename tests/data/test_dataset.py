@@ -1,4 +1,4 @@
-"""One data set of one series or of several: by catalogue name, from a file or a frame, wide or long."""
+"""Loading of single series and panels from the catalogue, files and frames."""
 
 from __future__ import annotations
 

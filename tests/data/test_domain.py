@@ -1,4 +1,4 @@
-"""Transforms of skewed values and bounds of forecasts."""
+"""Transforms and bounds of targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUICK: dict[str, Any] = {"seq_len": 24, "pred_len": 12, "max_steps": 4, "device"
 
 
 def demand(rows: int = 400) -> pd.DataFrame:
-    """Counts that are often 0, with a few large ones, and a second column of zeros."""
+    """Skewed counts with many zeros, and a column of zeros."""
     rng = np.random.default_rng(0)
     counts = np.floor(np.exp(rng.normal(0, 1.2, rows)) * (1 + np.sin(np.arange(rows) * np.pi / 6)))
     return pd.DataFrame({"date": pd.date_range("2020-01-01", periods=rows), "y": counts, "none": np.zeros(rows)})
@@ -144,7 +144,7 @@ def test_exported_model_keeps_the_domain(tmp_path: Path) -> None:
 
 
 def prices(rows: int = 300) -> pd.DataFrame:
-    """A column that falls to 0, one that may be negative, and one far above 0."""
+    """A column that falls to 0, a signed one, and one far above 0."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(rows, 3))
     table = {"sold": np.maximum(0, 20 - 0.08 * np.arange(rows) + noise[:, 0]).round(), "change": noise[:, 1]}

@@ -1,4 +1,4 @@
-"""Downloads are proven against a real HTTP server on 127.0.0.1 that behaves, lies, or breaks off."""
+"""Downloads from a local HTTP server that may fail or serve wrong content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CUT = 12 * 8192
 
 
 class Server(ThreadingHTTPServer):
-    """Serves BODY; `cuts` answers break off after CUT bytes; `seen` is what each request asked for as its range."""
+    """Serves BODY; the first `cuts` responses are truncated; `seen` records the Range headers."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/file.csv"
 
     def serve(self, wanted: DatasetCard, **how: Any) -> DatasetCard:
-        """`wanted`, of which the server answers otherwise from now on."""
+        """Change the server's behavior and return `wanted`."""
         vars(self).update(how)
         return wanted
 

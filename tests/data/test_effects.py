@@ -1,5 +1,4 @@
-"""Effects of what is known in advance: found where they are, none where there are none, from the
-training rows alone."""
+"""Regression effects of future covariates and calendar features."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ ROWS = 2000
 
 
 def driven(noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
-    """Hourly: `load` follows the day, a slow random walk, and `cold`, which acts below 0 alone; `idle` does nothing."""
+    """Hourly `load` driven by a daily cycle, a random walk and `cold` below 0; `idle` has no effect."""
     rng, hour = np.random.default_rng(seed), np.arange(ROWS)
     cold, idle = rng.normal(size=(2, ROWS)).cumsum(1) * 0.3 % 6 - 3
     walk = rng.normal(size=ROWS).cumsum() * 0.02

@@ -1,4 +1,4 @@
-"""The step between stamps: found in spite of gaps, continued, given by a user; and the season that it has."""
+"""Inference and continuation of frequencies, and default seasons."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_explicit_season_and_frequency_are_stored(tmp_path: Path, monkeypatch: p
 
 
 def two_seasons() -> tuple[pd.DataFrame, NDArray[np.float64]]:
-    """A week of days beside a stronger week, and what follows."""
+    """A daily and a stronger weekly cycle, and the following values."""
     hour = np.arange(700)
     y = np.sin(hour * 2 * np.pi / 24) + 2 * np.sin(hour * 2 * np.pi / 168)
     return pd.DataFrame({"date": pd.date_range("2024", periods=652, freq="h"), "y": y[:652]}), y[652:]

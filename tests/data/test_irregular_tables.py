@@ -1,5 +1,4 @@
-"""Tables as people have them: stamps on odd days, no even step, a series in each row, several keys, a clock that is set
-forward and back. Each is read, and predicted from in the same form; or its refusal has a remedy that works."""
+"""Irregular stamps, one series per row, compound keys and daylight saving time."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ VARYING: dict[str, tuple[pd.DatetimeIndex, str]] = {
 
 
 def stamps(data: femts.Dataset) -> pd.Index:
-    """Stamps of data that have some."""
+    """Stamps of a dataset that has some."""
     assert data.stamps is not None
     return data.stamps
 
@@ -83,7 +82,7 @@ def trained_and_loaded(data: femts.Dataset, folder: Path, model: str = "naive") 
 
 
 def forecast_of(forecaster: femts.Forecaster, table: pd.DataFrame, folder: Path, **more: Any) -> pd.DataFrame:
-    """The forecast from a table, which is the one from its file, also in pieces."""
+    """The forecast from a table, checked against the forecast from its file."""
     made = forecaster.predict(table, **more)
     table.to_csv(folder / "history.csv", index=False)
     pd.testing.assert_frame_equal(forecaster.predict(read_history(folder / "history.csv", forecaster), **more), made)
@@ -124,7 +123,7 @@ def test_regular_frequency_is_kept() -> None:
 
 
 def fiscal(periods: int = 96) -> pd.DatetimeIndex:
-    """Ends of periods of 4, 4 and 5 weeks."""
+    """Ends of fiscal periods of 4, 4 and 5 weeks."""
     weeks = np.tile([4, 4, 5], periods // 3).cumsum()
     return pd.DatetimeIndex(pd.Timestamp("2015-01-31") + pd.to_timedelta(7 * weeks, unit="D"))
 
@@ -325,7 +324,7 @@ def test_time_column_is_inferred_beside_keys_and_target() -> None:
 
 
 def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
-    """A table whose stamps have the offset of the season; `k` is 1 where `y` is 20 higher."""
+    """Stamps with UTC offsets; `k` marks rows where `y` is higher by 20."""
     when = pd.date_range(start, end, freq=freq, tz="Europe/Berlin")
     k = (np.arange(len(when)) % 12 == 5) * 1.0
     y = 20 * k + np.random.default_rng(0).normal(size=len(when))
@@ -351,7 +350,6 @@ def test_repeated_dst_hour_is_refused_with_working_remedies() -> None:
     [("h", "2024-03-31T01:00", "2024-04-05", False), ("D", "2024-03-31", "2024-05-10", True)],
 )
 def test_future_covariates_cross_a_dst_change(freq: str, change: str, end: str, panel: bool) -> None:
-    """The offset changes between the two, and rows are found by the instant, or by the day."""
     whole = berlin("2023-12-01", end, freq)
     if panel:
         whole = whole.assign(unique_id="a").rename(columns={"date": "ds"})

@@ -1,4 +1,4 @@
-"""Many series, each with its own clock, scale and end, and one model for all."""
+"""One model for many series."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTHS = {"long": 300, "short": 60, "young": 20, "tiny": 6}
 
 
 def series(name: str, rows: int, begin: int = 0) -> pd.DataFrame:
-    """A weekly wave of its own size and phase, from its own day on."""
+    """A weekly wave with its own size, phase and first day."""
     rng = np.random.default_rng(len(name))
     day = np.arange(begin, begin + rows)
     values = 10 ** len(name) * (2 + np.sin(2 * np.pi * day / 7 + len(name)) + 0.1 * rng.normal(size=rows))
@@ -29,7 +29,7 @@ def series(name: str, rows: int, begin: int = 0) -> pd.DataFrame:
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same with `promo`, which lifts each series by its own size, a `price` and a `heat`."""
+    """Add `promo`, which lifts each series by its size, `price` and `heat`."""
     rng = np.random.default_rng(3)
     promo = (rng.uniform(size=len(frame)) < 0.3) * 1.0
     size = frame.groupby("unique_id")["y"].transform("mean")

@@ -1,4 +1,4 @@
-"""Columns beside the values of several series: what is known in advance, and what stays the same for a series."""
+"""Future and static covariates of panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 4, "device": 
 
 
 def table(rows: int = 80, effect: tuple[float, ...] = (3, 3, 3, 3)) -> pd.DataFrame:
-    """Shops of their own sizes, ends and promotions, which lift them by `effect` of their size, in two regions."""
+    """Shops in two regions whose promotions lift sales by `effect` times their size."""
     parts = []
     for k, lift in enumerate(effect):
         rng, size, count = np.random.default_rng(k), 10.0**k, rows + 5 * k
@@ -37,8 +37,8 @@ def table(rows: int = 80, effect: tuple[float, ...] = (3, 3, 3, 3)) -> pd.DataFr
     return pd.concat(parts, ignore_index=True)
 
 
-def cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All but the last P rows of each series, and those."""
+def split_history(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All but the last P rows of each series, and the last P rows."""
     last = frame.groupby("unique_id").cumcount(ascending=False) < P
     return frame[~last], frame[last]
 
@@ -48,7 +48,7 @@ def trained(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = N
 
 
 def test_future_covariate_improves_the_forecast() -> None:
-    history, ahead = cut(table())
+    history, ahead = split_history(table())
     known, blind = trained("ridge", history, future_covariates="promo"), trained("ridge", history)
     assert known.metrics["test"]["mse"] < 0.3 * blind.metrics["test"]["mse"] and known.metrics["known"]["y"] > 0.8
     forecast = known.predict(history, future=ahead, level=[80])
@@ -75,7 +75,7 @@ def test_effects_are_shared_across_similar_series() -> None:
 
 def test_new_series_uses_shared_effects_and_own_static_values() -> None:
     forecaster = trained("fem_sm", table(), SMALL, future_covariates="promo", static_covariates=["region", "area"])
-    history, ahead = cut(table())
+    history, ahead = split_history(table())
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
     later = ahead[ahead["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
@@ -164,7 +164,7 @@ def test_invalid_future_covariates_are_refused() -> None:
         (lambda ahead: ahead.assign(unique_id=None), "has no name in 'unique_id' at data row 1"),
         (lambda ahead: 3, "was trained with future covariates"),
     ]:
-        history, ahead = cut(table())
+        history, ahead = split_history(table())
         forecaster = trained("naive", history, future_covariates="promo")
         with pytest.raises(UsageError, match=says):
             forecaster.predict(history, future=change(ahead))
@@ -196,7 +196,7 @@ def test_invalid_covariates_are_refused() -> None:
 
 def test_covariates_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    history, ahead = cut(table())
+    history, ahead = split_history(table())
     history.to_csv("shops.csv", index=False)
     ahead.to_csv("ahead.csv", index=False)
     roles = "--target y --future-covariates promo --static-covariates region,area --calendar"

@@ -1,6 +1,7 @@
+"""Default look-backs and horizons."""
+
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from femts.data.protocols import (
     look_back_choices,
 )
 from femts.data.splits import SHORT
-from femts.errors import UsageError
 
 
 def test_published_look_backs() -> None:
@@ -32,11 +32,6 @@ def test_look_back_leaves_training_windows(protocol: str, pred_len: int, train_r
         assert seq_len <= max(1, train_rows // 2)
     else:
         assert seq_len == 1 or seq_len + pred_len <= 0.6 * train_rows
-
-
-def test_unknown_protocol_suggests_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"Unknown protocol 'papers'; did you mean 'paper'"):
-        default_look_back("papers", 96, 8640)
 
 
 HORIZONS: dict[str | None, int] = {

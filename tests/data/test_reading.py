@@ -1,4 +1,4 @@
-"""One table in every file that it may come in: the same values to the bit, or a sentence; and what no memory holds."""
+"""File formats, compression, damaged files and memory limits."""
 
 from __future__ import annotations
 
@@ -128,7 +128,6 @@ def test_invalid_pandas_metadata_in_parquet_is_ignored(metadata: bytes, tmp_path
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_named_pipe_is_refused_without_reading(tmp_path: Path) -> None:
-    """Reading goes over a file more than once; one that waits for a writer would stand still."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(
         UsageError, match=r"pipe is a pipe, which can be read only once; send it to standard input and use -"
@@ -394,7 +393,7 @@ def test_data_larger_than_memory_is_refused(tmp_path: Path) -> None:
 
 
 def inflate_sheet(path: Path, size: int) -> None:
-    """Let the sheet of a workbook unpack to `size` bytes, which are empty rows."""
+    """Pad a worksheet with empty rows to `size` bytes."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     before, _, after = parts["xl/worksheets/sheet1.xml"].partition(b"</sheetData>")

@@ -1,4 +1,4 @@
-"""The end of a file, read in pieces of any size: the same forecast, to the bit, as from the whole file."""
+"""Chunked reading of the end of a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIECES = [1, 13, 50, 2**20]  # cells
 
 
 def table_with_gaps() -> pd.DataFrame:
-    """Two series with values whose decimals do not end, gaps at their end, and sentinels."""
+    """Two series with missing values, missing rows and sentinels near their end."""
     table = wide(ROWS)
     table[["a", "b"]] = np.sin(np.arange(2 * ROWS)).reshape(ROWS, 2) / 3
     table.loc[[3, 57], "a"] = np.nan
@@ -41,18 +41,18 @@ def zoned(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def offsets(table: pd.DataFrame) -> pd.DataFrame:
-    """Text of a clock that is set forward."""
+    """Stamps as text with UTC offsets across a DST change."""
     spring = (table["date"] + pd.Timedelta(days=89)).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
     return table.assign(date=spring.map(pd.Timestamp.isoformat))
 
 
 def days(table: pd.DataFrame, how: str = "%d/%m/%Y") -> pd.DataFrame:
-    """Dates of which only some say which number is the day."""
+    """Day-first or month-first dates."""
     return table.assign(date=pd.date_range("2024-01-20", periods=len(table), freq="D").strftime(how))
 
 
-def ending_early() -> pd.DataFrame:
-    """Dates whose last ones, by themselves, could be months."""
+def dates_without_large_days() -> pd.DataFrame:
+    """Dates whose last rows are ambiguous."""
     return days(table_with_gaps().head(22).reset_index(drop=True))
 
 
@@ -62,8 +62,8 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "wide, in no order": lambda: table_with_gaps().sample(frac=1, random_state=1),
     "wide, day first": lambda: days(table_with_gaps().head(40).reset_index(drop=True)),
     "wide, day first, backwards": lambda: days(table_with_gaps().head(40).reset_index(drop=True)).iloc[::-1],
-    "wide, day first, ends early in a month": ending_early,
-    "wide, day first, ends early in a month, backwards": lambda: ending_early().iloc[::-1],
+    "wide, day first, ends early in a month": dates_without_large_days,
+    "wide, day first, ends early in a month, backwards": lambda: dates_without_large_days().iloc[::-1],
     "wide, zone": lambda: zoned(table_with_gaps()),
     "wide, two offsets": lambda: offsets(table_with_gaps()),
     "wide, counted": lambda: table_with_gaps().assign(date=lambda f: f.index * 5 + 1700),
@@ -79,7 +79,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 
 @pytest.fixture(scope="module")
 def forecaster() -> dict[str, Forecaster]:
-    """A forecaster for each step that the tables have."""
+    """A forecaster for each frequency."""
     quick: dict[str, Any] = {"seq_len": L, "pred_len": P, "device": "cpu", "settings": {"season": 1}}
     dates = {
         "h": wide(ROWS)["date"],
@@ -93,7 +93,7 @@ def forecaster() -> dict[str, Forecaster]:
     return made
 
 
-def of(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
+def forecaster_for(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
     return forecaster["5" if "counted" in name else "D" if "day first" in name else "h"]
 
 
@@ -103,7 +103,7 @@ def test_chunk_size_does_not_change_the_forecast(
 ) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    path, made = write_table(TABLES[name](), tmp_path / f"mine{suffix}"), of(forecaster, name)
+    path, made = write_table(TABLES[name](), tmp_path / f"mine{suffix}"), forecaster_for(forecaster, name)
     with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
         expected = made.predict(read_table(path))
     for cells in PIECES:
@@ -114,7 +114,7 @@ def test_chunk_size_does_not_change_the_forecast(
 
 
 def test_day_first_dates_are_resolved_across_chunks(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
-    table = ending_early()
+    table = dates_without_large_days()
     table.loc[len(table) - L, "a"] = np.nan
     path = write_table(table, tmp_path / "mine.csv")
     with pytest.warns(GapWarning, match="the last value before each"):

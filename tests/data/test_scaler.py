@@ -1,4 +1,4 @@
-"""Standardisation of each channel of each series, which is that of scikit-learn."""
+"""Standardization of each channel of each series."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLES = hnp.arrays(
 
 
 def fit(*series: NDArray[np.float64]) -> Scaler:
-    """The scaler of training rows (rows, C) of each series, without others to fall back on."""
+    """The scaler of the training rows (rows, C) of each series."""
     return Scaler.fit([(rows, rows, rows) for rows in series], series[0].shape[1])
 
 

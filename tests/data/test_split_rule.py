@@ -1,4 +1,4 @@
-"""Splits as a user wishes them, of one series and of several with ends of their own, and what is done for short ones."""
+"""User-defined splits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def monthly(rows: int, first: str = "2000-01-01", seed: int = 0) -> pd.DataFrame
     return pd.DataFrame({"date": dates, "y": 10 + wave + np.random.default_rng(seed).normal(0, 0.1, rows)})
 
 
-def many() -> pd.DataFrame:
+def several_series() -> pd.DataFrame:
     parts = [
         monthly(rows, first, k).rename(columns={"date": "ds"}).assign(unique_id=name)
         for k, (name, (first, rows)) in enumerate(SERIES.items())
@@ -66,7 +66,7 @@ def test_requested_split_per_series() -> None:
         ({"split": [0.8, 0.1, 0.1]}, {"few": [8, 8, 8], "late": [24, 27, 30]}),
     ]
     for wish, ends in cases:
-        data = femts.load_dataset(many(), **wish)
+        data = femts.load_dataset(several_series(), **wish)
         assert {name: data[name].split.rows[0, :, 1].tolist() for name in ends} == ends
 
 
@@ -97,12 +97,15 @@ def test_split_without_any_test_series_is_refused() -> None:
         with pytest.raises(
             UsageError, match=f"No series of 'frame' has both training and test rows with the split {said}; change"
         ):
-            femts.load_dataset(many(), **wish)
+            femts.load_dataset(several_series(), **wish)
 
 
 def test_test_from_needs_dates() -> None:
     says = "has no dates, so --test-from 2008 cannot be used; use --test-rows N"
-    for table in (monthly(60).assign(date=range(60)), many().assign(ds=many().groupby("unique_id").cumcount())):
+    for table in (
+        monthly(60).assign(date=range(60)),
+        several_series().assign(ds=several_series().groupby("unique_id").cumcount()),
+    ):
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(table, test_from="2008")
 
@@ -125,13 +128,14 @@ def test_three_years_of_months_suffice(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["ridge", "fem_sm"])
 def test_validation_and_test_rows_do_not_affect_weights(model: str) -> None:
-    """Though windows of short training rows reach out to them, of one series as of several."""
-
     def spoilt(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
         return frame.assign(y=frame["y"].mask(rows, 1000.0))
 
-    later = many().groupby("unique_id").cumcount(ascending=False) < 4
-    tables = [(monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12), (many(), spoilt(many(), later), 4)]
+    later = several_series().groupby("unique_id").cumcount(ascending=False) < 4
+    tables = [
+        (monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12),
+        (several_series(), spoilt(several_series(), later), 4),
+    ]
     for table, other, steps in tables:
         quick: dict[str, Any] = {"seq_len": 6, "max_steps": 4, "device": "cpu", "settings": {"training.keep": "last"}}
         one, two = (femts.train(each, model, steps, **quick).model.state_dict().values() for each in (table, other))
@@ -143,11 +147,11 @@ def test_validation_and_test_rows_do_not_affect_weights(model: str) -> None:
 )
 def test_panel_with_a_requested_split(wish: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    many().to_csv("many.csv", index=False)
+    several_series().to_csv("many.csv", index=False)
     assert main(f"train --dataset many.csv --model {model} --horizon 4 --seq-len 12 --out run {wish}".split()) == 0
     forecaster = femts.load("run")
     assert np.isfinite(forecaster.evaluate()["mse"])
-    history = many().query("ds < '2016-01-01'")  # none of it is in the test part
+    history = several_series().query("ds < '2016-01-01'")  # none of it is in the test part
     assert np.isfinite(forecaster.predict(history)["y"]).all()
     assert main("predict run many.csv -o out.csv".split()) == 0
     assert set(pd.read_csv("out.csv")["unique_id"]) == set(SERIES)

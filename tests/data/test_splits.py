@@ -1,14 +1,12 @@
-"""Rows of the three parts, as published, by shares, or for a horizon, and how many windows they have."""
+"""Published and proportional splits, and their windows."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from femts.data.splits import PARTS, Split, ett_split, ratio_split, usual_split
-from femts.errors import UsageError
 
 
 def test_ett_split() -> None:
@@ -52,8 +50,3 @@ def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: in
     assert (first, last, count) == (0, stop, len(targets))
     if targets:
         assert begin + seq_len == targets[0]
-
-
-def test_unknown_split_suggests_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"Unknown split 'tests'; did you mean 'test'"):
-        ratio_split(100).windows("tests", 5, 5)

@@ -1,4 +1,4 @@
-"""Time stamps as people write them: read, or refused where they could mean two things."""
+"""Parsing of time stamps."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The synthetic data set."""
+
 from __future__ import annotations
 
 import numpy as np

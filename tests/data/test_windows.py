@@ -1,4 +1,4 @@
-"""Windows of one series and of several: where they begin and end, and all that a batch of them holds."""
+"""Windows of single series and panels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LENGTHS = {"long": 300, "short": 60, "young": 20, "tiny": 6}
 
 
 def spans(start: int, stop: int, seq_len: int, pred_len: int) -> Tensor:
-    """Those of one series of which windows see the rows from `start` to `stop`."""
+    """Spans of one series with windows in rows `start` to `stop`."""
     return torch.tensor([[start, stop, start, max(0, stop - start - seq_len - pred_len + 1)]])
 
 
@@ -107,7 +107,7 @@ def test_too_few_rows_for_a_window_are_refused() -> None:
 
 
 def unequal_series(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
-    """Daily series of ends of their own, `promo` known in advance, a static `region`, and a gap in the longest."""
+    """Daily series of unequal length with a future covariate, a static covariate and a gap."""
     rng, parts = np.random.default_rng(0), []
     for k, (name, rows) in enumerate(lengths.items()):
         values = 10.0**k * (2 + np.sin(np.arange(rows)) + 0.1 * rng.normal(size=rows))
@@ -122,12 +122,12 @@ def series_data(lengths: dict[str, int] = LENGTHS) -> Dataset:
     return load_dataset(unequal_series(lengths), target="y", **reading).for_horizon(P)
 
 
-def every(windows: Windows) -> Batch:
+def all_windows(windows: Windows) -> Batch:
     return windows.batch(torch.arange(len(windows)))
 
 
 def rows_of(windows: Windows, data: Dataset) -> np.ndarray:
-    """Rows (B, L + P) in the whole table of all windows, from where each is said to forecast."""
+    """Rows (B, L + P) of all windows in the table."""
     places = [windows.place(number) for number in range(len(windows))]
     begin = [int(windows.spans[series, 0]) + row - L for series, row in places]
     return np.array(begin)[:, None] + np.arange(L + P)
@@ -137,7 +137,7 @@ def rows_of(windows: Windows, data: Dataset) -> np.ndarray:
 def test_windows_stay_within_series_and_split(part: str) -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), part, L, P)
-    batch, rows = every(windows), rows_of(windows, data)
+    batch, rows = all_windows(windows), rows_of(windows, data)
     assert batch.series is not None and batch.past_observed is not None and batch.future_observed is not None
     seen = torch.cat([batch.past_observed, batch.future_observed], dim=1)[..., 0].numpy()
     first, stop = data.spans[batch.series].T
@@ -154,11 +154,10 @@ def test_windows_stay_within_series_and_split(part: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_batch_values_match_the_table(part: str) -> None:
-    """Known columns, the calendar and static cells are those of its rows, scaled, whichever series they are of."""
     data = series_data()
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True, effect=False))
     windows = part_windows(data, preprocess, part, L, P)
-    batch, rows = every(windows), rows_of(windows, data)
+    batch, rows = all_windows(windows), rows_of(windows, data)
     assert batch.known is not None and batch.static is not None and batch.series is not None
     assert preprocess.known is not None and preprocess.static is not None and data.stamps is not None
     spans = data.spans[batch.series]
@@ -187,10 +186,10 @@ def test_batch_values_match_the_table(part: str) -> None:
 def test_panel_windows_equal_single_series_windows(part: str) -> None:
     data = series_data({"a": 120, "b": 90, "c": 61})
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, effect=False))
-    together, after = every(part_windows(data, preprocess, part, L, P)), 0
+    together, after = all_windows(part_windows(data, preprocess, part, L, P)), 0
     for number, name in enumerate(data.series):
         one = data[name]
-        alone = every(part_windows(one, preprocess.for_series(one), part, L, P))
+        alone = all_windows(part_windows(one, preprocess.for_series(one), part, L, P))
         some = together.some(torch.arange(after, after + len(alone.past)))
         assert some.series is not None and some.series.unique().tolist() == [number]
         for each in fields(Batch):

@@ -1,4 +1,4 @@
-"""Docstrings of public names state arguments, return values and exceptions, and commands describe their options."""
+"""Docstrings list arguments, return values and exceptions; commands describe their options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n)+)", re.MULTILIN
 
 
 def _public() -> dict[str, Callable[..., object]]:
-    """Every public function and method of femts' own by its dotted name."""
+    """Public functions and methods by dotted name."""
     found: dict[str, Callable[..., object]] = {}
     for name in femts.__all__:
         thing = getattr(femts, name)
@@ -56,7 +56,7 @@ def _sections(docstring: str) -> dict[str, str]:
 
 
 def _listed(section: str) -> set[str]:
-    """The names that a section begins its lines with: `x, y: ...` has two."""
+    """Names that start the lines of a section; `x, y: ...` has two."""
     return {name for line in re.findall(r"^    ([\w, ]+):", section, flags=re.MULTILINE) for name in line.split(", ")}
 
 

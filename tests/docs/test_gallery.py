@@ -1,4 +1,4 @@
-"""The reports of the gallery are those that its script writes."""
+"""The reports of the gallery match the output of their script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guides in `docs/how-to/` are run from top to bottom: commands, blocks of Python, the outputs they show."""
+"""Execution of the guides in `docs/how-to/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links lead somewhere, and every page is two clicks from the README."""
+"""Links between pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START = ROOT / "docs" / "index.md"
 
 
 def _links(page: Path) -> list[tuple[str, str]]:
-    """Targets and headings of the links of a page; code has none, and neither do pages of the web count."""
+    """Targets and anchors of local links outside code."""
     text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([^)#\s]*)#?([^)]*)\)", text)
     return [(target, heading) for target, heading in links if "://" not in target]
@@ -23,7 +23,7 @@ def _targets(page: Path) -> set[Path]:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Anchors of the headings of a page; a link in one counts by its words."""
+    """Anchors of the headings of a page."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in plain}

@@ -1,4 +1,4 @@
-"""The notebooks do what they show: each is executed, and says and draws what is committed with it, numbers aside."""
+"""Execution of the notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 
 
 def _outputs(notebook: Any) -> list[list[tuple[str, str]]]:
-    """Kind and text of what each cell of code gave; a picture has no text."""
+    """Kind and text of the outputs of each code cell; images have no text."""
     kinds = []
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
         outputs = []

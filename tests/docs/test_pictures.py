@@ -1,4 +1,4 @@
-"""Pictures of the pages: the data drawn are those of femts and of the records; no pixel is compared."""
+"""Figures show the data of the records; no pixels are compared."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ def test_free_energy_rises_from_mean_to_maximum(free_energy: dict[str, Any]) -> 
 
 
 def test_free_energy_figure_is_up_to_date(free_energy: dict[str, Any]) -> None:
-    drawn = free_energy["plain"](free_energy["computed"]())
-    assert script("picture_theme")["stale"](free_energy["PICTURE"], drawn) == [], "run scripts/free_energy_picture.py"
+    plotted_points = free_energy["plain"](free_energy["computed"]())
+    assert script("picture_theme")["stale"](free_energy["PICTURE"], plotted_points) == [], (
+        "run scripts/free_energy_picture.py"
+    )
 
 
 def test_figure_records_its_data(tmp_path: Path) -> None:
     theme = script("picture_theme")
-    path, drawn = tmp_path / "pictures" / "empty", {"a": [0.1 + 0.2, 1]}
-    assert theme["stale"](path, drawn) == ["empty-light.png", "empty-dark.png"]
-    theme["write_both"](path, lambda _: theme["figure_of"](2, 1), drawn)
+    path, plotted_points = tmp_path / "pictures" / "empty", {"a": [0.1 + 0.2, 1]}
+    assert theme["stale"](path, plotted_points) == ["empty-light.png", "empty-dark.png"]
+    theme["write_both"](path, lambda _: theme["figure_of"](2, 1), plotted_points)
     assert theme["stale"](path, {"a": [0.3, 1]}) == [] and len(theme["stale"](path, {"a": [0.3001, 1]})) == 2
 
 
@@ -61,7 +63,7 @@ def results() -> dict[str, Any]:
 
 
 def recorded(results: dict[str, Any]) -> dict[tuple[str, str], dict[int, dict[str, Any]]]:
-    """Records of models of 96 steps that are rolled out, as JSON, by data set, model and seed."""
+    """Recursively scored records of 96 steps by data set, model and seed."""
     records: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for path in sorted((ROOT / "results" / "paper").glob("*/*-96-seed*.json")):
         record = json.loads(path.read_text())
@@ -75,8 +77,8 @@ def errors(record: dict[str, Any]) -> list[float]:
     return [record["test"]["mse"], *(each["test"]["mse"] for each in record["rolled"].values())]
 
 
-def drawn(results: dict[str, Any], picture: str) -> dict[tuple[str, str], list[list[float]]]:
-    """Places of the dots in a picture, by the title of their panel and the mark of their model."""
+def plotted_points(results: dict[str, Any], picture: str) -> dict[tuple[str, str], list[list[float]]]:
+    """Positions of the points of a figure by axes title and model."""
     theme = script("picture_theme")["LIGHT"]
     figure = results["PICTURES"][picture](theme, results["measured"]())
     return {
@@ -88,7 +90,7 @@ def drawn(results: dict[str, Any], picture: str) -> dict[tuple[str, str], list[l
 
 
 def test_plotted_means_and_seeds_match_the_records(results: dict[str, Any]) -> None:
-    dots = drawn(results, "means")
+    dots = plotted_points(results, "means")
     for (dataset, model), seeds in recorded(results).items():
         means = [statistics.fmean(errors(record)) for record in seeds.values()]
         assert sorted(x for x, _ in dots[dataset, f"seeds {model}"]) == pytest.approx(sorted(means))

@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist."""
+"""The page of guarantees names existing tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guide imports completes under `femts`, and `import femts` loads none of it."""
+"""Names used in the guides are public, and `import femts` is lazy."""
 
 from __future__ import annotations
 

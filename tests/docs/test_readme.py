@@ -1,4 +1,4 @@
-"""The README is run: every command and every block of Python, with less time to train."""
+"""Execution of the README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""results/README.md, results/pairs.md and docs/measured/tasks.md say what the records say."""
+"""Tables of results match the records."""
 
 from __future__ import annotations
 

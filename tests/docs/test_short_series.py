@@ -1,4 +1,4 @@
-"""docs/measured/short-series.md says what the rows of results/short say."""
+"""Tables of short series match the result rows."""
 
 from __future__ import annotations
 

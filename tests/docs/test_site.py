@@ -1,4 +1,4 @@
-"""`mkdocs build --strict` makes a site of docs/ without a warning."""
+"""`mkdocs build --strict` succeeds."""
 
 from __future__ import annotations
 

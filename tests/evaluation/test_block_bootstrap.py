@@ -1,4 +1,4 @@
-"""The interval of a mean: wider where neighbours are alike, as wide as usual where they are not."""
+"""Block bootstrap intervals of a mean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NORMAL = 1.96
 
 
 def overlapping(rng: np.random.Generator, count: int = 200, steps: int = 12) -> NDArray[np.float64]:
-    """Errors of windows that share all but one of their `steps`, of mean 0."""
+    """Mean-zero errors of windows that share all but one of their `steps`."""
     return np.convolve(rng.normal(size=count + steps - 1), np.ones(steps) / steps, "valid")
 
 

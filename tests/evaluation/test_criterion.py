@@ -1,4 +1,4 @@
-"""What `auto` chooses by, against the definitions of the scores."""
+"""Selection criteria of `auto`: MASE and WQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The continuous ranked probability score from quantiles, against closed forms."""
+"""CRPS from quantiles, compared with closed forms."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ N = 20_000
 
 
 def closed_form(y: np.ndarray, deviation: float) -> np.ndarray:
-    """CRPS of a normal around 0 (Gneiting & Raftery, 2007, eq. 21)."""
+    """CRPS of a centered normal (Gneiting & Raftery, 2007, eq. 21)."""
     z = y / deviation
     return np.asarray(deviation * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi)))
 
 
 def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -> float:
-    """From the quantiles of a normal around 0 that bound `levels`."""
+    """CRPS from the quantiles of a centered normal."""
     half = deviation * norm.ppf(0.5 + np.array(levels) / 200)
     target = torch.from_numpy(y).float()[:, None, None]
     sums = covered(even_intervals(levels, half[:, None, None]), torch.zeros_like(target), target)
@@ -31,7 +31,7 @@ def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -
 
 
 def test_normal_crps_matches_closed_form() -> None:
-    """Close with many levels; the usual five leave out what lies between and beyond them, and stay below."""
+    """Five levels underestimate the CRPS slightly."""
     for deviation in [0.5, 1.0, 2.0]:
         for levels, apart in [(tuple(np.arange(0.5, 100.0)), 0.003), (LEVELS, 0.06)]:
             y = np.random.default_rng(0).normal(size=N)
@@ -47,7 +47,6 @@ def test_the_true_distribution_scores_best() -> None:
 
 
 def test_degenerate_forecast_scores_absolute_error() -> None:
-    """All quantiles in one place: the shares of the quantiles sum to 1."""
     y = torch.tensor([1.0, -2.0, 4.0])[:, None, None]
     for levels in ((80.0,), LEVELS, (2.5, 60.0, 97.0)):
         sums = covered(even_intervals(levels, np.zeros((len(levels), 1, 1))), torch.full_like(y, 0.5), y)

@@ -1,4 +1,4 @@
-"""Scores over every window, and forecasts fed back."""
+"""Scores over all windows, and recursive forecasts."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from femts.models.naive import Naive
 
 
 class CountUp(ForecastModel):
-    """Continues a series that grows by 1 a step, three steps at a time, and notes what it was shown."""
+    """Continues a series that grows by 1, three steps at a time, and records its inputs."""
 
     def __init__(self) -> None:
         super().__init__(ModelConfig(4, 3, 1))

@@ -1,4 +1,4 @@
-"""Intervals of few windows: Student's quantile of a rising scale, told as few, and those of many as before."""
+"""Intervals calibrated on few windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ L, P, C = 6, 8, 2
 
 
 class FixedForecast(ForecastModel):
-    """Forecast of zeros, or quantiles around them whose width falls with the step, as no honest ones do."""
+    """Zeros, or quantiles whose width falls with the step."""
 
     def __init__(self, quantiles: bool = False) -> None:
         super().__init__(ModelConfig(L, P, C), (0.1, 0.5, 0.9) if quantiles else ())
@@ -50,7 +50,6 @@ def test_half_widths_are_monotone() -> None:
 
 
 def test_scale_is_pooled_to_rise_with_the_horizon() -> None:
-    """One window of a random walk's kind: what rises by itself is left alone, and what does not is pooled."""
     series = torch.cat([torch.zeros(L, C), torch.tensor([1.0, 3, 2, 4, 5, 6, 7, 8])[:, None].expand(-1, C)])
     made, _ = calibrate(FixedForecast(), Windows(series, L, P), (80,))
     pooled = np.sqrt((9 + 4) / 2)
@@ -59,7 +58,6 @@ def test_scale_is_pooled_to_rise_with_the_horizon() -> None:
 
 
 def test_many_windows_use_order_statistics() -> None:
-    """From a hundred windows on, or twenty that do not overlap, half-widths are ranks of the errors."""
     for count in (FEW, 8 * 20, 700):
         these = some_windows(count)
         made, _ = calibrate(FixedForecast(), these)
@@ -84,8 +82,6 @@ def test_channel_without_values_has_no_intervals() -> None:
 
 
 def test_few_windows_cover_normal_errors() -> None:
-    """Errors without memory, 400 series of two disjoint windows: more than promised, as a window is worth more than
-    counted."""
     covered = []
     for seed in range(400):
         made, _ = calibrate(FixedForecast(), some_windows(P + 1, seed=seed), (80,))

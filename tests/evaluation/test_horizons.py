@@ -1,4 +1,4 @@
-"""Scores at several horizons from one roll-out are those of a roll-out for each."""
+"""Joint scoring of several horizons."""
 
 from __future__ import annotations
 

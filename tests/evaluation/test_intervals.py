@@ -1,4 +1,4 @@
-"""Conformal intervals around points and of learned quantiles, against computations by hand, and their coverage."""
+"""Conformal intervals around points and learned quantiles, and their coverage."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ P, C = 2, 2
 
 
 class Spread(ForecastModel):
-    """Quantiles of a normal around 0 whose deviation is `factor` times the size of the last value; without quantiles,
-    zeros."""
+    """Quantiles of a centered normal with `factor` times the last value as deviation; zeros without quantiles."""
 
     def __init__(self, factor: float = 1.0, known: Sequence[float] = KNOWN) -> None:
         super().__init__(ModelConfig(1, P, C), known)
@@ -66,14 +65,14 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
 
 
 def forecasts(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:
-    """Quantiles (n, P, Q, C), of a model without any the point, and targets."""
+    """Quantiles (n, P, Q, C), or points without quantiles, and targets."""
     batch, y = every_window(these)
     made = model.rolled_out(batch, P)
     return made if model.quantiles else made[:, :, None], y.numpy()
 
 
-def inner(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval before it is calibrated."""
+def uncalibrated(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Interval bounds before calibration."""
     low, high = (quantile_at(forecast, known or (0.5,), end).numpy() for end in ends_of(level))
     return low, high
 
@@ -85,7 +84,7 @@ def test_half_widths_are_order_statistics_of_residuals() -> None:
         assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
         forecast, y = forecasts(model, val)
         for level, widths in zip(made.levels, made.half_widths, strict=True):
-            low, high = inner(forecast, known, level)
+            low, high = uncalibrated(forecast, known, level)
             outside = np.sort(np.maximum(low - y, y - high), axis=0)
             np.testing.assert_array_equal(widths, outside[math.ceil(140 * level / 100) - 1])
         if known == KNOWN:
@@ -106,7 +105,7 @@ def test_blockwise_calibration_is_equal(known: tuple[float, ...], most: int) -> 
     ("factor", "known"), [(0.3, KNOWN), (1.0, ()), (3.0, KNOWN)], ids=["too narrow", "right", "too wide"]
 )
 def test_coverage_of_exchangeable_windows(factor: float, known: tuple[float, ...]) -> None:
-    """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
+    """Coverage holds for any quantiles, within 4 standard deviations."""
     model, val, test = Spread(factor, known), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
     sums = covering(made, test, known)
@@ -133,7 +132,7 @@ def test_coverage_width_and_pinball_match_sklearn(gaps: float, known: tuple[floa
     assert gaps == 0 or not there.all()
     for k, level in enumerate(at_once.levels):
         half = made.half_width(level, P)
-        low, high = inner(forecast, known, level)
+        low, high = uncalibrated(forecast, known, level)
         lower, upper = low - half, high + half
         for step, channel in np.ndindex(P, C):
             some = there[:, step, channel]

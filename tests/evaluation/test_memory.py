@@ -1,4 +1,4 @@
-"""Memory that is kept: large blocks are reused until the outermost lets go."""
+"""Reuse of large memory blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ print(touched())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
 def test_kept_memory_reuses_large_blocks() -> None:
-    """In a process of its own: glibc keeps large blocks of the main thread alone."""
     usual, kept, after = map(int, subprocess.check_output([sys.executable, "-c", _PAGES]).split())
     pages = 64 * 2**20 // resource.getpagesize()
     assert kept < pages / 4 < min(usual, after)

@@ -1,4 +1,4 @@
-"""Running sums against one mean over everything."""
+"""Running sums of errors."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_uneven_batches_equal_the_overall_mean() -> None:
 
 
 def test_small_errors_are_not_lost_in_a_large_sum() -> None:
-    """A float32 sum stands still at 2^24 ones."""
+    """A float32 sum of ones stops at 2^24."""
     sums = ErrorSums()
     sums.add(torch.full((1,), 2.0**12), torch.zeros(1))
     for _ in range(100):

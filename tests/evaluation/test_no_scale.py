@@ -1,4 +1,4 @@
-"""Series and columns whose training rows tell no scale: they decide no mean, are named, and are forecast sanely."""
+"""Series and columns that are constant in training."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ def wide(**further: NDArray[np.float64]) -> pd.DataFrame:
     return pd.DataFrame({"date": DAYS, **{f"s{number}": shop(number) for number in range(4)}, **further})
 
 
-def first(rows: Any, number: int = 9) -> NDArray[np.float64]:
-    """A shop whose training rows are `rows`."""
+def with_training_rows(rows: Any, number: int = 9) -> NDArray[np.float64]:
+    """A shop with the given training rows."""
     values = shop(number)
     values[:TRAIN] = rows
     return values
 
 
-def ones(*rows: int) -> NDArray[np.float64]:
-    """Zeros, but for a 1 in some of the training rows."""
+def sparse_ones(*rows: int) -> NDArray[np.float64]:
+    """Zeros with a few ones."""
     values = np.zeros(TRAIN)
     values[list(rows)] = 1
     return values
 
 
 ODD = {
-    "launched after the training rows": first(0),
+    "launched after the training rows": with_training_rows(0),
     "launched in the test rows": np.where(np.arange(ROWS) < TEST, 0, shop(9)),
-    "one value among zeros": first(ones(5)),
-    "two values among zeros": first(ones(5, 20)),
+    "one value among zeros": with_training_rows(sparse_ones(5)),
+    "two values among zeros": with_training_rows(sparse_ones(5, 20)),
     "a row more than the horizon": shop(9)[-P - 1 :],
-    "constant but for its last digits": first(1000 + 1e-6 * np.sin(np.arange(TRAIN))),
-    "no values in its training rows": first(np.nan),
+    "constant but for its last digits": with_training_rows(1000 + 1e-6 * np.sin(np.arange(TRAIN))),
+    "no values in its training rows": with_training_rows(np.nan),
     "constant": np.full(ROWS, 5.0),
 }
 
 
 def trained(table: pd.DataFrame, model: str = "ridge", **more: Any) -> tuple[Any, list[str]]:
-    """The forecaster, and what it warns of in its scales."""
+    """The forecaster and its scale warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = femts.train(table, model, P, seq_len=14, device="cpu", **more)

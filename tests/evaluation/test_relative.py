@@ -1,4 +1,4 @@
-"""WAPE and bias against plain numpy, in raw units."""
+"""WAPE and bias, compared with numpy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_high_forecast_has_positive_bias() -> None:
 
 @pytest.fixture(scope="module")
 def shops() -> pd.DataFrame:
-    """Three shops, of which one sells nothing in the last rows."""
+    """Three shops, one of which has no sales in the last rows."""
     rng, tables = np.random.default_rng(1), []
     for name, level in SHOPS.items():
         sales = level * (2 + rng.random(80))

@@ -1,4 +1,4 @@
-"""The seasonal naive forecast beside a model: against that model's own scores and by hand."""
+"""Comparison with the seasonal naive forecast."""
 
 from __future__ import annotations
 

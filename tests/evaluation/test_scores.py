@@ -1,4 +1,4 @@
-"""Scores by step and channel against scikit-learn and computations by hand, in float64."""
+"""Scores by step and channel, compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150
 
 
 def scaled(raw: np.ndarray) -> tuple[Preprocess, Windows]:
-    """Preprocessing fitted on the training rows, and windows of the others."""
+    """Preprocessing of the training rows, and windows of the others."""
     train = raw[:TRAIN]
     preprocess = Preprocess(COLUMNS, ("",), Scaler(train.mean(0)[None], train.std(0)[None], np.ones((1, C), bool)))
     return preprocess, Windows(torch.from_numpy(preprocess.transform(raw)).float()[TRAIN:], L, P)
@@ -133,7 +133,7 @@ def test_smape_of_zeros_is_zero() -> None:
 
 
 def test_zero_denominators_are_nan() -> None:
-    """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
+    """Channel `b` repeats its season and is 0 in raw units; `a` is unaffected."""
     raw = RAW.copy()
     raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
     preprocess, windows = scaled(raw)

@@ -1,4 +1,4 @@
-"""Errors by window and by series: against errors by hand, with gaps, and thinned."""
+"""Errors by window and by series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations: the posterior by hand, segments that must win, what is refused, and the picture."""
+"""Explanations of mixer forecasts and their plots."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = ("load", "heat")
 def make(
     name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] = COLUMNS, **settings: Any
 ) -> Forecaster:
-    """A small forecaster of random weights, large enough that no component idles."""
+    """A small forecaster with random weights."""
     torch.manual_seed(0)
     small = {"d_model": 16, "n_heads": 2, "n_layers": 2} if "fem" in name or name == "sm" else {}
     if "ridge" in name:
@@ -52,7 +52,7 @@ def make(
 
 
 def mixer(forecaster: Forecaster) -> Any:
-    """The layer of the first block."""
+    """The mixer of the first block."""
     model: Any = forecaster.model
     return model.blocks[0].mixer
 
@@ -80,7 +80,7 @@ def test_weights_are_distributions(name: str, history: pd.DataFrame) -> None:
     ("name", "components"), [("fem_sm", "CLTG"), ("fem_gla", "CLTG"), ("fem_aft", "CLTG"), ("fem_sm", "L")]
 )
 def test_posterior_matches_loops_in_float64(name: str, components: str) -> None:
-    """Equations 5, 10 and proposition G.2 with loops over channels and components, from the parts of the layer."""
+    """Equations 5 and 10 and proposition G.2, with explicit loops."""
     model: Any = make(name, components=components).model.double()
     x = torch.randn(1, L, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     inputs: list[torch.Tensor] = []
@@ -134,8 +134,7 @@ def _free_energy(p: np.ndarray, v: np.ndarray, beta: float) -> float:
 
 
 def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
-    """One layer whose keys tell nothing apart and whose every value is the mean of the segment: the
-    highest must win."""
+    """One layer with uniform keys whose values are segment means, so the highest segment wins."""
     forecaster = make(freq=None, n_layers=1, components=components)
     model: Any = forecaster.model
     with torch.no_grad():
@@ -155,7 +154,7 @@ def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
 
 
 def pulses() -> pd.DataFrame:
-    """Zero but for one segment of each channel: the second of `load`, the fourth of `heat`."""
+    """Zeros except for one segment of each channel."""
     values = np.zeros((40, 2))
     values[40 - 5 * P : 40 - 4 * P, 0] = values[40 - 3 * P : 40 - 2 * P, 1] = 10.0
     return pd.DataFrame(values, columns=list(COLUMNS))
@@ -185,7 +184,6 @@ def test_closed_inner_gate_gives_the_prior() -> None:
 
 
 def test_disconnected_components_are_ignored() -> None:
-    """Half of the components, cut off from the output, are made to pick the lowest segment instead."""
     forecaster = planted()
     layer = mixer(forecaster)
     half = layer.widths.fem_dim // 2
@@ -295,7 +293,7 @@ def test_plot_shows_channels_and_omissions(tmp_path: Path) -> None:
 
 
 def even_explanation(weights: list[float]) -> pd.DataFrame:
-    """An explanation of one channel by the `weights` of the eight tokens of four segments."""
+    """An explanation with the given weights of eight tokens."""
     hours = small_table(60)["date"].tail(32).to_numpy()
     start, end = (np.repeat(hours[first::8], 2) for first in (0, 7))
     frame = pd.DataFrame({"channel": "load", "layer": 1, "token": 4 * ["context", "main"], "start": start, "end": end})
@@ -310,7 +308,6 @@ def test_plot_of_constant_or_empty_column(tmp_path: Path) -> None:
 
 
 def test_explain_is_thread_safe() -> None:
-    """Threads share a forecaster, as docs/how-to/serving.md lets them."""
     forecaster, frame = small_run("fem_sm", max_epochs=1), synthetic_frame(200)
     pasts = [frame, frame.iloc[:-20]] * 2
     alone, all_started = [forecaster.explain(past) for past in pasts], threading.Barrier(4)

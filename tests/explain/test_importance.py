@@ -1,4 +1,4 @@
-"""Importance of inputs: on data whose truth is known, what reads what, and what is said of too little."""
+"""Permutation importance on data with known effects."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ QUICK: dict[str, Any] = {"seq_len": 48, "pred_len": 12, "device": "cpu"}
 
 
 def table() -> pd.DataFrame:
-    """A load that grows with `cold`, does not know `dice`, and moves with `price` one way under a promotion, the other
-    way without."""
+    """`load` depends on `cold` linearly and on `price` times `promo`, not on `dice`."""
     rng, hour = np.random.default_rng(0), np.arange(HOURS)
     cold, dice, price = rng.normal(size=(3, HOURS))
     promo = rng.integers(0, 2, HOURS)
@@ -87,7 +86,6 @@ def test_network_finds_an_interaction(data: femts.data.dataset.Dataset) -> None:
 def test_baseline_error_matches_evaluate(
     ridge: femts.Forecaster, data: femts.data.dataset.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The raw windows are read as training reads them: covariates, effects and all."""
     from femts.forecaster import importance
 
     errors = list[float]()

@@ -1,4 +1,4 @@
-"""Data in any form, wherever a forecaster takes some; and what a data set and a forecaster say of themselves."""
+"""Data as a path, a frame or a dataset."""
 
 from __future__ import annotations
 

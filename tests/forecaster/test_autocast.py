@@ -1,4 +1,4 @@
-"""Within the autocast of a caller, forecasts, scores and trainings are those of the run's own precision, to the bit."""
+"""The caller's autocast does not change results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="arg-type,call-arg,dict-item"
-"""Every argument of every public function, given things of other kinds: an answer or a sentence."""
+"""Arguments of wrong types to every public function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def panel() -> Forecaster:
 
 
 @pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings(action="ignore"):
         yield
@@ -114,6 +114,8 @@ def test_wrong_argument_types_are_accepted_or_refused(
     called: Any = panel if form == "long" else forecaster
     before = dict(vars(called))
     for argument, thing in itertools.product(_arguments(name), THINGS):
+        if argument == "model" and thing is None:
+            continue  # femts chooses the model, which takes its time
         given = {**usual, argument: thing}
         if argument == "forecaster_or_run" or (name in ("report", "audit") and argument == "dataset"):
             given.setdefault("forecaster_or_run", forecaster)

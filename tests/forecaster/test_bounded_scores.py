@@ -1,4 +1,4 @@
-"""Scores, calibration and choice of a forecaster with a domain: of what `predict` returns."""
+"""Scores and calibration of bounded forecasts."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ QUICK: dict[str, Any] = {"pred_len": STEPS, "seq_len": 24, "device": "cpu", "max
 LOUD: dict[str, Any] = {"training.loss": "pinball"}
 
 
-def sun(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
-    """Power of the sun, hourly: zeros at night, and forecasts below them for a model that does not know."""
+def solar_power(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
+    """Hourly solar power with zeros at night."""
     wave = height * np.sin(np.arange(rows) * np.pi / 12) + np.random.default_rng(0).normal(0, height / 10, rows)
     return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=rows, freq="h"), "y": np.maximum(0, wave)})
 
 
-def suns() -> pd.DataFrame:
-    """Two of them, one a hundred times as strong."""
-    parts = [sun(300, height).assign(unique_id=name) for name, height in (("a", 10.0), ("b", 1000.0))]
+def two_plants() -> pd.DataFrame:
+    """Two series whose sizes differ by a factor of 100."""
+    parts = [solar_power(300, height).assign(unique_id=name) for name, height in (("a", 10.0), ("b", 1000.0))]
     return pd.concat(parts).rename(columns={"date": "ds"})
 
 
 def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -> pd.DataFrame:
-    """What `predict` says of all windows from row `first` of each series on, and what happened, in `truth`."""
+    """Forecasts of `predict` for each window from row `first` on, with the `truth`."""
     series = table["unique_id"] if "unique_id" in table else pd.Series("", index=table.index)
     place, said = table.groupby(series.to_numpy()).cumcount().to_numpy() - first, list[pd.DataFrame]()
     with warnings.catch_warnings(action="ignore", category=AgeWarning):
@@ -61,7 +61,7 @@ def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -
     ],
 )
 def test_bounded_scores_match_predict(model: str, wish: dict[str, Any], settings: dict[str, Any]) -> None:
-    table = sun().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
+    table = solar_power().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
     data = femts.load_dataset(table, **wish)
     run = femts.train(data, model, **QUICK, settings=settings)
     said = by_predict(run, table, data.split.test[0, 0], int(run.metrics["test"]["windows"]))
@@ -94,7 +94,7 @@ def test_bounded_scores_match_predict(model: str, wish: dict[str, Any], settings
 
 @pytest.mark.parametrize("calendar", [False, True])
 def test_bounded_panel_scores_match_predict(calendar: bool) -> None:
-    table = suns()
+    table = two_plants()
     data = femts.load_dataset(table, min=0, calendar=calendar, panel=True)
     run = femts.train(data, "ridge", **QUICK)
     windows = int(run.metrics["test"]["windows"]) // 2
@@ -113,7 +113,7 @@ def test_bounded_panel_scores_match_predict(calendar: bool) -> None:
 
 
 def test_validation_and_calibration_use_bounded_forecasts() -> None:
-    table = sun(1500)
+    table = solar_power(1500)
     data = femts.load_dataset(table, max=1)
     run = femts.train(data, "ridge", **QUICK)
     said = by_predict(run, table, data.split.val[0, 0], int(run.metrics["val"]["windows"]))
@@ -124,7 +124,7 @@ def test_validation_and_calibration_use_bounded_forecasts() -> None:
 
 
 def test_bounded_run_passes_the_audit() -> None:
-    data = femts.load_dataset(sun(), min=0, max=5)
+    data = femts.load_dataset(solar_power(), min=0, max=5)
     assert not femts.audit(femts.train(data, "ridge", **QUICK), dataset=data).failed
 
 

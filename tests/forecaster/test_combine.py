@@ -1,4 +1,4 @@
-"""A mean of forecasters is one of them: it forecasts, is scored, saved, trained again and taken apart."""
+"""Means of forecasters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = small_table(160)
 
 
 def forecasts(members: Any, *arguments: Any, **more: Any) -> np.ndarray:
-    """Mean of the members' forecasts, in numpy."""
+    """Mean of the members' forecasts."""
     made = [one.predict(*arguments, **more) for one in members]
     return np.mean([table.select_dtypes("number").to_numpy() for table in made], axis=0)
 
@@ -188,7 +188,6 @@ def test_mean_of_panel_models(static: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("models", [("fem_sm", "fem_gla"), ("naive", "ridge", "nhits", "fem_sm")])
 def test_mean_with_covariates(models: tuple[str, ...], tmp_path: Path) -> None:
-    """Also where some members read known columns, and others have their effect taken off alone."""
     table = small_table(160, ("load", "heat", "open"))
     past = [] if "ridge" in models else ["heat"]
     table = table if past else table.drop(columns="heat")

@@ -1,4 +1,4 @@
-"""A loaded forecaster on new data: raw units in and out, dates that go on, and everything else refused by name."""
+"""A loaded forecaster on new data."""
 
 from __future__ import annotations
 
@@ -139,7 +139,6 @@ def test_invalid_history_is_refused_in_one_sentence(forecaster: Forecaster, hist
 
 
 def test_short_history_is_padded_with_a_warning(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    """By its first season, so that what repeats exactly is forecast as if all had been there."""
     wave = history.assign(**{name: 10.0 + np.arange(200) % 24 for name in history.columns[1:]})
     expected = forecaster.predict(wave)
     with pytest.warns(
@@ -157,7 +156,7 @@ def test_predict_array_shape_mismatch_is_refused(forecaster: Forecaster) -> None
 
 @pytest.fixture
 def undated() -> Dataset:
-    """Data in the form of Solar: no dates."""
+    """A dataset without dates."""
     values = synthetic_frame(600).drop(columns="date").to_numpy()
     return Dataset.of_one("plants", values, None, tuple("012345"), split=ratio_split(600), sha256="0" * 64, season=24)
 

@@ -1,4 +1,4 @@
-"""Forecasters of many series: views of one series, scores and intervals over all, pictures, explanations, ONNX."""
+"""Forecasters of panels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A forecaster as ONNX: the same forecasts in onnxruntime, raw units in and out, and nothing
-written where they differ."""
+"""Export to ONNX."""
 
 from __future__ import annotations
 
@@ -87,8 +86,8 @@ def test_export_with_a_longer_horizon(tmp_path: Path, capsys: pytest.CaptureFixt
     np.testing.assert_allclose(found, np.ones_like(past[:, :1]).repeat(30, axis=1), atol=1e-3)
 
 
-class Solved(Naive):
-    """A model with an operator that ONNX has not."""
+class UnsupportedModel(Naive):
+    """A model with an operator that ONNX lacks."""
 
     def forward(self, batch: Batch) -> Tensor:
         return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
@@ -102,7 +101,7 @@ def test_failed_or_differing_export_is_refused(
     (tmp_path / "m.onnx").write_bytes(b"before")
     command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
     with monkeypatch.context() as patch:
-        patch.setattr(forecaster, "model", Solved(forecaster.config.model_config))
+        patch.setattr(forecaster, "model", UnsupportedModel(forecaster.config.model_config))
         with pytest.raises(
             UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"
         ):
@@ -135,7 +134,6 @@ def test_graph_that_fills_missing_forecasts_is_refused(tmp_path: Path, monkeypat
 
 
 def test_transformed_export_is_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A float32 apart is more in raw units than the scale of logarithms allows, and next to nothing in theirs."""
     table = synthetic_frame(600)
     table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)
     data = femts.load_dataset(table, transform="boxcox")

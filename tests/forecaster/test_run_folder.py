@@ -1,4 +1,4 @@
-"""The run folder: written whole or not at all, and every fault of it in one sentence."""
+"""Reading and writing of run folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)[0, 3]
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of a small finished run."""
+    """Files of a small finished run."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     train("synthetic", "seasonal_naive", pred_len=24, seq_len=48, out=folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -175,8 +175,8 @@ except RunFailure as error:
 """
 
 
-def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
-    """Run with a limit of the system on the size of a file, which fails like a full disk."""
+def run_on_full_disk(tmp_path: Path, limit: int, what: str) -> str:
+    """Run with a limit on the file size, which fails like a full disk."""
     script = tmp_path / "script.py"
     script.write_text(_FULL)
     env = {**os.environ, "PYTHONPATH": str(Path(femts.__file__).parents[1])}
@@ -188,7 +188,7 @@ def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")
 def test_full_disk_while_saving_leaves_no_loadable_run(run: Path, tmp_path: Path) -> None:
-    said = _full_disk(tmp_path, 600, str(run))
+    said = run_on_full_disk(tmp_path, 600, str(run))
     assert said.startswith(f"Could not write {tmp_path / 'out'}/")
     assert not list((tmp_path / "out").glob("*.part")) and not list((tmp_path / "out").glob(".*"))
     with pytest.raises(UsageError):

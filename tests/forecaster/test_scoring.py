@@ -1,5 +1,4 @@
-"""Intervals and detailed scores of a trained forecaster: raw units, saved and loaded, and
-everything else refused by name."""
+"""Intervals and detailed scores of a trained forecaster."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def history() -> pd.DataFrame:
 
 
 def errors_of(forecaster: Forecaster, data: Dataset, part: str, steps: int = P) -> np.ndarray:
-    """Absolute errors in raw units, (n, steps, C), by way of `predict_array`."""
+    """Absolute raw errors (n, steps, C) from `predict_array`."""
     start, stop = data.split.part(part)[0]
     origins = range(start, stop - steps + 1)
     forecast = forecaster.predict_array(np.stack([data.values[o - L : o] for o in origins]), steps)
@@ -202,7 +201,6 @@ def test_predict_without_intervals_is_refused(forecaster: Forecaster, history: p
 
 
 def test_subset_of_series_scores_equally() -> None:
-    """Also in another order: scales are those of the series by name."""
     table = panel_table()
     table["y"] *= table["unique_id"].map({name: 10.0**n for n, name in enumerate(table["unique_id"].unique())})
     made = panel_forecaster("ridge", table)

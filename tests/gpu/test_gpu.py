@@ -1,4 +1,4 @@
-"""What only a CUDA device can show: the same layer, the same forecaster and the same training as on the CPU."""
+"""The layer, forecasts and training on a CUDA device."""
 
 from __future__ import annotations
 

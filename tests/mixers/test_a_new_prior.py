@@ -1,4 +1,4 @@
-"""A new prior is one file and one registration: with that it is in the layer, the budget, the host and the commands."""
+"""A new prior needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Fading(Prior):
 
 @pytest.fixture
 def fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of the prior in a file of its own, known while the test runs."""
+    """Name of a prior in its own file."""
     registry.prior_names()
     models.model_names()
     with patch.dict(registry.PRIORS), patch.dict(models.MODELS):

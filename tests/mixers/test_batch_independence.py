@@ -1,4 +1,4 @@
-"""A sample has the same output and gradient whatever shares its batch, in every form that a length chooses."""
+"""Outputs and gradients are independent of the rest of the batch."""
 
 from __future__ import annotations
 

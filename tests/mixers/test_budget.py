@@ -1,4 +1,4 @@
-"""Every variant spends what a softmax attention block does: 4 D^2 weights (section 2.3.3)."""
+"""Weight budgets: 4 D^2 weights as in softmax attention (section 2.3.3)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HEADS = {64: (1, 2, 4, 8), 128: (2, 4, 8), 352: (4, 8), 512: (4, 8), 768: (8, 12
 CASES = [(d, heads) for d, several in HEADS.items() for heads in several]
 
 
-def counted(layer: FreeEnergyMixer) -> int:
-    """Weights of the layer without biases, norms, conditioner and the temperature vector, counted on the parameters."""
+def count_weights(layer: FreeEnergyMixer) -> int:
+    """Number of weights without biases, norms, conditioner and temperature."""
     skipped = ("conditioner.", "beta_raw")
     counts = {n: p.numel() for n, p in layer.named_parameters() if not n.startswith(skipped)}
     return sum(count for name, count in counts.items() if not name.endswith(("bias", "skip")))
@@ -29,7 +29,7 @@ def counted(layer: FreeEnergyMixer) -> int:
 
 @over_priors
 def test_every_variant_matches_the_weight_budget(prior: str) -> None:
-    """5 % at D = 64, 2 % from D = 128 on, with and without rotary positions."""
+    """Within 5 % at D = 64 and 2 % from D = 128 on."""
     for (d, heads), components, rope in itertools.product(CASES, ALL_COMPONENTS, (True, False)):
         config = FreeEnergyMixerConfig(d, heads, prior, use_rope=rope, **component_flags(components))
         widths = resolve_widths(config)
@@ -45,11 +45,13 @@ def test_weight_count_matches_the_layer(prior: str) -> None:
         config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
         layer, widths = FreeEnergyMixer(config), resolve_widths(config)
         expected = weight_count(config, widths.fem_dim, widths.qk_dim)
-        assert abs(counted(layer) - expected) <= widths.fem_dim, f"{components}: up to the skip of the state space"
+        assert abs(count_weights(layer) - expected) <= widths.fem_dim, (
+            f"{components}: up to the skip of the state space"
+        )
 
 
 def test_softmax_defaults_match_the_paper() -> None:
-    """fem_ratio 1/2 and |q| + |k| = 4 E, exactly; without components it is the standard attention block."""
+    """fem_ratio 1/2 and |q| + |k| = 4 E; without components, the standard attention block."""
     for d, heads in CASES:
         alone = FreeEnergyMixerConfig(d, heads, "softmax", **component_flags(""))
         widths = resolve_widths(alone)
@@ -121,7 +123,6 @@ def test_initial_temperature(prior: str) -> None:
 
 
 def test_parameter_names_do_not_depend_on_components() -> None:
-    """Components only add parameters, so that a name always means the same thing."""
     for prior in PRIORS:
         full = {n for n, _ in FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior)).named_parameters()}
         for components in ALL_COMPONENTS:

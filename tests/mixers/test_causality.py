@@ -1,4 +1,4 @@
-"""No past output changes when the future does: exactly for scans, to rounding for float32 softmax."""
+"""Causality of outputs and gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_gradients_are_causal(prior: str, components: str) -> None:
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 def test_scans_are_bitwise_causal_at_the_cap(prior: str) -> None:
-    """exp(40) at the next token must not round the sums before it."""
+    """exp(40) at a later token must not round earlier sums."""
     layer, x = make_layer(prior, "L", dtype=torch.float32), make_input(length=140, dtype=torch.float32)
     bound, v = layer.bind(x), values(layer, x)
     huge = v.clone()

@@ -1,4 +1,4 @@
-"""C, the time-decay conditioner: eq. 33 as a double sum, its streaming form and its start at zero (appendix I)."""
+"""The time-decay conditioner C (eq. 33, appendix I)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_conditioner_is_causal() -> None:
 
 
 def test_bidirectional_conditioner_is_symmetric() -> None:
-    """With one decay for all steps, turning the sequence round turns the features round."""
+    """With equal decays, reversing the sequence reverses the features."""
     tdc, x = make_conditioner(causal=False), make_input(2, 20)
     with torch.no_grad():
         tdc.in_proj.weight[:5] = 0
@@ -101,7 +101,7 @@ def test_inner_gate_stays_in_the_unit_interval(prior: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_conditioner_still_works_after_thousands_of_tokens(dtype: torch.dtype) -> None:
-    """Same tokens later in a long sequence give the same features: nothing underflows or is clipped."""
+    """Equal tokens late in a long sequence give equal features."""
     tdc = make_conditioner().to(dtype)
     block = make_input(1, 64, dtype=dtype)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The inner gate is a temperature: (1 - lambda) mu + lambda F_max = F(beta*) for one beta* (proposition G.2)."""
+"""The inner gate as a temperature: (1 - lambda) mu + lambda F_max = F(beta*) (proposition G.2)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def random_case(seed: int, length: int = 6) -> tuple[Tensor, Tensor]:
 
 
 def solve(p: Tensor, v: Tensor, beta: float, lam: float) -> tuple[Tensor, Tensor, Tensor]:
-    """beta* of one query over all tokens: the functions take one query per token, so the query is repeated."""
+    """beta* of one query over all tokens, repeated for each token."""
     length = v.shape[1]
     p = p.expand(1, length, length, 1, 1)
     star = find_hidden_temperature(p, v, torch.tensor(beta, dtype=v.dtype), torch.full_like(v, lam))
@@ -83,13 +83,6 @@ def test_hidden_temperature_exists_for_any_gate(lam: float, beta: float, seed: i
     star, target, reached = solve(*random_case(seed), beta, lam)
     assert (star >= 0).all() and (star <= beta).all()
     torch.testing.assert_close(reached, target, rtol=0, atol=1e-9)
-
-
-@given(low=st.floats(0.0, 0.9), step=st.floats(0.01, 0.1), seed=st.integers(0, 9999))
-@settings(max_examples=20, deadline=None)
-def test_hidden_temperature_is_increasing_in_the_gate(low: float, step: float, seed: int) -> None:
-    p, v = random_case(seed)
-    assert (solve(p, v, 4.0, low + step)[0] > solve(p, v, 4.0, low)[0]).all()
 
 
 def test_hidden_temperature_at_gate_limits() -> None:
@@ -112,7 +105,7 @@ def test_hidden_temperature_resolves_small_gates(lam: float) -> None:
 
 @pairwise(prior=PRIORS, components=("L", "LT"), scale=(1, 3000))
 def test_posterior_respects_the_cap(prior: str, components: str, scale: float) -> None:
-    """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
+    """F at beta* is the read, or the posterior is refused."""
     layer, x = make_layer(prior, components), make_input(length=10)
     with torch.no_grad():
         layer.in_proj.weight[: layer.widths.fem_dim].mul_(scale)  # the values alone

@@ -1,4 +1,4 @@
-"""Padding: masked tokens leave the support; a row that sees nothing is 0, with finite gradients."""
+"""Attention masks and padding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MASKS = {
 }
 
 
-def supported(mask: Tensor, causal: bool) -> Tensor:
+def rows_with_support(mask: Tensor, causal: bool) -> Tensor:
     """(B, T), True for each row that sees a token."""
     return mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
 
@@ -41,7 +41,7 @@ def test_masked_layer_equals_the_dense_reference(prior: str) -> None:
             p = dense(layer, x, mask)
             torch.testing.assert_close(p.flatten(3), expected.p, rtol=1e-11, atol=1e-13)
             assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
-            support, total = supported(mask, causal), p.sum(2)
+            support, total = rows_with_support(mask, causal), p.sum(2)
             assert (total[support] - 1).abs().max() < 1e-12 and (total[~support] == 0).all()
 
 
@@ -51,7 +51,7 @@ def test_fully_masked_rows_are_zero(prior: str) -> None:
         for components, mask in itertools.product(("", "CLTG"), MASKS.values()):
             layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
             y = layer(x, mask)
-            assert (y[~supported(mask, causal)] == 0).all() and torch.isfinite(y).all()
+            assert (y[~rows_with_support(mask, causal)] == 0).all() and torch.isfinite(y).all()
             y.square().sum().backward()
             tensors = [("x", x), *layer.named_parameters()]
             assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
@@ -69,8 +69,7 @@ def test_all_padding_is_zero_in_bfloat16(prior: str, causal: bool) -> None:
 
 @pairwise(prior=PRIORS, causal=(True, False), side=("left", "right"), padding=(3, 130))
 def test_padding_does_not_change_the_output(prior: str, causal: bool, side: str, padding: int) -> None:
-    """An absent token neither feeds nor fades, and places count from the first that is there, so padding may stand
-    on either side, also beside a token that is left out in between."""
+    """Padding may be on either side and beside masked tokens."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=7).requires_grad_()
     pad = 5 * make_input(length=padding, seed=9)
     keep, skip = torch.tensor([[1] * 7, [1, 1, 0, 1, 1, 1, 1]]).bool(), torch.zeros(2, padding, dtype=torch.bool)
@@ -111,7 +110,7 @@ def test_wrong_mask_shape_is_refused() -> None:
 
 
 def test_additive_mask_is_refused() -> None:
-    """It is 0 where a token is read, so as a truth value it would say the opposite."""
+    """As a boolean it would mean the opposite."""
     layer, x = make_layer("gla", "L"), make_input()
     for outside in (-1e9, -torch.inf, torch.nan, 0.5):
         added = torch.zeros(2, 9).masked_fill(~MASKS["holes"], outside)

@@ -1,5 +1,4 @@
-"""Masked tokens are ignored whatever stands in them, some priors keep a NaN of the future from the past, and no tokens
-at all give an empty output."""
+"""Non-finite masked tokens and empty inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a selection prior: weights that are positive, sum to one and equal the definition (appendix H)."""
+"""Selection priors are distributions that equal their definition (appendix H)."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_causal_and_full_agree_at_the_last_token(prior: str) -> None:
     torch.testing.assert_close(causal(x)[:, -1], full(x)[:, -1], rtol=1e-10, atol=1e-12)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the number of elements of the largest tensor that any operation made."""
+class LargestTensor(TorchDispatchMode):
+    """Records the size of the largest tensor created."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,13 +96,12 @@ class Largest(TorchDispatchMode):
 
 @in_turn(prior=SCAN_PRIORS, causal=(True, False))
 def test_scan_priors_use_linear_memory(prior: str, causal: bool) -> None:
-    """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and
-    stays near its inputs."""
+    """No (T, T) and no (B, T, H, d, d) tensor is created."""
     layer = make_layer(prior, "CLTG", n_embd=32, causal=causal, dtype=torch.float32)
     sizes = []
     for length in (512, 1024):
         x = make_input(1, length, 32, dtype=torch.float32)
-        with Largest() as largest, torch.no_grad():
+        with LargestTensor() as largest, torch.no_grad():
             layer(x)
         sizes.append(largest.numel)
     states = layer.config.ssm_rank if prior == "mamba" else 1
@@ -119,7 +118,7 @@ def test_scan_priors_use_linear_memory(prior: str, causal: bool) -> None:
 def test_softmax_paths_match_the_definition(
     length: int, widths: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The dense product of short sequences, and the kernel with equal and with padded widths: outputs and gradients."""
+    """The dense path and the kernel with equal and padded widths, gradients included."""
     key, value = widths
     inputs = [torch.randn(3, length, 2, width, dtype=torch.float64, requires_grad=True) for width in (key, key, value)]
     results = []
@@ -151,7 +150,7 @@ def test_short_softmax_path_selection() -> None:
 def test_softmax_with_unequal_widths_uses_linear_memory() -> None:
     length = 512
     bound = BoundSoftmax(torch.randn(1, length, 1, 4), torch.randn(1, length, 1, 4), None, True, "auto")
-    with Largest() as largest, torch.no_grad():
+    with LargestTensor() as largest, torch.no_grad():
         bound.mix(torch.randn(1, length, 1, 12))
     assert largest.numel < length * length / 8
 

@@ -1,4 +1,4 @@
-"""A layer that is read at some tokens alone gives what it would have given there, gradients included."""
+"""Outputs at selected tokens equal the full output, gradients included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = [slice(1, None, 2), slice(-1, None), slice(2, 6), slice(None)]
 
 
 def check_both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
-    """Outputs and all gradients, of the input and the parameters, by both ways."""
+    """Compare outputs and gradients of both ways."""
     x, found = make_input(), []
     weight = make_input(seed=3)[:, rows]
     for way in (lambda x: layer(x, mask, rows), lambda x: layer(x, mask)[:, rows]):

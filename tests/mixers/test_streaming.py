@@ -1,4 +1,4 @@
-"""`step` by `step` equals the parallel form, in a state that does not grow (section 2.3.4)."""
+"""Streaming equals the parallel form (section 2.3.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femts.mixers import FreeEnergyMixer, MixerState
 
 
 def stream(layer: FreeEnergyMixer, x: Tensor) -> tuple[Tensor, list[int], MixerState]:
-    """All steps of `x`, the state's size after each, and the last state."""
+    """Outputs of all steps, the state size after each, and the last state."""
     state, outputs, sizes = layer.init_state(x.shape[0]), [], []
     for t in range(x.shape[1]):
         y, state = layer.step(x[:, t], state)
@@ -75,7 +75,7 @@ def test_long_constant_stream_is_finite(prior: str) -> None:
 
 
 def test_conditioner_streaming_in_bfloat16() -> None:
-    """A decay of .9975 is 1 in 8 bits: the state would never forget."""
+    """A decay of .9975 rounds to 1 in bfloat16."""
     layer, x = make_layer("rnn_decay", "C", dtype=torch.float32), make_input(1, 1000, dtype=torch.float32)
     conditioner: Any = layer.conditioner
     with torch.no_grad():
@@ -89,7 +89,7 @@ def test_conditioner_streaming_in_bfloat16() -> None:
 
 @pytest.mark.parametrize("prior", ["linear", "gla", "mamba"])
 def test_streaming_under_autocast_is_finite(prior: str) -> None:
-    """Sums over time leave the range of float16, and lose bits."""
+    """Sums exceed the range of float16."""
     layer, x = make_layer(prior, "", dtype=torch.float32, ssm_rank=8), make_input(1, 200, dtype=torch.float32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
         state: Any = layer.init_state(1)

@@ -1,4 +1,4 @@
-"""Which kernel is taken: torch off CUDA devices, what was asked for or a refusal, and a record of what ran."""
+"""Selection of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear attention by a library: the way in and out, and the check that keeps wrong operations away."""
+"""Linear attention with flash-linear-attention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """What the library documents for its operations of this signature, token by token: (o, state)."""
+    """Reference of the library's operations, token by token: (o, state)."""
     assert v.shape[-1] % 2 == 0, "its kernels want an even width"
     state, outputs = torch.zeros(*q.shape[::2], q.shape[3], v.shape[3], dtype=q.dtype), []
     for t in range(q.shape[1]):

@@ -1,4 +1,4 @@
-"""The free-energy read with Triton kernels beside the torch one, in whole layers: outputs and gradients."""
+"""The Triton free-energy read, compared with torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from femts.mixers.kernels import recorded, using
 READS = ("LT", "LG", "CLTG")
 
 
-def both(
+def both_kernels(
     layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, device: str, exact: FreeEnergyMixer | None = None
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Output and gradients of input and parameters: with Triton, and with torch by the layer `exact` in float64."""
+    """Output and gradients with Triton, and of the float64 layer `exact` with torch."""
 
     def run(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, place: str) -> list[Tensor]:
         names = [name for name, _ in layer.named_parameters()]
@@ -40,7 +40,7 @@ def test_layers_agree_in_float64(prior: str, masked: bool, components: str, devi
     if masked:
         mask = torch.ones(2, 7, dtype=torch.bool)
         mask[0, :3], mask[1] = False, False  # a late start, and nothing at all
-    found, expected = both(make_layer(prior, components), make_input(length=7), mask, device)
+    found, expected = both_kernels(make_layer(prior, components), make_input(length=7), mask, device)
     assert_near(found, expected, 1e-11)
 
 
@@ -48,7 +48,9 @@ def test_layers_agree_in_float64(prior: str, masked: bool, components: str, devi
 def test_low_precision_accuracy(prior: str, dtype: torch.dtype, device: str) -> None:
     tolerance = 1e-5 if dtype == torch.float32 else 0.1
     exact = make_layer(prior, "CLTG", dtype=dtype).double()
-    found, expected = both(make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact)
+    found, expected = both_kernels(
+        make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact
+    )
     assert_near(found, expected, tolerance)
 
 
@@ -64,7 +66,9 @@ def test_empty_inputs_give_empty_outputs(prior: str, components: str, shape: tup
 @pairwise(scale=(0.0, 1e-20, 1e4), components=("L", "CLTG"))
 def test_extreme_inputs_are_finite(components: str, scale: float, device: str) -> None:
     layer, x = make_layer("softmax", components, dtype=torch.float32), scale * make_input(length=3).float()
-    found, expected = both(layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double())
+    found, expected = both_kernels(
+        layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double()
+    )
     assert all(y.isfinite().all() for y in found)
     if scale < 1:
         assert_near(found[:1], expected[:1], 1e-5)

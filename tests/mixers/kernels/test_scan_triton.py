@@ -1,4 +1,4 @@
-"""The Triton recurrence beside the torch one: outputs and gradients."""
+"""The Triton recurrence, compared with torch."""
 
 from __future__ import annotations
 

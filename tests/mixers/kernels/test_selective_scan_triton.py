@@ -1,4 +1,4 @@
-"""The Triton scan of `mamba` beside its definition: outputs and gradients."""
+"""The Triton selective scan, compared with its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives beyond `backward`: second ones, and the transforms of `torch.func`."""
+"""Second derivatives and `torch.func` transforms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def product(ours: Parameters, theirs: Parameters) -> Tensor:
 
 
 def relative(got: Parameters, want: Parameters) -> float:
-    """The largest difference over the largest entry."""
+    """Largest difference relative to the largest entry."""
     top = max(w.abs().max() for w in want.values())
     return max((got[name] - want[name]).abs().max() / top for name in want).item()
 
@@ -51,7 +51,7 @@ def gradient(function: Function, parameters: Parameters, create_graph: bool = Fa
 
 
 def hessian_product(function: Function, parameters: Parameters, way: str) -> Parameters:
-    """By `autograd.grad` of the gradient, or by `backward` of it."""
+    """Hessian-vector product by `autograd.grad` or `backward`."""
     first = gradient(function, parameters, create_graph=True)
     along = product(first, directions(parameters))
     if way == "grad":
@@ -63,7 +63,7 @@ def hessian_product(function: Function, parameters: Parameters, way: str) -> Par
 
 
 def differences(function: Function, parameters: Parameters, step: float = 1e-6) -> Parameters:
-    """The same by central differences of the gradient."""
+    """Hessian-vector product by central differences of the gradient."""
     sides = []
     for sign in (step, -step):
         moved = {n: (p + sign * d).detach().requires_grad_() for (n, p), d in along(parameters)}

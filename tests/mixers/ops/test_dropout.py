@@ -1,3 +1,5 @@
+"""Dropout."""
+
 import pytest
 import torch
 from combinations import in_turn

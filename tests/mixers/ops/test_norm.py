@@ -1,4 +1,4 @@
-"""RMSNorm in fewer passes beside torch's."""
+"""RMSNorm, compared with torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products in bfloat16: near float32 where they are on, float32 to the bit where they are off."""
+"""Matrix products in bfloat16."""
 
 from __future__ import annotations
 

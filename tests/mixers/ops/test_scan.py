@@ -1,4 +1,4 @@
-"""The one recurrence under all scans: against its double sum, in any chunk size, with its own gradient."""
+"""The linear recurrence, compared with its double sum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from femts.mixers.priors import linear
 def case(
     length: int, width: int = 3, rate: float = 1.0, seed: int = 0, dtype: torch.dtype = torch.float64
 ) -> tuple[Tensor, Tensor]:
-    """Columns and the logarithms of their decays."""
+    """Columns and log decays."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(2, length, width, generator=generator, dtype=dtype)
     return u, -rate * torch.rand(2, length, width, generator=generator, dtype=dtype)

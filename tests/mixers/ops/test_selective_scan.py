@@ -1,4 +1,4 @@
-"""The fast scan of `mamba` beside its definition, whole and in chunks."""
+"""The selective scan, compared with its definition."""
 
 from __future__ import annotations
 
