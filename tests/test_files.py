@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -20,8 +21,7 @@ from femts.cli import main
 from femts.errors import FemtsError, RunFailure, UsageError
 from femts.files import locked, remove_parts, write_file
 
-TRAIN = [sys.executable, "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear"]
-TRAIN += ["--horizon", "12", "--seq-len", "24", "--max-steps", "30"]
+TRAIN = "--dataset synthetic --model dlinear --horizon 12 --seq-len 24 --max-steps 30".split()
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -225,49 +225,28 @@ def test_too_long_folder_name_is_refused(tmp_path: Path) -> None:
         femts.train("synthetic", "naive", 12, seq_len=24, out=long)
 
 
-def run_two_trainings(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
-    """Two concurrent trainings with different seeds."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    both = [
-        subprocess.Popen(
-            [*TRAIN, "--seed", str(seed), *out],
-            cwd=folder, text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for seed in (1, 2)
-    ]  # fmt: skip
-    return [
-        subprocess.CompletedProcess(p.args, p.returncode, *said) for p, said in ((p, p.communicate()) for p in both)
-    ]
-
-
-def seed_and_score(folder: Path) -> tuple[int, str]:
-    metrics = json.loads((folder / "metrics.json").read_text())
-    return metrics["seed"], f"{metrics['test']['mse']:.4f}"
-
-
 def test_concurrent_trainings_get_separate_folders(tmp_path: Path) -> None:
-    done = run_two_trainings(tmp_path)
-    folders = [
-        next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: "))
-        for each in done
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "femts", "train", *TRAIN]
+    processes = [
+        subprocess.Popen([*command, "--seed", seed], cwd=tmp_path, text=True, env=environment, stdout=subprocess.PIPE)
+        for seed in ("1", "2")
     ]
+    printed = [process.communicate()[0] for process in processes]
+    folders = [re.search(r"^run: (.*)$", each, re.MULTILINE)[1] for each in printed]  # type: ignore[index]
     assert len(set(folders)) == 2
-    for seed, (each, folder) in enumerate(zip(done, folders, strict=True), 1):
-        found, score = seed_and_score(tmp_path / folder)
-        assert (each.returncode, found) == (0, seed)
-        assert score in each.stdout
+    for seed, (process, text, folder) in enumerate(zip(processes, printed, folders, strict=True), 1):
+        metrics = json.loads((tmp_path / folder / "metrics.json").read_text())
+        assert (process.returncode, metrics["seed"]) == (0, seed)
+        assert f"{metrics['test']['mse']:.4f}" in text
 
 
-def test_second_training_in_one_folder_is_refused(tmp_path: Path) -> None:
-    done = run_two_trainings(tmp_path, "--out", "run")
-    assert sorted(each.returncode for each in done) == [0, 2]
-    winner = next(seed for seed, each in enumerate(done, 1) if each.returncode == 0)
-    loser = done[2 - winner]
-    assert loser.stderr.startswith("femts: Folder run ")
-    assert loser.stderr.count("\n") == 1
-    seed, score = seed_and_score(tmp_path / "run")
-    assert seed == winner
-    assert score in done[winner - 1].stdout
+def test_second_training_in_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with locked(tmp_path / "run"):
+        assert main(["train", *TRAIN, "--out", str(tmp_path / "run")]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"femts: Folder {tmp_path / 'run'} is being written") and err.count("\n") == 1
+    assert out == "" and not list(tmp_path.rglob("*.json"))
 
 
 def test_refused_training_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,8 +273,3 @@ def test_missing_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     check_library("ridge")
     with pytest.raises(UsageError, match="needs statsforecast"):
         train(monthly(), "auto_ets", 6)
-
-
-def test_library_is_imported_lazily() -> None:
-    lines = "import sys, femts; femts.models(); assert 'statsforecast' not in sys.modules"
-    subprocess.run([sys.executable, "-c", lines], check=True)

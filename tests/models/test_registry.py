@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from model_cases import check_card
 
@@ -41,3 +44,9 @@ def test_user_setting_overrides_the_variant() -> None:
 def test_duplicate_name_is_refused() -> None:
     with pytest.raises(ValueError, match="registered twice"):
         register("naive", "again")(ForecastModel)
+
+
+def test_optional_libraries_are_imported_lazily() -> None:
+    heavy = {"statsforecast", "chronos", "transformers"}
+    code = f"import sys, femts; femts.models(); assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
