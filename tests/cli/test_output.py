@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from femts.cli.commands.evaluate import _misses
-from femts.cli.output import judgements, mean_naive, missed, say_warnings, scores_table
+from femts.cli.output import judgements, missed, say_warnings
 
 SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9, "wape": 0.2, "bias": -p / 100} for p in (4, 6)}
 NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.8} for p in (4, 6)}
@@ -21,19 +21,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-def test_naive_forecast_is_compared_with_the_model() -> None:
-    lines = [line.split() for line in scores_table(SCORES, NAIVE).splitlines()]
-    assert lines[0] == "pred_len mse mae windows naive_mse naive_mae skill mase wape bias".split()
-    assert lines[2] == ["6", "0.6000", "0.3000", "9", "0.5000", "0.4000", "-0.2000", "0.8000", "0.2000", "-0.0600"]
-    assert lines[3] == ["mean", "0.5000", "0.3000", "-", "0.5000", "0.4000", "0.0000", "0.8000", "0.2000", "-0.0500"]
-    assert scores_table(SCORES).splitlines()[0].split() == [*lines[0][:4], "wape", "bias"], "without a naive forecast"
-    before = {p: {name: one[name] for name in ("mse", "mae", "windows")} for p, one in SCORES.items()}
-    assert scores_table(before).splitlines()[1].split()[-2:] == ["-", "-"], "a run of before they were scored"
-    without = {p: {**one, "mase": None} for p, one in NAIVE.items()}
-    assert mean_naive(SCORES, without)["mase"] is None
-    assert scores_table(SCORES, without).splitlines()[1].split()[-3] == "-"
 
 
 def test_worse_horizons_are_listed_separately() -> None:

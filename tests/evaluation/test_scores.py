@@ -17,9 +17,8 @@ from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
-from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
+from femts.evaluation.scores import DetailSums, scores_frame, seasonal_error
 from femts.models.base import Forecasts
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
@@ -151,10 +150,3 @@ def test_zero_denominators_are_nan() -> None:
         seasonal_error(raw[:SEASON], SEASON), np.abs(np.diff(raw[:SEASON], axis=0)).mean(0), err_msg="no season, a step"
     )
     assert np.isnan(seasonal_error(raw[:1], SEASON)).all() and np.isnan(seasonal_error(raw * np.nan, SEASON)).all()
-
-
-def test_unknown_groups_are_refused() -> None:
-    assert check_groups(None) == () and check_groups("step") == ("step",)
-    assert check_groups(["channel", "step", "channel"]) == ("channel", "step")
-    with pytest.raises(UsageError, match="cannot be grouped by 'chanel'; did you mean 'channel'"):
-        check_groups(["chanel"])

@@ -182,13 +182,6 @@ def test_loaded_forecaster_reproduces_its_scores(forecaster: Forecaster) -> None
     assert forecaster.evaluate("val") == forecaster.metrics["val"]
 
 
-def test_evaluate_refuses_unknown_split_and_horizon(forecaster: Forecaster) -> None:
-    cases: list[tuple[Any, ...]] = [(("tset",), "'tset'.*'test'"), (("test", 5000), "5000"), (("test", 0), "0")]
-    for arguments, message in cases:
-        with pytest.raises(UsageError, match=message):
-            forecaster.evaluate(*arguments)
-
-
 def test_training_data_are_reloaded_unless_changed(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     frame = synthetic_frame(600)

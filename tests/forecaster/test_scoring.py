@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -153,20 +152,6 @@ def test_calibrate_keeps_earlier_levels_and_steps(forecaster: Forecaster, data: 
     with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use --horizon {P} or more\.$"):
         forecaster.calibrate(P - 1, dataset=data)
     assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
-
-
-def test_invalid_levels_are_refused(forecaster: Forecaster) -> None:
-    cases: list[tuple[Any, ...]] = [
-        ([0], "Level 0 is not between"),
-        ([100], "Level 100 is not between"),
-        (["most"], "Level 'most' is not a number"),
-        ([99.9], "Level 99.9 is not calibrated, because .* windows are too few; use at most 99"),
-    ]
-    for level, says in cases:
-        with pytest.raises(UsageError, match=says):
-            forecaster.predict(pd.DataFrame(), level=level)
-        with pytest.raises(UsageError, match=says):
-            forecaster.coverage(level=level, dataset=load_dataset(synthetic_frame(1500)))
 
 
 def test_high_levels_need_enough_windows(data: Dataset) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-import pytest
 import torch
 from mixer_cases import make_input, make_layer, over_layers, over_priors
 
 from femts.mixers import FreeEnergyMixer
 from femts.mixers.priors import linear, softmax
-from femts.mixers.priors.linear import BoundLinear
-from femts.mixers.priors.softmax import BoundSoftmax
 
 ROWS = [slice(1, None, 2), slice(-1, None), slice(2, 6), slice(None)]
 
@@ -49,11 +46,3 @@ def test_selected_rows_with_masks_and_long_forms(prior: str) -> None:
             with patch.object(softmax, "SHORT", 0), patch.object(linear, "DENSE_UP_TO", 0):
                 check_both(layer, rows, mask)
                 check_both(layer, rows)
-
-
-@pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])
-def test_unused_tensors_are_not_created(prior: str) -> None:
-    layer = make_layer(prior)
-    parts, bound = layer._prepare(make_input(), None, slice(-1, None))
-    assert {name: part.shape[1] for name, part in parts.items() if part.shape[1] != 9} == {"lam": 1, "g": 1, "q": 1}
-    assert isinstance(bound, (BoundSoftmax, BoundLinear)) and bound.q.shape[1 + (prior == "softmax")] == 1

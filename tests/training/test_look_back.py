@@ -40,7 +40,7 @@ def test_test_rows_do_not_affect_the_look_back() -> None:
 
 def test_auto_tries_several_look_backs() -> None:
     with logged() as notes:
-        made = femts.train(walk(), "auto", 6, max_steps=2)
+        made = femts.train(walk(), "auto", 6, max_steps=2, time_limit="10s")
     rows = [each for each in made.metrics["auto"]["tried"] if each["model"] == "ridge"]
     alone = femts.train(walk(), "ridge", 6)
     assert len(rows) > 1 and min(rows, key=lambda each: each["error"])["seq_len"] == alone.config.seq_len
