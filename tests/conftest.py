@@ -21,22 +21,21 @@ if not torch.cuda.is_available():  # before any kernel is made: Triton then runs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files of slow tests, so that none is left to one worker when the others are done."""
+    """Start the files of slow tests first, to balance the workers."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def trained_once() -> Iterator[None]:
-    """A training is not followed by one on all rows unless a test, or a page, asks for it: it would take twice the
-    time."""
+    """Train once unless a test or page asks for a refit, which doubles the time."""
     with patch("femts.training.train.refits", lambda data: False):
         yield
 
 
 @pytest.fixture
 def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `femts ARGS` in a process of its own, where the test is about the process."""
+    """Run `femts ARGS` in a subprocess."""
 
     def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "femts", *map(str, args)]
@@ -47,13 +46,13 @@ def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def forecaster(folder: Path) -> femts.Forecaster:
-    """The run in `folder`, which the test's own module makes."""
+    """The run in the module's `folder`."""
     return femts.load(folder)
 
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `past.csv` and the finished run `run` of a naive model on it."""
+    """A folder with `past.csv` and a finished naive run `run`."""
     folder = tmp_path_factory.mktemp("own")
     small_table().to_csv(folder / "past.csv", index=False)
     arguments = ["train", "--dataset", folder / "past.csv", "--model", "naive", "--out", folder / "run"]

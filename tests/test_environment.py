@@ -1,4 +1,4 @@
-"""What a record says of the machine."""
+"""Description of the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages import ROOT
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process to a core")
-def test_a_process_pinned_to_a_core_counts_one() -> None:
+def test_cores_respect_cpu_affinity() -> None:
     pinned = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
     code = f"{pinned}; from femts.environment import cores; print(cores())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

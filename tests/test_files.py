@@ -1,9 +1,10 @@
-"""Files written whole or not at all, and folders that one process at a time writes to."""
+"""Atomic writes and folder locks."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -20,20 +21,19 @@ from femts.cli import main
 from femts.errors import FemtsError, RunFailure, UsageError
 from femts.files import locked, remove_parts, write_file
 
-TRAIN = [sys.executable, "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear"]
-TRAIN += ["--horizon", "12", "--seq-len", "24", "--max-steps", "30"]
+TRAIN = "--dataset synthetic --model dlinear --horizon 12 --seq-len 24 --max-steps 30".split()
 
 
 @pytest.fixture(params=["unnamed", "named"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways in which a file may come to be: with a name at its end only, or from the start."""
+def naming_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write unnamed temporary files, or named ones."""
     if request.param == "named":
         monkeypatch.setattr(files, "_unnamed", lambda folder: None)
     return str(request.param)
 
 
-@pytest.mark.usefixtures("way")
-def test_a_new_file_has_the_usual_mode_and_nothing_beside_it(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("naming_mode")
+def test_new_file_mode_follows_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_file(tmp_path / "deep" / "file", b"one")
@@ -44,8 +44,8 @@ def test_a_new_file_has_the_usual_mode_and_nothing_beside_it(tmp_path: Path) -> 
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
 
-@pytest.mark.usefixtures("way")
-def test_a_mode_is_kept(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("naming_mode")
+def test_file_mode_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for mode in (0o600, 0o444, 0o664):
         path.write_bytes(b"old") if not path.exists() else None
@@ -54,8 +54,8 @@ def test_a_mode_is_kept(tmp_path: Path) -> None:
         assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", mode)
 
 
-@pytest.mark.usefixtures("way")
-def test_of_a_link_the_target_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("naming_mode")
+def test_symlink_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").write_bytes(b"old")
     (tmp_path / "link").symlink_to(Path("there") / "file")
@@ -68,7 +68,7 @@ def test_of_a_link_the_target_is_replaced(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_pipe_and_a_device_are_written_to(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got: list[bytes] = []
@@ -83,7 +83,7 @@ def test_a_pipe_and_a_device_are_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
-def test_named_stdout_is_appended_to(tmp_path: Path) -> None:
+def test_dev_stdout_is_appended_to(tmp_path: Path) -> None:
     code = "from femts.files import write_file; write_file('/dev/stdout', b'table')"
     (tmp_path / "kept").write_bytes(b"before ")
     with open(tmp_path / "kept", "ab") as kept:
@@ -92,9 +92,8 @@ def test_named_stdout_is_appended_to(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"table"
 
 
-@pytest.mark.usefixtures("way")
-def test_writers_side_by_side_never_tear_a_file(tmp_path: Path) -> None:
-    """Under one temporary name, four writers of one file failed in every fifth write."""
+@pytest.mark.usefixtures("naming_mode")
+def test_concurrent_writes_are_atomic(tmp_path: Path) -> None:
     path, failures = tmp_path / "file", []
     contents = [bytes([65 + i]) * 50_000 for i in range(4)]
     write_file(path, contents[0])
@@ -117,7 +116,7 @@ def test_writers_side_by_side_never_tear_a_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_symlink_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_unnamed", lambda folder: None)
     monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
     (tmp_path / "victim").write_bytes(b"mine")
@@ -128,8 +127,8 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "file").exists()
 
 
-@pytest.mark.usefixtures("way")
-def test_a_write_that_fails_leaves_the_former_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("naming_mode")
+def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -150,7 +149,7 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_nothing_in_pieces(tmp_path: Path) -> None:
+def test_killed_writer_leaves_no_partial_file(tmp_path: Path) -> None:
     for wait in (0.01, 0.03, 0.05):
         process = subprocess.Popen([sys.executable, "-c", _WRITE, tmp_path / "file"], stdout=subprocess.PIPE)
         assert process.stdout is not None
@@ -167,9 +166,7 @@ def test_a_killed_writer_leaves_nothing_in_pieces(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without a name")
 @pytest.mark.parametrize(("killed_in", "left"), [("fsync", 0), ("replace", 1)])
-def test_a_writer_killed_at_its_worst_moment_leaves_at_most_a_whole_part(
-    killed_in: str, left: int, tmp_path: Path
-) -> None:
+def test_writer_killed_before_rename_leaves_a_complete_file(killed_in: str, left: int, tmp_path: Path) -> None:
     code = f"import os; os.{killed_in} = lambda *_: os.kill(os.getpid(), 9)\n{_WRITE}"
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "file"], stdout=subprocess.PIPE).returncode == -9
     assert [each.stat().st_size for each in tmp_path.iterdir()] == [3_000_000] * left
@@ -177,7 +174,7 @@ def test_a_writer_killed_at_its_worst_moment_leaves_at_most_a_whole_part(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_lock_is_held_by_one_and_ends_with_it(tmp_path: Path) -> None:
+def test_folder_lock_is_exclusive_and_released_on_exit(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with locked(folder):
         (folder / "file").write_text("")
@@ -199,7 +196,7 @@ def test_a_lock_is_held_by_one_and_ends_with_it(tmp_path: Path) -> None:
         assert [each.name for each in folder.iterdir()] == ["file"]
 
 
-def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+def test_unused_folder_is_removed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="refused"), locked(tmp_path / "deep" / "run"):
         raise ValueError("refused")
     assert list(tmp_path.iterdir()) == []
@@ -220,7 +217,7 @@ def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
             locked(tmp_path / name).__enter__()
 
 
-def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
+def test_too_long_folder_name_is_refused(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 300)
     with pytest.raises(UsageError, match=r"Run folder .* does not exist"):
         femts.load(long)
@@ -228,52 +225,31 @@ def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
         femts.train("synthetic", "naive", 12, seq_len=24, out=long)
 
 
-def _raced(folder: Path, *out: str) -> list[subprocess.CompletedProcess[str]]:
-    """Two trainings of different seeds, started at once."""
+def test_concurrent_trainings_get_separate_folders(tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    both = [
-        subprocess.Popen(
-            [*TRAIN, "--seed", str(seed), *out],
-            cwd=folder, text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for seed in (1, 2)
-    ]  # fmt: skip
-    return [
-        subprocess.CompletedProcess(p.args, p.returncode, *said) for p, said in ((p, p.communicate()) for p in both)
+    command = [sys.executable, "-m", "femts", "train", *TRAIN]
+    processes = [
+        subprocess.Popen([*command, "--seed", seed], cwd=tmp_path, text=True, env=environment, stdout=subprocess.PIPE)
+        for seed in ("1", "2")
     ]
-
-
-def _scores(folder: Path) -> tuple[int, str]:
-    metrics = json.loads((folder / "metrics.json").read_text())
-    return metrics["seed"], f"{metrics['test']['mse']:.4f}"
-
-
-def test_trainings_at_once_get_folders_of_their_own(tmp_path: Path) -> None:
-    done = _raced(tmp_path)
-    folders = [
-        next(line.removeprefix("run: ") for line in each.stdout.splitlines() if line.startswith("run: "))
-        for each in done
-    ]
+    printed = [process.communicate()[0] for process in processes]
+    folders = [re.search(r"^run: (.*)$", each, re.MULTILINE)[1] for each in printed]  # type: ignore[index]
     assert len(set(folders)) == 2
-    for seed, (each, folder) in enumerate(zip(done, folders, strict=True), 1):
-        found, score = _scores(tmp_path / folder)
-        assert (each.returncode, found) == (0, seed)
-        assert score in each.stdout
+    for seed, (process, text, folder) in enumerate(zip(processes, printed, folders, strict=True), 1):
+        metrics = json.loads((tmp_path / folder / "metrics.json").read_text())
+        assert (process.returncode, metrics["seed"]) == (0, seed)
+        assert f"{metrics['test']['mse']:.4f}" in text
 
 
-def test_of_two_trainings_into_one_folder_the_second_is_refused(tmp_path: Path) -> None:
-    done = _raced(tmp_path, "--out", "run")
-    assert sorted(each.returncode for each in done) == [0, 2]
-    winner = next(seed for seed, each in enumerate(done, 1) if each.returncode == 0)
-    loser = done[2 - winner]
-    assert loser.stderr.startswith("femts: Folder run ")
-    assert loser.stderr.count("\n") == 1
-    seed, score = _scores(tmp_path / "run")
-    assert seed == winner
-    assert score in done[winner - 1].stdout
+def test_second_training_in_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with locked(tmp_path / "run"):
+        assert main(["train", *TRAIN, "--out", str(tmp_path / "run")]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"femts: Folder {tmp_path / 'run'} is being written") and err.count("\n") == 1
+    assert out == "" and not list(tmp_path.rglob("*.json"))
 
 
-def test_a_run_refused_by_its_data_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_training_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", "--dataset", "synthetic", "--model", "dlinear", "--seq-len", "999999"]) == 2
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The line of progress is on a terminal and nowhere else."""
+"""The progress line on terminals and in notebooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ assert "rich" in sys.modules
 """
 
 
-def test_a_terminal_shows_how_far_it_is_and_the_time_left_and_keeps_nothing() -> None:
+def test_terminal_progress_line_is_cleared() -> None:
     ours, theirs = os.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "90"}
     process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=theirs, env=environment)
@@ -49,14 +49,14 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_line() as show:
         show(0.5, "step 1")
     assert capsys.readouterr() == ("", "")
 
 
 class Output:
-    """The output of a notebook's cell, as far as the line needs one."""
+    """Output of a notebook cell."""
 
     def __init__(self) -> None:
         self.drawn: list[str] = []
@@ -65,9 +65,7 @@ class Output:
         self.drawn.append(text)
 
 
-def test_a_notebook_shows_the_same_line_and_keeps_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notebook_progress_line_is_cleared(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     output, ipython, display = Output(), ModuleType("IPython"), ModuleType("IPython.display")
     vars(ipython)["get_ipython"] = lambda: SimpleNamespace(kernel=object())
     vars(display).update(Pretty=str, display=lambda text, display_id: output)

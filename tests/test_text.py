@@ -1,4 +1,4 @@
-"""Text from data on terminals, pages and spreadsheets, and JSON that is JSON."""
+"""Escaping for terminals, HTML, SVG and spreadsheets, and strict JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVIL = "a\x1b]0;owned\x07\u202eb"
         pytest.param(10**5000, "a number of about 5001 digits", id="digits"),
     ],
 )
-def test_a_value_is_shown_so_that_nothing_acts(value: object, text: str) -> None:
+def test_control_characters_are_escaped(value: object, text: str) -> None:
     assert quote(value) == text
 
 
@@ -49,7 +49,7 @@ def test_every_error_is_one_printable_sentence() -> None:
     assert len(str(FemtsError(suggest("nothing", [f"column {i}" for i in range(100_000)])))) < 2000
 
 
-def test_tables_on_a_terminal_hold_no_control_characters() -> None:
+def test_terminal_tables_are_printable() -> None:
     text = table(("name", EVIL), [(EVIL, 1.5), (None, "x" * 100_000)])
     assert text.replace("\n", "").isprintable() and len(text) < 3000
 
@@ -59,12 +59,12 @@ def test_json_writes_nan_as_null() -> None:
     assert json.loads(found, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": {"c": None}, "d": [1, "x"]}
 
 
-def test_scores_without_a_number_are_printed() -> None:
+def test_missing_scores_are_printed() -> None:
     nothing = {"mse": None, "mae": None, "windows": 3}
     assert scores_table({1: nothing, 2: nothing}).splitlines()[-1].split() == ["mean", "nan", "nan", "-", "nan", "nan"]
 
 
-def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
+def test_spreadsheet_formulas_are_escaped() -> None:
     for cell, safe in [
         ("=1+1", "'=1+1"),
         ("@x", "'@x"),
@@ -78,20 +78,20 @@ def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
         assert spreadsheet_safe(cell) == safe
 
 
-def test_tables_of_scores_are_safe_for_spreadsheets_and_markdown() -> None:
+def test_score_tables_are_escaped() -> None:
     assert as_markdown(["=cmd|<b>"], [["naive"]]).splitlines()[0] == r"| =cmd\|&lt;b&gt; |"
     scores = pd.DataFrame({"channel": ["=cmd"], "mse": [1.0]})
     assert details_table({12: scores}, {}, "csv").splitlines()[1] == "12,'=cmd,1.0"
 
 
-def test_a_forecast_carries_the_names_of_its_history() -> None:
+def test_forecast_keeps_column_names() -> None:
     names = ("=1+1", "-load")
     frame = small_table(columns=names)
     forecast = femts.train(frame, "naive", 12, seq_len=24).predict(frame)
     assert tuple(forecast.columns) == ("date", *names)
 
 
-def test_an_svg_of_evil_names_is_xml(tmp_path: Path) -> None:
+def test_svg_escapes_column_names(tmp_path: Path) -> None:
     history = small_table(columns=(EVIL, "b<&>"))
     picture = plot_forecast(history, history.tail(12), tmp_path / "forecast.svg")
     text = picture.read_text(encoding="utf-8")
@@ -99,5 +99,5 @@ def test_an_svg_of_evil_names_is_xml(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_html_holds_no_control_characters_and_keeps_lines() -> None:
+def test_html_is_escaped() -> None:
     assert render(PAGES.from_string("{{ text }}"), text="<a>\x1b\nb") == "&lt;a&gt;\\x1b\nb"

@@ -1,4 +1,4 @@
-"""A backtest forecasts as `predict` does, from the past alone, and scores as the evaluator does."""
+"""Backtests match `predict` and `evaluate`, and use past rows only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ridge() -> Forecaster:
     return panel_forecaster("ridge")
 
 
-def cut(windows: int | None, step: float = 1, horizon: int | None = None) -> dict[str, Any]:
+def cutoffs_of(windows: int | None, step: float = 1, horizon: int | None = None) -> dict[str, Any]:
     return {"n_windows": windows, "step_size": step, "horizon": horizon}
 
 
@@ -56,9 +56,9 @@ def overall(frame: pd.DataFrame, forecaster: Forecaster, model: str = "forecast"
     return scores[(scores.iloc[:, 0] == "all") & (scores["model"] == model)].iloc[0]
 
 
-def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster) -> None:
+def test_backtest_over_all_windows_matches_evaluate(forecaster: Forecaster) -> None:
     wanted, naive = forecaster.evaluate("test"), fit.train(DATA, "seasonal_naive", P, seq_len=L).metrics["test"]
-    frame = femts.backtest(forecaster, DATA, **cut(int(wanted["windows"])))
+    frame = femts.backtest(forecaster, DATA, **cutoffs_of(int(wanted["windows"])))
     found = overall(frame, forecaster)
     assert found["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
     assert found["mae_scaled"] == pytest.approx(wanted["mae"], rel=1e-5)
@@ -66,7 +66,7 @@ def test_all_test_windows_give_the_score_of_the_evaluator(forecaster: Forecaster
 
 
 def test_bounds_are_those_of_predict(forecaster: Forecaster) -> None:
-    frame = femts.backtest(forecaster, FRAME, **cut(2, 10, 5), level=[80], quantiles=[0.3, 0.5])
+    frame = femts.backtest(forecaster, FRAME, **cutoffs_of(2, 10, 5), level=[80], quantiles=[0.3, 0.5])
     assert list(frame.columns)[5:] == ["actual", "lo-80", "hi-80", "q-30", "q-50"]
     assert frame["q-50"].equals(frame["forecast"].rename("q-50"))
     last = frame[frame["cutoff"] == frame["cutoff"].max()]
@@ -79,8 +79,8 @@ def test_bounds_are_those_of_predict(forecaster: Forecaster) -> None:
 
 
 @pytest.mark.parametrize("horizon", [5, 30])
-def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int) -> None:
-    frame = femts.backtest(forecaster, FRAME, **cut(3, 10, horizon))
+def test_backtest_windows_match_predict(forecaster: Forecaster, horizon: int) -> None:
+    frame = femts.backtest(forecaster, FRAME, **cutoffs_of(3, 10, horizon))
     assert list(frame.columns) == ["cutoff", "date", "column", "forecast", "seasonal_naive", "actual"]
     for number, (cutoff, window) in enumerate(frame.groupby("cutoff")):
         row = len(FRAME) - horizon - (2 - number) * 10
@@ -93,9 +93,9 @@ def test_each_window_is_what_predict_gives(forecaster: Forecaster, horizon: int)
 
 
 @pytest.mark.parametrize("horizon", [3, 10])
-def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) -> None:
+def test_panel_cutoffs_count_from_each_series_end(ridge: Forecaster, horizon: int) -> None:
     with logged() as notes:
-        frame = femts.backtest(ridge, LONG, **cut(2, 5, horizon))
+        frame = femts.backtest(ridge, LONG, **cutoffs_of(2, 5, horizon))
     assert list(frame) == ["window", "series", "cutoff", "date", "forecast", "seasonal_naive", "actual"]
     for (window, name), rows in frame.groupby(["window", "series"]):
         before = horizon + (2 - int(str(window))) * 5
@@ -111,8 +111,8 @@ def test_each_series_is_cut_from_its_own_end(ridge: Forecaster, horizon: int) ->
     assert "series, the first 'tiny', are skipped at cutoffs with less than a season of 7 rows" in notes[0]
 
 
-def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster) -> None:
-    frame = femts.backtest(ridge, ridge.training_data(), **cut(1))
+def test_panel_scores_use_each_series_scale(ridge: Forecaster) -> None:
+    frame = femts.backtest(ridge, ridge.training_data(), **cutoffs_of(1))
     errors = []
     for name, rows in frame.groupby("series"):
         one = ridge.of(str(name)).preprocess
@@ -126,21 +126,21 @@ def test_scores_of_many_series_are_in_the_scaled_units_of_each(ridge: Forecaster
     assert row["mae_raw"].item() == pytest.approx((long["forecast"] - long["actual"]).abs().mean())
 
 
-def test_new_series_are_forecast_and_have_raw_errors(ridge: Forecaster) -> None:
+def test_new_series_have_raw_scores(ridge: Forecaster) -> None:
     new = LONG.query("unique_id == 'long'").assign(unique_id="stranger")
     with pytest.warns(GapWarning, match="1 of 1 series are new"):
-        frame = femts.backtest(ridge, new, **cut(1))
+        frame = femts.backtest(ridge, new, **cutoffs_of(1))
     scores = femts.backtest_scores(frame, ridge, by="series").query("series == 'stranger'")
     assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
 
 
 @pytest.mark.parametrize(("refit", "many"), [(False, False), (True, True)], ids=["as trained, wide", "refit, long"])
-def test_rows_after_the_cutoff_do_not_matter(refit: bool, many: bool, linear: Forecaster, ridge: Forecaster) -> None:
+def test_backtest_ignores_rows_after_the_cutoff(refit: bool, many: bool, linear: Forecaster, ridge: Forecaster) -> None:
     model, table, ends = (ridge, LONG, LONG["unique_id"]) if many else (linear, FRAME, 0 * FRAME.index)
     changed, values, steps = table.copy(), table.columns[-1], model.config.pred_len
     late = changed.groupby(ends).cumcount(ascending=False) < steps + 7
     changed.loc[late, values] += 1e4 * np.random.default_rng(0).random(int(late.sum()))
-    frames = [femts.backtest(model, each, **cut(2, 7), refit=refit) for each in (table, changed)]
+    frames = [femts.backtest(model, each, **cutoffs_of(2, 7), refit=refit) for each in (table, changed)]
     first = "window" if many else "cutoff"
     same = frames[0][first] == frames[0][first].iloc[0]
     one, other = (frame["forecast"].to_numpy() for frame in frames)
@@ -149,9 +149,7 @@ def test_rows_after_the_cutoff_do_not_matter(refit: bool, many: bool, linear: Fo
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
-def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_run(
-    many: bool, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backtest_refits_at_each_cutoff(many: bool, forecaster: Forecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     model, table = (panel_forecaster("dlinear"), LONG) if many else (forecaster, FRAME)
     refit, seen = again.refit, list[tuple[Dataset, Forecaster]]()
 
@@ -162,7 +160,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
     monkeypatch.setattr(again, "refit", watched)
     steps, step = model.config.pred_len, 7
     with logged() as notes:
-        frame = femts.backtest(model, table, **cut(2, step), refit=True)
+        frame = femts.backtest(model, table, **cutoffs_of(2, step), refit=True)
     assert not any("flatter" in text for text in notes)
     assert notes[-1].startswith("2 refits and their forecasts took")
     for number, (data, made) in enumerate(seen):
@@ -183,7 +181,7 @@ def test_refit_trains_once_a_cutoff_on_all_rows_before_it_by_the_recipe_of_the_r
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["wide", "long"])
-def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
+def test_refit_on_all_rows_equals_the_final_fit(many: bool) -> None:
     if many:
         final = panel_forecaster("dlinear", refit=True)
     else:
@@ -195,29 +193,29 @@ def test_refit_on_all_rows_is_the_final_fit(many: bool) -> None:
         assert made.data == final.data
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
     with logged() as notes:
-        femts.backtest(final, data, **cut(1))
+        femts.backtest(final, data, **cutoffs_of(1))
     assert "backtest with refitting, or use the model in scored/" in notes[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
-def test_missing_values_are_filled_for_the_model_and_left_out_of_the_score() -> None:
+def test_missing_values_are_filled_but_not_scored() -> None:
     table = FRAME.copy()
     table.loc[::7, "s1"] = np.nan
     data = load_dataset(table)
     gappy = fit.train(data, "dlinear", P, seq_len=L, device="cpu", settings=QUICK)
     windows = part_windows(data, gappy.preprocess, "test", L, P)
     wanted = evaluate(gappy.model, windows, some=torch.arange(4, len(windows), 7))  # no look-back begins in a gap
-    frame = femts.backtest(gappy, table, **cut(13, 7))
+    frame = femts.backtest(gappy, table, **cutoffs_of(13, 7))
     assert np.isfinite(frame[["forecast", "seasonal_naive"]].to_numpy()).all()
     assert frame["actual"].isna().any()
     assert overall(frame, gappy)["mse_scaled"] == pytest.approx(wanted["mse"], rel=1e-5)
-    put_in = femts.backtest(gappy, table.dropna(), **cut(13, 7))
+    put_in = femts.backtest(gappy, table.dropna(), **cutoffs_of(13, 7))
     assert put_in["actual"].isna().sum() == len(data.columns) * frame["actual"].isna().sum()
-    assert len(femts.backtest(gappy, table, **cut(1), refit=True)) == P * len(data.columns)
+    assert len(femts.backtest(gappy, table, **cutoffs_of(1), refit=True)) == P * len(data.columns)
 
 
 def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
-    """Cutoffs, or series, that the note on rows known from the training is of; 0 without one."""
+    """Number of cutoffs or series in the note on training rows; 0 without a note."""
     with warnings.catch_warnings(action="ignore", category=GapWarning), logged() as messages:
         femts.backtest(forecaster, data, **cutoffs)
     notes = [text for text in messages if "cover rows used for training or validation" in text]
@@ -225,7 +223,7 @@ def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
     return int(notes[0].split()[2]) if notes else 0
 
 
-def test_rows_known_from_the_training_are_noted(forecaster: Forecaster) -> None:
+def test_training_rows_in_a_backtest_are_noted(forecaster: Forecaster) -> None:
     for data, step, noted in (
         (DATA, 80, 0),
         (DATA, 100, 1),
@@ -236,20 +234,20 @@ def test_rows_known_from_the_training_are_noted(forecaster: Forecaster) -> None:
         (synthetic_frame(600), 189, 1),
         (FRAME.iloc[400:], 50, 0),  # the test begins at row 400
     ):
-        assert notes_on(forecaster, data, cut(2, step)) == noted
+        assert notes_on(forecaster, data, cutoffs_of(2, step)) == noted
 
 
-def test_rows_of_a_grown_table_are_known_to_a_run_that_learned_from_all(tmp_path: Path) -> None:
+def test_training_rows_of_a_refitted_run_are_noted(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "mine.csv", index=False)
     synthetic_frame(530).to_csv(tmp_path / "later.csv", index=False)
     fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, refit=True, out=tmp_path / "run")
     final = femts.load(tmp_path / "run")
     for name, windows, noted in (("mine.csv", 4, 4), ("later.csv", 4, 2), ("later.csv", 2, 0)):
-        assert notes_on(final, str(tmp_path / name), cut(windows, P)) == noted
-        assert notes_on(final, pd.read_csv(tmp_path / name), cut(windows, P)) == noted
+        assert notes_on(final, str(tmp_path / name), cutoffs_of(windows, P)) == noted
+        assert notes_on(final, pd.read_csv(tmp_path / name), cutoffs_of(windows, P)) == noted
 
 
-def test_rows_known_from_the_training_are_noted_by_series(ridge: Forecaster, tmp_path: Path) -> None:
+def test_training_rows_are_noted_per_series(ridge: Forecaster, tmp_path: Path) -> None:
     later = LONG[LONG["ds"] > LONG.groupby("unique_id")["ds"].transform("max") - pd.Timedelta(days=WEEK)]
     grown = pd.concat([LONG, later.assign(ds=later["ds"] + pd.Timedelta(days=WEEK))])
     final = panel_forecaster("ridge", refit=True)
@@ -265,60 +263,64 @@ def test_rows_known_from_the_training_are_noted_by_series(ridge: Forecaster, tmp
         (ridge, grown, 2, 0),
         (ridge, grown, 3, 1),  # of `young` one week is for the test, of the others two or more
     ):
-        assert notes_on(forecaster, table, cut(windows, WEEK)) == noted, windows
+        assert notes_on(forecaster, table, cutoffs_of(windows, WEEK)) == noted, windows
 
 
-def test_data_without_dates_are_counted_in_rows(forecaster: Forecaster) -> None:
+def test_undated_data_count_rows(forecaster: Forecaster) -> None:
     bare = Forecaster(**{**vars(forecaster), "freq": None})
-    frame = femts.backtest(bare, FRAME.drop(columns="date"), **cut(2, 20))
+    frame = femts.backtest(bare, FRAME.drop(columns="date"), **cutoffs_of(2, 20))
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}
-    np.testing.assert_array_equal(frame["forecast"], femts.backtest(forecaster, FRAME, **cut(2, 20))["forecast"])
+    np.testing.assert_array_equal(frame["forecast"], femts.backtest(forecaster, FRAME, **cutoffs_of(2, 20))["forecast"])
 
 
 def test_time_zones_are_kept() -> None:
     for zone in ["UTC", "Europe/Berlin"]:
         frame = synthetic_frame(138)
         frame["date"] = pd.date_range("2024-03-30", periods=138, freq="h", tz=zone)
-        table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, **cut(2, 5))
+        table = femts.backtest(femts.train(frame, "naive", 3, seq_len=24), frame, **cutoffs_of(2, 5))
         assert table["date"].iloc[-1] == frame["date"].iloc[-1]
 
 
-def test_without_a_number_there_are_five_windows_or_as_many_as_fit(linear: Forecaster) -> None:
+def test_default_number_of_windows(linear: Forecaster) -> None:
     for rows, windows in ((500, 5), (L + P + 1, 2), (L + P, 1)):
-        assert femts.backtest(linear, FRAME.iloc[:rows], **cut(None, 1))["cutoff"].nunique() == windows
+        assert femts.backtest(linear, FRAME.iloc[:rows], **cutoffs_of(None, 1))["cutoff"].nunique() == windows
 
 
-def test_cutoffs_that_do_not_fit_are_refused(linear: Forecaster) -> None:
+def test_invalid_cutoffs_are_refused(linear: Forecaster) -> None:
     for rows, cutoffs, message in [
-        (500, cut(0), "n_windows, not 0"),
-        (500, cut(1, 2.5), "step_size, not 2.5"),
-        (500, cut(1, 1, True), "horizon, not True"),
-        (100, cut(9, 10), "The frame has 100 rows, but 9 windows 10 rows apart .* require 116, .* at most 7 windows"),
-        (100, cut(3, 60), "at most 2 windows or"),
-        (L + P - 1, cut(1), "provide more rows"),
-        (L + P - 1, cut(None), "provide more rows"),
-        (27, cut(1, 1, 4), "24 of them before the first forecast"),
+        (500, cutoffs_of(0), "n_windows, not 0"),
+        (500, cutoffs_of(1, 2.5), "step_size, not 2.5"),
+        (500, cutoffs_of(1, 1, True), "horizon, not True"),
+        (
+            100,
+            cutoffs_of(9, 10),
+            "The frame has 100 rows, but 9 windows 10 rows apart .* require 116, .* at most 7 windows",
+        ),
+        (100, cutoffs_of(3, 60), "at most 2 windows or"),
+        (L + P - 1, cutoffs_of(1), "provide more rows"),
+        (L + P - 1, cutoffs_of(None), "provide more rows"),
+        (27, cutoffs_of(1, 1, 4), "24 of them before the first forecast"),
     ]:
         with pytest.raises(UsageError, match=message):
             femts.backtest(linear, FRAME.iloc[:rows], **cutoffs)
 
 
-def test_data_unlike_those_of_the_training_are_refused(ridge: Forecaster) -> None:
+def test_incompatible_data_are_refused(ridge: Forecaster) -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a season of 7 rows before a forecast of 400"):
-        femts.backtest(ridge, LONG, **cut(1, 1, 400))
+        femts.backtest(ridge, LONG, **cutoffs_of(1, 1, 400))
     weekly = LONG.assign(ds=pd.to_datetime("2020-01-01") + 7 * (LONG["ds"] - pd.Timestamp("2020-01-01")))
     with pytest.raises(UsageError, match="has the step 'W-WED', but the training data had the step 'D'"):
-        femts.backtest(ridge, weekly, **cut(1))
+        femts.backtest(ridge, weekly, **cutoffs_of(1))
     one = LONG.query("unique_id == 'long'")[["ds", "y"]].rename(columns={"ds": "date"})
     wide = femts.train(one, "naive", WEEK, seq_len=14)
     with pytest.raises(UsageError, match="has series of their own, but this model was trained on one series"):
-        femts.backtest(wide, load_dataset(LONG, panel=True), **cut(1))
+        femts.backtest(wide, load_dataset(LONG, panel=True), **cutoffs_of(1))
     with pytest.raises(UsageError, match="A backtest cannot be grouped by 'series'"):
-        femts.backtest_scores(femts.backtest(ridge, LONG, **cut(1)).assign(column="y"), wide, by="series")
+        femts.backtest_scores(femts.backtest(ridge, LONG, **cutoffs_of(1)).assign(column="y"), wide, by="series")
 
 
-def test_scores_are_means_where_both_models_have_a_forecast(linear: Forecaster) -> None:
+def test_scores_average_common_forecasts(linear: Forecaster) -> None:
     scale = linear.preprocess.scaler.scale[0]
     frame = pd.DataFrame(
         {
@@ -341,7 +343,7 @@ def test_scores_are_means_where_both_models_have_a_forecast(linear: Forecaster) 
     )
 
 
-def test_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backtest_command(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = own / "backtest.csv"
     arguments = [
         "backtest",
@@ -359,14 +361,14 @@ def test_command_writes_the_frame_and_prints_the_scores(own: Path, capsys: pytes
     assert main([str(argument) for argument in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     forecaster = femts.load(own / "run")
-    frame = femts.backtest(forecaster, own / "past.csv", **cut(2, 6, 9))
+    frame = femts.backtest(forecaster, own / "past.csv", **cutoffs_of(2, 6, 9))
     pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["cutoff", "date"]), frame, check_dtype=False)
     assert lines[0].split() == ["cutoff", "model", "mse_scaled", "mae_scaled", "mse_raw", "mae_raw"]
     assert lines[-1] == f"{out}: 36 rows, 2 forecasts of 2 columns"
     assert f"{overall(frame, forecaster)['mse_scaled']:.4f}" in lines[-3]
 
 
-def test_command_counts_forecasts_from_gaps_in_one_note(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backtest_command_notes_gaps_once(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(own / "past.csv")
     table.loc[230:, "heat"] = np.nan
     table.to_csv(own / "ended.csv", index=False)

@@ -1,4 +1,4 @@
-"""The same errors under each convention."""
+"""Scoring conventions: drop_last and means of batch means."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_window_errors_match_the_evaluator() -> None:
     assert last.mae == pytest.approx(np.abs(raw).mean(), rel=1e-6)
 
 
-def test_dropped_windows_and_means_of_means() -> None:
+def test_drop_last_and_batch_mean_conventions() -> None:
     each = errors()[:, 0] / (5 * 3)
     found = {score.convention: score for score in convention_scores(errors(), [32, 16, 32])}
     assert len(found) == 6
@@ -47,7 +47,7 @@ def test_no_drop_last_score_without_a_full_batch() -> None:
     assert not any("drop_last" in score.convention for score in convention_scores(errors(), [64]))
 
 
-def test_gaps_do_not_count() -> None:
+def test_missing_values_are_ignored() -> None:
     observed = torch.rand(54, 3, generator=torch.Generator().manual_seed(1)) > 0.3
     windows = Windows(ScaledSeries(WINDOWS.rows, observed), 10, 5)
     first = convention_scores(window_errors(MODEL, windows, SCALE, batch_size=7), [32])[0]

@@ -1,4 +1,4 @@
-"""Search space of a study: read from text, held to its bounds, and said in the guide."""
+"""Parsing and bounds of search spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Choices, Ints, Floats = (getattr(distributions, f"{kind}Distribution") for kind 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "tune.md"
 
 
-def test_text_and_lists_become_distributions() -> None:
+def test_search_values_are_parsed() -> None:
     for key, values, distribution in [
         ("seq_len", "168,336", Choices((168, 336))),
         ("seq_len", "24..96", Ints(24, 96)),
@@ -32,7 +32,7 @@ def test_text_and_lists_become_distributions() -> None:
         assert made == distribution and str(made) == str(distribution)  # also the types of the values
 
 
-def test_choices_have_combinations_and_a_range_has_none() -> None:
+def test_combinations_of_choices() -> None:
     space = {"a": Choices((1, 2)), "b": Choices((None, "x"))}
     assert combinations(space) == [{"a": a, "b": b} for a in (1, 2) for b in (None, "x")]
     assert combinations({**space, "c": Floats(0, 1)}) is None
@@ -51,6 +51,6 @@ def test_declared_settings_match_the_model_and_the_guide() -> None:
                 build_config(model, seq_len=96, pred_len=24, n_channels=7, settings={name: value})
 
 
-def test_a_mixer_with_a_partner_searches_both() -> None:
+def test_hybrid_searches_both_parts() -> None:
     assert {"model.ridge", "model.d_model"} <= set(own_search("fem_sm_ridge", trained=True))
     assert set(own_search("ridge", trained=False)) == {"model.ridge"}

@@ -1,4 +1,4 @@
-"""A study: what it chooses, that it never sees the test part, and that it goes on after a kill."""
+"""Hyperparameter studies: selection, no use of test rows, and resuming."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assert_same_trials(one: pd.DataFrame, other: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(one.drop(columns="seconds"), other.drop(columns="seconds"))
 
 
-def test_the_best_is_the_lowest_and_the_first_is_the_recipe_as_it_is() -> None:
+def test_best_trial_and_default_trial() -> None:
     tuned = tune_small()
     trials, drawn = tuned.trials, tuned.trials[1:]
     assert list(trials["trial"]) == list(range(9)) and set(trials["state"]) <= {"complete", "pruned"}
@@ -65,7 +65,7 @@ def test_the_best_is_the_lowest_and_the_first_is_the_recipe_as_it_is() -> None:
     assert set(drawn["seq_len"]) <= {24, 48} and set(drawn["model.d_model"]) <= {8, 16}
 
 
-def test_the_seed_decides_the_trials_and_the_test_part_has_no_say() -> None:
+def test_trials_depend_on_seed_but_not_test_rows() -> None:
     data = femts.load_dataset(small_table(400))
     values, start = data.values.copy(), int(data.split.test[0, 0])
     values[start:] = 1e6 * np.random.default_rng(0).normal(size=values[start:].shape)
@@ -84,7 +84,7 @@ def test_trials_worse_than_the_median_are_pruned() -> None:
     assert trials["score"].isna().eq(trials["state"] == "pruned").all()
 
 
-def test_a_study_ends_when_every_combination_has_been_tried() -> None:
+def test_study_ends_when_exhausted() -> None:
     with logged() as notes:
         trials = tune_ridge(trials=50).trials
     # The recipe as it is looks back further than the two that are searched.
@@ -92,18 +92,18 @@ def test_a_study_ends_when_every_combination_has_been_tried() -> None:
     assert len(trials[["seq_len", "model.ridge"]].drop_duplicates()) == 5
 
 
-def test_a_trial_that_fails_has_a_reason_and_the_others_go_on() -> None:
+def test_failed_trial_is_reported() -> None:
     trials = tune_small(search={"model.n_heads": [3]}, settings={"training.max_steps": 4}, seq_len=24, trials=2).trials
     assert list(trials["state"]) == ["complete", "failed"] and "n_heads" in trials["reason"][1]
 
 
-def test_origins_are_averaged_and_the_first_is_the_validation_part() -> None:
+def test_origins_are_averaged() -> None:
     one, two = (tune_ridge(origins=origins).trials for origins in (1, 2))
     assert list(two["origin_1"]) == list(one["score"])
     assert list(two[["origin_1", "origin_2"]].mean(axis=1)) == pytest.approx(list(two["score"]), rel=1e-12)
 
 
-def test_a_long_table_is_tuned_as_one() -> None:
+def test_tune_on_a_panel() -> None:
     wide = synthetic_frame(200)
     long = pd.concat(wide.iloc[:, [0, k + 1]].set_axis(["ds", "y"], axis=1).assign(unique_id=f"s{k}") for k in range(3))
     tuned = femts.tune(long, "ridge", 12, search={"model.ridge": "0.3,3"}, seq_len=24)
@@ -111,7 +111,7 @@ def test_a_long_table_is_tuned_as_one() -> None:
     assert again.metrics["val"]["mse"] == tuned.score
 
 
-def test_the_recipe_repeats_the_score_and_optuna_reads_the_study(
+def test_recipe_reproduces_the_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -160,15 +160,14 @@ def start(folder: Path, kill_at: int, trials: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def test_a_killed_study_has_the_same_trials_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_study_resumes_with_identical_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    for step in (5, 43):  # within the first trial, and within a later one
-        assert start(broken, step, 4).wait() == -signal.SIGKILL
+    assert start(broken, 21, 3).wait() == -signal.SIGKILL  # within the second trial
     for folder in (whole, broken):
         folder.mkdir(exist_ok=True)
         small_table(400).to_csv(folder / "small.csv", index=False)
         monkeypatch.chdir(folder)
-        assert main([*COMMAND, "4"]) == 0
+        assert main([*COMMAND, "3"]) == 0
     assert_same_trials(*(pd.read_csv(folder / "study" / "trials.csv") for folder in (whole, broken)))
     assert not (broken / "study" / ".work").exists()
 

@@ -1,4 +1,4 @@
-"""`python -m scripts.bench`: each benchmark in small, what it computes, and the JSON that it prints."""
+"""`python -m scripts.bench`: small runs of each benchmark and their JSON output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(command: str) -> list[dict[str, Any]]:
     return run(command.split())["rows"]
 
 
-def test_mixer_measures_every_prior_length_and_component_set() -> None:
+def test_mixer_benchmark_covers_every_case() -> None:
     measured = rows(MIXER)
     assert [(row["prior"], row["length"], row["components"]) for row in measured] == [
         (prior, length, name) for prior in prior_names() for length in (3, 6) for name in SETS
@@ -39,16 +39,14 @@ def test_mixer_measures_every_prior_length_and_component_set() -> None:
             assert (row["forward"]["ratio"], row["step"]["ratio"], row["peak_ratio"]) == (1.0, 1.0, 1.0)
 
 
-def test_layers_are_those_of_the_forecasters() -> None:
+def test_benchmark_layers_match_the_models() -> None:
     for prior, model in {"softmax": "sm", "rnn_softmax": "aft", "mamba": "mamba"}.items():
         for components, name in {"alone": model, "CLTG": f"fem_{model}", "naive": f"fem_{model}"}.items():
             host: Any = build_config(name, seq_len=1024, pred_len=96, n_channels=7, settings={})
             assert layer_config(prior, components, 64, 8) == host.mixer_config()
 
 
-def test_json_and_table_say_that_naive_would_not_fit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_large_naive_form_is_skipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(mixer, "LARGEST_NAIVE", 0)
     command = f"{MIXER} --priors gla --lengths 4 --components naive"
     assert main([*command.split(), "--json"]) == 0
@@ -59,7 +57,7 @@ def test_json_and_table_say_that_naive_would_not_fit(
     assert capsys.readouterr().out.splitlines()[-1].split()[:6] == ["gla", "4", "2", "naive", "-", "-"]
 
 
-def test_state_of_a_stream_grows_for_softmax_alone() -> None:
+def test_only_softmax_stream_state_grows() -> None:
     measured = rows("stream --priors softmax gla --seen 2 9 --d-model 16 --n-heads 2 --repeats 1 --device cpu")
     assert [(row["prior"], row["seen"]) for row in measured] == [(p, n) for p in ("softmax", "gla") for n in (2, 9)]
     assert [row["step"]["ratio"] for row in measured if row["seen"] == 2] == [1.0, 1.0]
@@ -67,7 +65,7 @@ def test_state_of_a_stream_grows_for_softmax_alone() -> None:
     assert softmax[1] > softmax[0] and gla[0] == gla[1] > 0
 
 
-def test_train_measures_steps_beside_the_first_model() -> None:
+def test_train_benchmark_compares_with_the_first_model() -> None:
     record = run(f"{TRAIN} model.n_layers=1 --models sm fem_sm".split())
     alone, mixed = record["rows"]
     assert record["settings"]["settings"] == {"model.d_model": "16", "model.n_layers": "1"}
@@ -89,7 +87,7 @@ def test_operations_are_counted_exactly() -> None:
     assert counter.get_total_flops() == (2 + 5) * 2 * 2 * 3 * 10 * 10 * 8  # its way back computes the scores again
 
 
-def test_data_compares_a_gather_with_the_loader() -> None:
+def test_data_benchmark() -> None:
     measured = rows("data --seq-len 24 --horizon 12 --batch-sizes 8 32 --repeats 1 --device cpu")
     assert [(row["channels"], row["batch_size"]) for row in measured] == [(7, 8), (7, 32)]
     for row in measured:
@@ -97,7 +95,7 @@ def test_data_compares_a_gather_with_the_loader() -> None:
         assert row["gather_windows_per_s"] == pytest.approx(row["batch_size"] / row["gather"]["seconds"])
 
 
-def test_mistakes_are_reported_before_measuring() -> None:
+def test_invalid_arguments_are_refused() -> None:
     for command, says in [
         (f"{MIXER} --components CLTG CT", "'CT' has T without L"),
         ("stream --priors gla gal", "Unknown prior 'gal'; did you mean 'gla'"),
@@ -109,7 +107,7 @@ def test_mistakes_are_reported_before_measuring() -> None:
 
 
 @pytest.mark.slow
-def test_gpu_targets_are_gone_through_on_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gpu_targets_run_on_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--out", str(tmp_path), "--dry-run"]) == 0
     printed = capsys.readouterr().out
     for target in ("softmax LTG over alone", "peak memory", "time a token, mamba", "stream, gla", "minutes"):
@@ -121,6 +119,6 @@ def test_gpu_targets_are_gone_through_on_a_cpu(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
-def test_gpu_targets_are_refused_without_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gpu_targets_need_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--out", str(tmp_path / "out")]) == 2
     assert "no CUDA device" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Turns, ratios and peaks: the arithmetic on times that are given, and memory that is known."""
+"""Interleaved timing, ratios and peak memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = 4 * FLOATS
 
 
 class FakeClock:
-    """A clock that only the timed calls move."""
+    """A clock that is advanced by the timed calls only."""
 
     def __init__(self) -> None:
         self.now, self.calls = 0.0, ""
@@ -26,7 +26,7 @@ class FakeClock:
         self.now += seconds
 
 
-def test_cases_take_turns_so_that_ratios_do_not_drift_with_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_are_interleaved(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
     monkeypatch.setattr(measure, "perf_counter", clock)
 

@@ -1,4 +1,4 @@
-"""Tasks of selection: what they draw can be answered, tiny trainings run, and records hold."""
+"""Synthetic selection tasks, small trainings and their records."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SIZES = [f"{name}={value}" for name, value in TINY.items()]
 SMALL = ["--mixers", "fem_sm", "sm", "--seeds", "1", "--jobs", "1", "--set", *SIZES]
 
 
-def test_fetch_asks_for_the_payload_at_the_high_key() -> None:
+def test_fetch_task_targets() -> None:
     x, y = Fetch().draw("train", 5, Generator())
     keys, payload = x.chunk(2, dim=-1)
     assert (keys > HEIGHT / 2).sum(1).eq(1).all()
     assert torch.equal(payload.gather(1, keys.argmax(1, keepdim=True))[:, 0], y)
 
 
-def test_maximum_asks_for_it() -> None:
+def test_maximum_task_targets() -> None:
     x, y = Maximum().draw("test", 5, Generator())
     assert torch.equal(x.max(1).values, y)
 
 
 @pytest.mark.parametrize("task", [Recall(), NoisyRecall()], ids=lambda task: task.name)
-def test_recall_asks_where_a_key_comes_again_and_nowhere_else(task: Recall) -> None:
+def test_recall_task_targets(task: Recall) -> None:
     tokens, targets = task.draw("train", 20, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
         known: dict[int, int] = {}
@@ -52,7 +52,7 @@ def test_recall_asks_where_a_key_comes_again_and_nowhere_else(task: Recall) -> N
     assert (tokens >= 16).double().mean().item() == pytest.approx(task.noise, abs=0.05)
 
 
-def test_fuzzy_recall_asks_for_motifs_that_stood_before() -> None:
+def test_fuzzy_recall_task_targets() -> None:
     task = FuzzyRecall()
     tokens, targets = task.draw("test", 20, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
@@ -64,14 +64,14 @@ def test_fuzzy_recall_asks_for_motifs_that_stood_before() -> None:
         assert places[0] < first - 2 and sequence[places[0] + 3] == asked[first]
 
 
-def test_selective_copy_asks_for_the_scattered_tokens_in_order() -> None:
+def test_selective_copy_task_targets() -> None:
     tokens, targets = SelectiveCopy(copied=8).draw("train", 10, Generator())
     for sequence, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
         assert [each for each in sequence if each < 14] == asked[-8:]
         assert sequence[-9] == 15 and set(asked[:-8]) == {IGNORED}
 
 
-def test_memorisation_has_one_map_for_all() -> None:
+def test_memorisation_task_targets() -> None:
     maps = []
     for seed in (0, 1):
         x, y = Memorisation().draw("test", 99, Generator().manual_seed(seed))
@@ -80,12 +80,12 @@ def test_memorisation_has_one_map_for_all() -> None:
     assert maps[0] == maps[1] and len(maps[0]) == 128
 
 
-def test_compression_asks_for_every_token() -> None:
+def test_compression_task_targets() -> None:
     x, y = Compression().draw("test", 9, Generator())
     assert torch.equal(x[:, :-1], y[:, :-1]) and set(y[:, -1].tolist()) == {IGNORED}
 
 
-def test_scored_rows_were_not_trained_on() -> None:
+def test_test_samples_differ_from_training() -> None:
     train, test, _ = sources()
     assert len(train) > 5 * len(test) > 0
     patches, _, _ = images()
@@ -94,14 +94,14 @@ def test_scored_rows_were_not_trained_on() -> None:
     assert len(trained) > 1000 and not any(tuple(each) in trained for each in x.flatten(1).tolist())
 
 
-def test_every_mixer_has_about_the_same_weights() -> None:
+def test_mixers_have_equal_weight_budgets() -> None:
     for name in ("sm", "gla", "aft", "mamba", "linear"):
         mixed, alone = (sum(p.numel() for p in mixer_layer(n, 128, 4).parameters()) for n in (f"fem_{name}", name))
         assert 1 <= mixed / alone < 1.1  # C comes on top
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_tiny_training_of_each_task_has_a_whole_record(name: str) -> None:
+def test_tiny_training_writes_a_record(name: str) -> None:
     for cell in make_cells([name], ["fem_sm", "gla"], [1], {key: str(value) for key, value in TINY.items()}):
         record = json.loads(json.dumps(cell.run("cpu")))
         assert record["task"]["steps"] == len(record["losses"]) == 3
@@ -109,7 +109,7 @@ def test_a_tiny_training_of_each_task_has_a_whole_record(name: str) -> None:
         assert record["measure"] in SCALES and (record["data"] is not None) == (name in ("next_byte", "digits"))
 
 
-def test_fetch_is_learned_by_the_mixer_and_not_by_its_prior() -> None:
+def test_mixer_solves_fetch_and_its_prior_does_not() -> None:
     task = Fetch(length=8, channels=8, width=32, steps=300, scored=256)
     assert fit(task, "fem_sm", 1)["score"] < 0.2 < fit(task, "sm", 1)["score"]
 
@@ -119,7 +119,7 @@ def test_nonfinite_loss_is_a_run_failure() -> None:
         fit(Maximum(**{**TINY, "rate": 1e30}), "sm", 1)
 
 
-def test_finished_trainings_are_kept_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_trainings_are_not_rerun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["--out", str(tmp_path), *SMALL]
     assert main(["--tasks", "fetch", *command]) == 0
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
@@ -135,13 +135,13 @@ def test_finished_trainings_are_kept_and_the_others_go_on(tmp_path: Path, capsys
     assert capsys.readouterr().out.count("equal to the bit") == 2
 
 
-def test_a_committed_record_holds() -> None:
+def test_committed_record_verifies() -> None:
     record = json.loads((ROOT / "results" / "tasks" / "memorisation" / "sm-seed1.json").read_text())
     holds, words = verify(record)
     assert holds, words
 
 
-def test_a_changed_record_does_not_hold() -> None:
+def test_altered_record_does_not_verify() -> None:
     (cell,) = make_cells(["fetch"], ["fem_gla"], [1], {key: str(value) for key, value in TINY.items()})
     record = json.loads(json.dumps(cell.run("cpu")))
     assert verify(record)[1].endswith("equal to the bit")
@@ -153,6 +153,6 @@ def test_a_changed_record_does_not_hold() -> None:
     assert "NOT run, for this femts has another data" in verify({**record, "data": "0" * 64})[1]
 
 
-def test_models_without_a_mixer_are_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_without_a_mixer_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--mixers", "ridge", "--out", str(tmp_path / "new")]) == 2
     assert "'ridge' is no mixer" in capsys.readouterr().err and not list(tmp_path.iterdir())

@@ -1,5 +1,4 @@
-"""A new command is one file and one registration: with that the help lists it, its mistakes are
-sentences, and it runs."""
+"""A new command needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ ORDER = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files count as files of the commands while the test runs."""
+    """A folder that counts as part of the commands package."""
     place = tmp_path / "commands"
     place.mkdir()
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(place)])
@@ -68,14 +67,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The commands as `femts --help` lists them."""
+    """Command names in the order of `femts --help`."""
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
     return [line.split()[0] for line in lines]
 
 
 @pytest.mark.parametrize(("order", "place"), [("", 17), ("35", 5)])
-def test_the_help_lists_it_in_its_place(
+def test_help_lists_new_command_in_order(
     folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _listed(capsys) == ORDER
@@ -84,9 +83,7 @@ def test_the_help_lists_it_in_its_place(
     assert _listed(capsys) == [*ORDER[:place], "count-rows", *ORDER[place:]]
 
 
-def test_it_runs_and_its_mistakes_are_sentences(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_command_runs_and_reports_errors(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", ""))
     load_commands()
     (tmp_path / "two.csv").write_text("a\n1\n2\n")
@@ -100,7 +97,7 @@ def test_it_runs_and_its_mistakes_are_sentences(
     assert "No such option: --headr" in capsys.readouterr().err
 
 
-def test_a_command_may_have_commands_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_groups(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "group_for_test.py").write_text(_GROUP)
     load_commands()
     assert _listed(capsys) == ["rows", *ORDER]
@@ -108,12 +105,12 @@ def test_a_command_may_have_commands_of_its_own(folder: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == "42\n"
 
 
-def test_a_name_is_taken_once() -> None:
+def test_duplicate_command_is_refused() -> None:
     with pytest.raises(ValueError, match="'train' is registered twice"):
         command.command_group("train", "Again.")
 
 
-def test_its_file_in_the_folder_is_all_it_takes(tmp_path: Path) -> None:
+def test_command_file_is_discovered(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path)
     checkout.add("cli/commands/count_rows.py", _FILE.replace("ORDER", ""))
     (tmp_path / "two.csv").write_text("a\n1\n2\n")

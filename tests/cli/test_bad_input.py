@@ -1,4 +1,4 @@
-"""What bad input gets: one sentence on stderr, the right exit status, and nothing written."""
+"""Invalid input: one sentence on stderr, the exit status, and nothing written."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every kind of bad file, and one good run."""
+    """A folder with every kind of bad file and one valid run."""
     folder = tmp_path_factory.mktemp("bad")
     write_bad_tables(folder)
     write_bad_configs(folder)
@@ -176,7 +176,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_invalid_input_prints_one_sentence_and_writes_nothing(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, place, monkeypatch, capsys)

@@ -1,4 +1,4 @@
-"""Settings that cannot be: one sentence on stderr, exit status 2, and nothing written."""
+"""Invalid settings: one sentence on stderr, exit status 2, and nothing written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_invalid_settings_print_one_sentence_and_write_nothing(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, tmp_path, monkeypatch, capsys)

@@ -1,4 +1,4 @@
-"""What a study that cannot be made gets: one sentence, and nothing written."""
+"""Invalid studies: one sentence on stderr, exit status 2, and nothing written."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table, and folders that hold no study of it."""
+    """A folder with a table and folders that are not its studies."""
     folder = tmp_path_factory.mktemp("tune")
     small_table().to_csv(folder / "good.csv", index=False)
     for path in (folder / "other" / "notes.txt", folder / "broken" / "study.db"):
@@ -59,13 +59,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_invalid_study_prints_one_sentence_and_writes_nothing(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, place, monkeypatch, capsys)
 
 
-def test_missing_optuna_is_explained_in_one_sentence(
+def test_missing_optuna_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)

@@ -1,4 +1,4 @@
-"""The command line: what each command prints and writes. What bad input gets is in test_bad_input.py."""
+"""Output and files of each command; invalid input is in test_bad_input.py."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert out.startswith(f"Usage: femts {command}".rstrip()) and err == ""
 
 
-def test_no_command_prints_the_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "train" in capsys.readouterr().out
 
@@ -60,7 +60,7 @@ def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert f"missing; it belongs at {tmp_path / 'ETTh1.csv'}" in out
 
 
-def test_models_lists_every_model_and_all_settings_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
     assert [row[0] for row in rows[1:]] == model_names()
@@ -70,7 +70,7 @@ def test_models_lists_every_model_and_all_settings_of_one(capsys: pytest.Capture
     assert "model.components  CLTG" in out
 
 
-def test_doctor_names_every_prior_and_accelerator(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_lists_priors_and_accelerators(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert ["femts", femts.__version__] in [line.split() for line in lines]
@@ -111,7 +111,7 @@ def test_train_writes_a_run_and_prints_its_scores(
     assert repeated["test"] == scores
 
 
-def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_horizons_make_runs_and_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*"train --dataset synthetic --model naive --horizon 24,12 --out".split(), str(tmp_path / "all")]
     assert main(command) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -132,7 +132,7 @@ def test_several_horizons_give_a_run_each_and_a_mean(tmp_path: Path, capsys: pyt
     assert (tmp_path / "all" / "24" / "metrics.json").stat().st_mtime_ns == before
 
 
-def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_horizons_share_the_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["train", "--dataset", "synthetic", "--model", "dlinear", "--horizon", "24,12", "--seq-len", "48"]
     assert (
         main(
@@ -143,7 +143,7 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
                 "--set",
                 "training.patience=1000000",
                 "--time-limit",
-                "8s",
+                "4s",
                 "--out",
                 str(tmp_path / "all"),
             ]
@@ -161,7 +161,7 @@ def test_several_horizons_share_the_time(tmp_path: Path, capsys: pytest.CaptureF
     spans = [
         yaml.safe_load((tmp_path / "all" / p / "config.yaml").read_text())["training"]["max_time"] for p in ("24", "12")
     ]
-    assert spans[0] == "4s" and 1 <= int(spans[1].removesuffix("s")) <= 8
+    assert spans[0] == "2s" and 1 <= int(spans[1].removesuffix("s")) <= 4
 
 
 def test_evaluate_command_matches_python(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,7 +197,7 @@ def test_predict_command_matches_python(own: Path, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
 
 
-def test_evaluate_prints_scores_in_detail(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_prints_detailed_scores(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forecaster = femts.load(own / "run")
     command = ["evaluate", str(own / "run")]
     assert main([*command, "--by", "channel", "--horizon", "6,12", "--csv"]) == 0
@@ -242,21 +242,8 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     pd.testing.assert_frame_equal(written.drop(columns="date"), expected.drop(columns="date"))
 
 
-def test_python_m_femts_answers(femts_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_python_m_femts(femts_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     result = femts_process("datasets", "list")
     assert result.returncode == 0
     assert "synthetic" in result.stdout
     assert result.stderr == ""
-
-
-def test_a_picture_of_a_long_table_has_bands(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
-    table[["unique_id", "ds", "y"]].to_csv(tmp_path / "long.csv", index=False)
-    pictures = []
-    for history in (own / "past.csv", tmp_path / "long.csv"):
-        command = ["predict", str(own / "run"), str(history), "--level", "80,95", "--plot", str(tmp_path / "p.svg")]
-        assert main(command) == 0
-        assert "19 validation windows, 2 without overlap, are too few" in capsys.readouterr().err
-        pictures.append((tmp_path / "p.svg").read_text())
-    assert all(text.count("<!-- 95 % interval -->") == 1 for text in pictures)
-    assert len({text.count("FillBetweenPolyCollection") for text in pictures}) == 1

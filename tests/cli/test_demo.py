@@ -1,4 +1,4 @@
-"""`femts demo`: the first look, which is nothing but commands that a user could have typed."""
+"""`femts demo` runs commands that a user could type."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from femts.cli.commands import demo
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, and a demo of fewer rows and steps."""
+    """An empty working folder and a smaller demo."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "ROWS", 600)
     monkeypatch.setattr(demo, "SMALL", "--model dlinear --horizon 12 --seq-len 24 --max-steps 2")
     return tmp_path
 
 
-def test_it_trains_forecasts_and_reports(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_trains_forecasts_and_reports(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     typed = [shlex.split(line.removeprefix("$ ")) for line in out.splitlines() if line.startswith("$ ")]
@@ -54,9 +54,7 @@ def test_printed_commands_can_be_run(place: Path, capsys: pytest.CaptureFixture[
         ("-x", "Folder -x looks like an option; choose another one with --out."),
     ],
 )
-def test_it_writes_to_a_new_or_empty_folder_alone(
-    place: Path, out: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_refuses_existing_folders(place: Path, out: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "full").mkdir()
     (place / "full/mine.txt").write_text("mine")
     (place / "file").write_text("mine")
@@ -64,8 +62,3 @@ def test_it_writes_to_a_new_or_empty_folder_alone(
     assert main(["demo", "--out", out]) == 2
     assert capsys.readouterr() == ("", f"femts: {says}\n")
     assert state_of(place) == before
-
-
-def test_an_empty_folder_will_do(place: Path) -> None:
-    (place / "demo").mkdir()
-    assert main(["demo"]) == 0

@@ -1,4 +1,4 @@
-"""Hostile input: stray stamps, sizes that nobody means, recipes that grow, damaged files, text that acts on a terminal."""
+"""Hostile input: stray time stamps, huge sizes, YAML bombs, damaged files and escape sequences."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of such files, and one good run."""
+    """A folder with hostile files and one valid run."""
     folder = tmp_path_factory.mktemp("more")
     good = small_table()
     good.to_csv(folder / "good.csv", index=False)
@@ -146,13 +146,13 @@ def _recipes() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_one_sentence_and_nothing_written(
+def test_hostile_input_prints_one_sentence_and_writes_nothing(
     case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_case(case, place, monkeypatch, capsys)
 
 
-def test_a_table_that_is_only_called_packed_is_read(place: Path, tmp_path: Path) -> None:
+def test_uncompressed_file_with_gz_suffix_is_read(place: Path, tmp_path: Path) -> None:
     named = tmp_path / "plain.csv.gz"
     named.write_bytes((place / "good.csv").read_bytes())
     assert main(f"{OWN} {named} --out {tmp_path / 'run'}".split()) == 0

@@ -1,4 +1,4 @@
-"""Names with a comma in them, in options that take several."""
+"""Names that contain commas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 from femts.cli import main
 from femts.cli.options import names, parts
-from femts.cli.reading_options import ReadingOptions
 
 LOAD = "load (MW), gross"
 
 
-def test_quotes_hold_a_comma() -> None:
+def test_quoted_names_may_contain_commas() -> None:
     for text, expected in {
         "a, b": ["a", " b"],
         "": [""],
@@ -30,15 +29,7 @@ def test_quotes_hold_a_comma() -> None:
         assert names(text) == tuple(part.strip() for part in expected)
 
 
-def test_columns_of_every_role_may_have_one() -> None:
-    given = ReadingOptions(
-        target=f'"{LOAD}",heat', past_covariates='"a,b"', columns='time=when,"value=sales, net"'
-    ).reading()
-    assert given["target"] == [LOAD, "heat"] and given["past_covariates"] == ["a,b"]
-    assert given["columns"] == {"time": "when", "value": "sales, net"}
-
-
-def test_the_commands_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commas_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dates, wave = pd.date_range("2024-01-01", periods=80), np.sin(np.arange(80.0))
     pd.DataFrame({"date": dates, LOAD: wave, "heat": wave**2}).to_csv("mine.csv", index=False)

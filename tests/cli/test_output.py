@@ -1,4 +1,4 @@
-"""What commands print of scores: the naive forecast beside them, and warnings in colour on terminals alone."""
+"""Printed scores, comparison with the naive forecast, and colored warnings."""
 
 from __future__ import annotations
 
@@ -10,30 +10,17 @@ import pandas as pd
 import pytest
 
 from femts.cli.commands.evaluate import _misses
-from femts.cli.output import judgements, mean_naive, missed, say_warnings, scores_table
+from femts.cli.output import judgements, missed, say_warnings
 
 SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9, "wape": 0.2, "bias": -p / 100} for p in (4, 6)}
 NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.8} for p in (4, 6)}
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
-
-
-def test_naive_forecast_is_compared_with_the_model() -> None:
-    lines = [line.split() for line in scores_table(SCORES, NAIVE).splitlines()]
-    assert lines[0] == "pred_len mse mae windows naive_mse naive_mae skill mase wape bias".split()
-    assert lines[2] == ["6", "0.6000", "0.3000", "9", "0.5000", "0.4000", "-0.2000", "0.8000", "0.2000", "-0.0600"]
-    assert lines[3] == ["mean", "0.5000", "0.3000", "-", "0.5000", "0.4000", "0.0000", "0.8000", "0.2000", "-0.0500"]
-    assert scores_table(SCORES).splitlines()[0].split() == [*lines[0][:4], "wape", "bias"], "without a naive forecast"
-    before = {p: {name: one[name] for name in ("mse", "mae", "windows")} for p, one in SCORES.items()}
-    assert scores_table(before).splitlines()[1].split()[-2:] == ["-", "-"], "a run of before they were scored"
-    without = {p: {**one, "mase": None} for p, one in NAIVE.items()}
-    assert mean_naive(SCORES, without)["mase"] is None
-    assert scores_table(SCORES, without).splitlines()[1].split()[-3] == "-"
 
 
 def test_worse_horizons_are_listed_separately() -> None:
@@ -43,13 +30,13 @@ def test_worse_horizons_are_listed_separately() -> None:
     assert others[0].startswith("4 steps: better than the seasonal naive forecast")
 
 
-def test_intervals_that_miss_are_warned_of() -> None:
+def test_poor_coverage_warns() -> None:
     test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
     (warning,) = missed({"test": test}, "4 steps: ")
     assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
 
 
-def test_coverage_counts_windows_rather_than_groups() -> None:
+def test_coverage_warning_is_weighted_by_windows() -> None:
     frame = pd.DataFrame({"series": ["a", "b", "c"], "windows": [99, 1, 7], "coverage-80": [0.8, 0.0, np.nan]})
     frame["skill"] = 0.5
     assert list(_misses({24: frame}, [80], "test")) == []
@@ -57,7 +44,7 @@ def test_coverage_counts_windows_rather_than_groups() -> None:
     assert warning == "intervals of 80 % cover 40.0 % of the test split, so they are too narrow"
 
 
-def test_colour_is_for_terminals_that_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     for no_color in [None, "1"]:
         for terminal in [False, True]:
             for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):

@@ -1,4 +1,4 @@
-"""Commands on a run of a panel: what each prints, and what cannot be had in one sentence."""
+"""Commands on a panel run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
 
 
@@ -82,7 +82,7 @@ def test_refitted_run_explains_its_scores(tmp_path: Path, capsys: pytest.Capture
     assert "flatter" not in capsys.readouterr().err
 
 
-def test_the_series_named_are_forecast(tmp_path: Path) -> None:
+def test_series_option(tmp_path: Path) -> None:
     assert main(f"predict run panel.csv --series tiny -o {tmp_path / 'f.csv'}".split()) == 0
     assert set(pd.read_csv(tmp_path / "f.csv")["unique_id"]) == {"tiny"}
 
@@ -100,7 +100,7 @@ def test_the_series_named_are_forecast(tmp_path: Path) -> None:
         ("report run --dataset one.csv", "not what this model was trained on"),
     ],
 )
-def test_impossible_requests_get_one_sentence(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_panel_requests_are_refused(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(Path().rglob("*"))
     assert main(line.split()) == 2
     said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Options for reading a table: every command that reads one has them, and so has a configuration file."""
+"""Options for reading tables on the command line and in configuration files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from femts.cli.reading_options import READING, ReadingOptions
 
 
 @pytest.mark.parametrize("command", [train, table])
-def test_all_reading_options_are_options_of_what_reads_a_table(command: Callable[..., object]) -> None:
+def test_commands_have_every_reading_option(command: Callable[..., object]) -> None:
     assert set(READING) <= set(signature(command).parameters)
 
 
-def test_a_configuration_file_may_hold_lists_where_the_command_line_has_text() -> None:
+def test_config_file_lists_equal_command_line_text() -> None:
     values = {
         "na": [-9999],
         "columns": {"time": "when"},

@@ -1,4 +1,4 @@
-"""`femts train --horizon N,N --resume`: finished horizons are of this recipe and these data, or it is refused."""
+"""`femts train --horizon N,N --resume`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EACH = "train --horizon 12,24 --seq-len 48 --out each"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with a table, a part of it, and another of its name."""
+    """A working folder with a table, a part of it, and a different table of the same name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(select, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
     table = synthetic_frame(500).iloc[:, :3]
@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All that `folder` holds, and since when."""
+    """Content and modification time of each file."""
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
 
 
@@ -45,7 +45,7 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     ids=str,
 )
 @pytest.mark.parametrize("horizons", ["36,24"])
-def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
+def test_resume_with_other_settings_or_data_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str], first: str, then: str, message: str, horizons: str
 ) -> None:
     assert main([*EACH.split(), "--model", *first.split()]) == 0
@@ -58,9 +58,7 @@ def test_another_recipe_or_other_data_are_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("model", ["ridge --refit", "auto"])
-def test_finished_cells_stay_and_missing_ones_are_added(
-    place: Path, capsys: pytest.CaptureFixture[str], model: str
-) -> None:
+def test_resume_keeps_finished_horizons(place: Path, capsys: pytest.CaptureFixture[str], model: str) -> None:
     command: list[Any] = [*EACH.split(), "--dataset", "m.csv", "--model", *model.split()]
     assert main(command) == 0
     before, said = files(place / "each" / "24"), capsys.readouterr().out
@@ -75,9 +73,7 @@ def test_finished_cells_stay_and_missing_ones_are_added(
 
 
 @pytest.mark.parametrize(("model", "out"), [("ridge", ""), ("auto", "--out each")])
-def test_one_command_starts_and_then_reports_a_finished_run(
-    place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str
-) -> None:
+def test_resume_starts_or_reports_a_run(place: Path, capsys: pytest.CaptureFixture[str], model: str, out: str) -> None:
     command = f"train --dataset m.csv --model {model} --horizon 12 --max-steps 2 --resume {out}".split()
     assert main(command) == 0
     first = capsys.readouterr()

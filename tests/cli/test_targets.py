@@ -1,4 +1,4 @@
-"""Outputs that would take the place of something: refused before any work."""
+"""Outputs that would overwrite an input or a run are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("command", "says"), CASES.values(), ids=CASES.keys())
-def test_is_refused(
+def test_output_over_an_input_is_refused(
     own: Path,
     tmp_path: Path,
     command: str,
@@ -53,12 +53,12 @@ def test_is_refused(
     assert state_of(tmp_path) == before
 
 
-def test_a_device_may_be_named_twice(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_device_may_be_named_twice(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(own / "run"), str(own / "past.csv"), "-o", "/dev/null"]) == 0
     assert "/dev/null: " in capsys.readouterr().out
 
 
-def test_a_dash_is_standard_output(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dash_is_stdout(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["predict", str(own / "run"), str(own / "past.csv")]
     assert main(command) == 0
     usual = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Bounds beside fields: what they take, and the sentence for what they refuse."""
+"""Bounds of numeric fields."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from femts.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Free:
+class Unbounded:
     name: str = ""
     kind: Literal["a", "b"] = "a"
     rate: Positive = 0.1
 
 
 @dataclass(frozen=True)
-class Held(Free):
+class Bounded(Unbounded):
     layers: Count = 3
     width: Count | None = None
     seed: Natural = 0
@@ -33,16 +33,16 @@ class Held(Free):
         check_bounds(self, "x")
 
 
-def test_numbers_within_bounds_are_taken() -> None:
+def test_values_within_bounds_are_accepted() -> None:
     cases: list[Any] = [
         {"rate": 1e-300, "layers": 1, "width": 1, "seed": 0, "decay": 0.0, "part": 0.0, "pair": (1e-9, 1.0)},
         {"rate": 1e300, "layers": 2**40, "width": None, "part": 0.999},
     ]
     for changes in cases:
-        assert replace(Held(), **changes)
+        assert replace(Bounded(), **changes)
 
 
-def test_others_are_refused_in_a_sentence() -> None:
+def test_values_out_of_bounds_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ("rate", 0.0, "Setting 'x.rate' takes a number above 0, not 0.0."),
         ("rate", inf, "Setting 'x.rate' takes a number above 0, not inf."),
@@ -57,15 +57,15 @@ def test_others_are_refused_in_a_sentence() -> None:
     ]
     for name, value, sentence in cases:
         with pytest.raises(UsageError) as caught:
-            replace(Held(), **{name: value})
+            replace(Bounded(), **{name: value})
         assert str(caught.value) == sentence
 
 
-def test_settings_as_text_are_read_as_the_bounded_field() -> None:
-    held = apply_settings(Held(), {"rate": "2", "width": "none", "pair": "0.5,0.6", "layers": "4"}, "x")
-    assert held == Held(rate=2.0, width=None, pair=(0.5, 0.6), layers=4)
+def test_text_settings_are_parsed() -> None:
+    held = apply_settings(Bounded(), {"rate": "2", "width": "none", "pair": "0.5,0.6", "layers": "4"}, "x")
+    assert held == Bounded(rate=2.0, width=None, pair=(0.5, 0.6), layers=4)
 
 
-def test_a_caller_may_have_a_sentence_of_its_own() -> None:
+def test_custom_error_message() -> None:
     with pytest.raises(UsageError, match=r"^rate=-1 is not a number above 0\.$"):
-        check_bounds(Free(rate=-1), "", "{name}={value} is not {words}.")
+        check_bounds(Unbounded(rate=-1), "", "{name}={value} is not {words}.")

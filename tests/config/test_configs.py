@@ -1,4 +1,4 @@
-"""Every recipe in `configs/` is one."""
+"""The recipes in `configs/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from femts.training.resolve import resolve_training
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").rglob("*.yaml"))
 
 
-def test_recipe_resolves() -> None:
+def test_shipped_recipes_resolve() -> None:
     for path in CONFIGS:
         recipe = make_recipe(RecipeOptions("ETTh1", config=path), TrainingOptions())
         settings, training = resolve_training(recipe.model, {}, recipe.settings)

@@ -1,4 +1,4 @@
-"""Settings as text become typed fields, or a sentence."""
+"""Conversion of text settings to typed fields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Recipe:
             raise ValueError("layers must not be negative")
 
 
-def test_text_and_yaml_values_are_read_as_the_field() -> None:
+def test_values_are_converted_to_the_field_type() -> None:
     for key, given, value in [
         ("rate", "6e-4", 6e-4),
         ("rate", 1, 1.0),
@@ -45,7 +45,7 @@ def test_text_and_yaml_values_are_read_as_the_field() -> None:
         assert read == value and type(read) is type(value)
 
 
-def test_unreadable_files_are_named() -> None:
+def test_invalid_values_are_refused() -> None:
     for key, given, sentence in [
         ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'layers'?"),
         ("layers", "four", "Setting 'x.layers' takes a whole number, not 'four'."),
@@ -64,5 +64,5 @@ def test_unreadable_files_are_named() -> None:
         assert str(caught.value).startswith(sentence.rstrip(".?"))
 
 
-def test_suggest_lists_all_where_none_is_near() -> None:
+def test_suggest_lists_all_choices() -> None:
     assert suggest("zzz", ["one", "two"]) == "; choose from one, two."

@@ -1,4 +1,4 @@
-"""Recipes: what is refused, and how spans of time are read."""
+"""Validation of the training configuration and parsing of durations."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from femts.config.training import TrainingConfig, parse_span
 from femts.errors import UsageError
 
 
-def test_spans_are_read() -> None:
+def test_durations_are_parsed() -> None:
     for text, seconds in [
         ("90s", 90),
         ("9m", 540),
@@ -20,13 +20,13 @@ def test_spans_are_read() -> None:
         assert parse_span(text) == seconds
 
 
-def test_other_spans_are_refused_by_name() -> None:
+def test_invalid_durations_are_refused() -> None:
     for text in ["", "soon", "9 minutes", "0s", "-5m", "5d", "m", "1m1h", "nan"]:
         with pytest.raises(UsageError, match=f"'{text}' cannot be read; write it as 90s, 9m or 1h30m"):
             parse_span(text)
 
 
-def test_senseless_values_are_refused_by_name() -> None:
+def test_out_of_range_values_are_refused() -> None:
     for field, value in [
         ("batch_size", 0),
         ("accumulate", 0),
@@ -51,7 +51,7 @@ def test_senseless_values_are_refused_by_name() -> None:
             TrainingConfig(**{field: value})  # type: ignore[arg-type]
 
 
-def test_an_exponential_schedules_decay_has_bounds() -> None:
+def test_epoch_decay_bounds() -> None:
     for decay in (0.0, 1.5):
         with pytest.raises(UsageError, match=rf"training.epoch_decay' takes .* not {decay}"):
             TrainingConfig(epoch_decay=decay)

@@ -1,4 +1,4 @@
-"""A new dataset is one file and one registration: with that it is downloaded, listed, trained on and set in tables."""
+"""A new dataset needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ register_dataset(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files count as files of the catalogue while the test runs."""
+    """A folder that counts as part of the catalogue package."""
     place = tmp_path / "catalog"
     place.mkdir()
     monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(place)])
@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The text of a card whose file a server on 127.0.0.1 has."""
+    """Source of a card whose file is served on 127.0.0.1."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "data"))
     published = tmp_path / "published"
@@ -86,20 +86,22 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def boiler(folder: Path, source: str) -> str:
-    """The name of a dataset in a file of its own."""
+    """Name of a dataset in its own file."""
     (folder / "boiler_for_test.py").write_text(source)
     import_all("femts.data.catalog")
     return "Boiler"
 
 
 def _listed(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The row of a dataset in `femts datasets list`."""
+    """Row of a dataset in `femts datasets list`."""
     assert main(["datasets", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     return next((row for row in rows if row[0] == name), [])
 
 
-def test_it_is_listed_downloaded_and_verified(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_dataset_is_listed_fetched_and_verified(
+    boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _listed(boiler, capsys) == ["Boiler", "300", "2", "h", "no"]
     assert main(["datasets", "fetch", "boiler"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "data" / "boiler.csv")
@@ -109,7 +111,7 @@ def test_it_is_listed_downloaded_and_verified(boiler: str, tmp_path: Path, capsy
     assert "Load and heat of a boiler." in capsys.readouterr().out
 
 
-def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_dataset_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     command = ["--model", "dlinear", "--horizon", "12", "--seq-len", "24", "--max-steps", "2", "--out", str(run)]
     assert main(["train", "--dataset", "boiler", *command]) == 0
@@ -118,7 +120,7 @@ def test_it_is_trained_on_by_name(boiler: str, tmp_path: Path, capsys: pytest.Ca
     assert loaded.evaluate("test") == loaded.metrics["test"]
 
 
-def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generated_dataset_needs_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "100"))
     import_all("femts.data.catalog")
     assert _listed("Slopes", capsys) == ["Slopes", "100", "2", "h", "built-in"]
@@ -127,7 +129,7 @@ def test_data_that_are_made_need_no_file(folder: Path, capsys: pytest.CaptureFix
     assert data.notes == ("it has no dates, so neither do its forecasts",)
 
 
-def test_generated_data_match_their_card(folder: Path) -> None:
+def test_generated_data_must_match_the_card(folder: Path) -> None:
     (folder / "slopes_for_test.py").write_text(_BUILT_IN.replace("ROWS", "90"))
     import_all("femts.data.catalog")
     with pytest.raises(
@@ -136,7 +138,7 @@ def test_generated_data_match_their_card(folder: Path) -> None:
         femts.load_dataset("Slopes")
 
 
-def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> None:
+def test_invalid_cards_are_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="'etth1' is registered twice"):
         catalog.register_dataset(catalog.DatasetCard(**{**vars(catalog.CATALOG["ETTh1"]), "name": "etth1"}))
     with pytest.raises(ValueError, match="either a file or made"):
@@ -156,7 +158,7 @@ def test_a_name_is_taken_once_and_a_card_has_a_file_or_a_maker(folder: Path) -> 
         ),
     ],
 )
-def test_the_step_of_a_card_is_that_of_its_stamps(folder: Path, freq: str, step: str, says: str | None) -> None:
+def test_card_frequency_must_match_the_stamps(folder: Path, freq: str, step: str, says: str | None) -> None:
     dates = pd.date_range("2024-01-01", periods=60, freq=step)
     make = partial(pd.DataFrame, {"date": dates, "x": np.arange(60.0)})
     catalog.register_dataset(
@@ -169,5 +171,5 @@ def test_the_step_of_a_card_is_that_of_its_stamps(folder: Path, freq: str, step:
         femts.load_dataset("odd")
 
 
-def test_after_it_only_the_published_ones_are_there() -> None:
+def test_catalogue_holds_only_published_datasets() -> None:
     assert list(catalog.CATALOG) == ["ETTh1", "ETTh2", "ETTm1", "ETTm2", "Solar", "synthetic", "Weather"]

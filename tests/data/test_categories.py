@@ -1,4 +1,4 @@
-"""Categorical covariates: encoded when they are first read, and the same way at prediction."""
+"""Categorical covariates."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HISTORY, FUTURE = TABLE.head(ROWS), TABLE.tail(P)[["date", "promo"]]
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """Two series of the same rows."""
+    """The table as two equal series."""
     renamed = table.rename(columns={"date": "ds", "sales": "y"})
     return pd.concat([renamed.assign(unique_id=name) for name in "ab"])
 
 
-def test_each_category_but_the_most_frequent_becomes_an_indicator() -> None:
+def test_categories_are_one_hot_encoded() -> None:
     data = femts.load_dataset(HISTORY, future_covariates="promo")
     assert data.columns == ("sales",) and data.schema.roles.future == ("promo = radio", "promo = tv")
     np.testing.assert_array_equal(data.covariates[:, 1], PROMO[:ROWS] == "tv")
@@ -37,7 +37,7 @@ def test_each_category_but_the_most_frequent_becomes_an_indicator() -> None:
 
 
 @pytest.mark.parametrize("panel", [False, True])
-def test_effect_of_categories_is_forecast_by_a_saved_run(panel: bool, tmp_path: Path) -> None:
+def test_saved_run_uses_category_effects(panel: bool, tmp_path: Path) -> None:
     history, future = (long(each) if panel else each for each in (HISTORY, FUTURE))
     for file, table in (("history.csv", history), ("future.csv", future)):
         table.to_csv(tmp_path / file, index=False)
@@ -60,7 +60,7 @@ def test_categorical_past_covariates_are_not_targets() -> None:
     assert not np.array_equal(other["sales"], made.predict(HISTORY)["sales"])
 
 
-def test_unknown_category_is_replaced_by_the_most_frequent_with_a_warning() -> None:
+def test_unknown_category_warns() -> None:
     made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.warns(
         GapWarning, match="has the category 'web', which is not in the training data; it is treated as 'none'"
@@ -69,7 +69,7 @@ def test_unknown_category_is_replaced_by_the_most_frequent_with_a_warning() -> N
     pd.testing.assert_frame_equal(unknown, made.predict(HISTORY, future=FUTURE.assign(promo="none")))
 
 
-def test_refusals_name_the_column_of_the_user() -> None:
+def test_errors_name_the_original_column() -> None:
     made = femts.train(femts.load_dataset(HISTORY, future_covariates="promo"), "ridge", P)
     with pytest.raises(UsageError, match="provide promo for the 7 steps"):
         made.predict(HISTORY)

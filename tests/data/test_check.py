@@ -1,4 +1,4 @@
-"""Tables that can be used, and what is said of those that cannot: what is wrong, where, and what helps."""
+"""Validation of tables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BAD_FILES: dict[str, tuple[str, str]] = {
 }
 
 
-def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_invalid_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
     for content, words in BAD_FILES.values():
         path = tmp_path / "mine.csv"
         path.write_text(content)
@@ -68,7 +68,7 @@ def test_a_bad_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
         assert words in text and str(path) in text and text.endswith(".") and "\n" not in text
 
 
-def test_long_form_becomes_wide_with_series_in_order_of_appearance() -> None:
+def test_long_table_is_pivoted_in_order_of_appearance() -> None:
     days = [f"2024-01-{day:02d}" for day in (1, 3, 2, 1, 2, 3)]
     frame = check_frame(pd.DataFrame({"ds": days, "y": [1, 3, 2, 4, 5, 6], "unique_id": [7, 7, 7, 2, 2, 2]}))
     assert list(frame.columns) == ["date", "7", "2"] and frame["date"].is_monotonic_increasing
@@ -76,15 +76,13 @@ def test_long_form_becomes_wide_with_series_in_order_of_appearance() -> None:
 
 
 @given(st.integers(3, 40), st.integers(1, 4), st.sampled_from(["15min", "h", "D", "B", "W", "MS"]))
-def test_a_written_table_reads_back_the_same(
-    tmp_path_factory: pytest.TempPathFactory, rows: int, columns: int, freq: str
-) -> None:
+def test_csv_roundtrip(tmp_path_factory: pytest.TempPathFactory, rows: int, columns: int, freq: str) -> None:
     frame = wide(rows, columns, freq)
     path = write_table(frame, tmp_path_factory.mktemp("csv") / "t.csv")
     pd.testing.assert_frame_equal(check_frame(read_table(path)), check_frame(frame), check_dtype=False)
 
 
-def test_other_columns_than_in_training_are_named(table: pd.DataFrame) -> None:
+def test_missing_and_unexpected_columns_are_refused(table: pd.DataFrame) -> None:
     for columns, words in [
         (["a", "b", "c"], "lacks 'c'; give"),
         (["a"], "has 'b' besides"),
@@ -95,7 +93,7 @@ def test_other_columns_than_in_training_are_named(table: pd.DataFrame) -> None:
         assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"], "in the order asked for"
 
 
-def test_a_known_step_serves_histories_too_short_to_show_it(table: pd.DataFrame) -> None:
+def test_known_frequency_is_used_for_short_histories(table: pd.DataFrame) -> None:
     assert len(check_frame(table.head(1), freq="h")) == 1
     friday_to_tuesday = wide(3, freq="B", start="2024-01-05")
     assert len(check_frame(friday_to_tuesday, freq="B")) == 3
@@ -106,7 +104,7 @@ def test_a_known_step_serves_histories_too_short_to_show_it(table: pd.DataFrame)
         check_frame(table.head(0), freq="h")
 
 
-def test_the_index_does_not_matter_and_rows_are_put_in_order(table: pd.DataFrame) -> None:
+def test_index_is_ignored_and_rows_are_sorted(table: pd.DataFrame) -> None:
     tail = table.tail(10)
     for index in (tail.index, [5] * 10, tail["date"]):
         assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
@@ -124,7 +122,7 @@ def test_the_index_does_not_matter_and_rows_are_put_in_order(table: pd.DataFrame
     pd.testing.assert_frame_equal(made.predict(wide(60)[::-1]), made.predict(wide(60)))
 
 
-def test_columns_of_other_types(table: pd.DataFrame) -> None:
+def test_non_float_columns_are_converted(table: pd.DataFrame) -> None:
     whole = table.assign(a=range(30), b=[True, False] * 15)
     assert check_frame(whole)["b"].tolist() == [1.0, 0.0] * 15
     nullable = table.assign(a=pd.array([1] * 29 + [None], dtype="Int64"))
@@ -146,7 +144,7 @@ KINDS: dict[str, Callable[[NDArray[np.float64]], object]] = {
 }
 
 
-def test_numbers_of_every_kind_are_read() -> None:
+def test_every_numeric_dtype_is_read() -> None:
     for kind in KINDS:
         values = np.arange(40.0) % 5
         frame = pd.DataFrame({"date": pd.date_range("2024", periods=40), "y": KINDS[kind](values)})
@@ -155,13 +153,12 @@ def test_numbers_of_every_kind_are_read() -> None:
         np.testing.assert_array_equal(load_dataset(long, panel=True)["s"].values[:, 0], values)
 
 
-def test_columns_of_several_levels_go_by_their_text() -> None:
+def test_multiindex_columns_are_flattened_to_text() -> None:
     frame = pd.DataFrame({("date", ""): pd.date_range("2024", periods=40), ("a", "x"): np.arange(40.0)})
     assert load_dataset(frame).columns == ("('a', 'x')",)
 
 
-def test_twenty_thousand_columns_and_ids_take_seconds() -> None:
-    """The time of neither goes by their square, nor by a fit of each, where a series is too short to learn from."""
+def test_twenty_thousand_series_load_in_seconds() -> None:
     many, began = 20_000, time.process_time()
     values = pd.DataFrame(np.random.default_rng(0).normal(size=(50, many)), columns=[f"c{i}" for i in range(many)])
     dated = pd.concat([values, pd.Series(pd.date_range("2024", periods=50), name="date")], axis=1)
@@ -177,7 +174,7 @@ ROWS, SENTINEL = 200, -999.9
 
 
 def with_sentinels(dtype: str = "float64") -> pd.DataFrame:
-    """Two daily waves, and ten cells without a value in the first, three of them among the last."""
+    """Two waves; the first has ten sentinels, three of them in the last rows."""
     day = np.arange(ROWS)
     values = pd.DataFrame({"a": 20 + np.sin(day / 7 * 2 * np.pi), "b": 5 + np.cos(day)})
     values.loc[[*range(20, 90, 10), *range(ROWS - 3, ROWS)], "a"] = SENTINEL
@@ -186,7 +183,7 @@ def with_sentinels(dtype: str = "float64") -> pd.DataFrame:
     return frame
 
 
-def test_a_sentinel_is_seen_in_the_precision_of_its_column() -> None:
+def test_sentinel_matches_in_column_precision() -> None:
     for dtype in ["float64", "float32", "Float32", "float16"]:
         frame = with_sentinels(dtype)
         long = frame[["date", "a"]].rename(columns={"date": "ds", "a": "y"}).assign(unique_id="u")
@@ -199,7 +196,7 @@ def test_a_sentinel_is_seen_in_the_precision_of_its_column() -> None:
         )
 
 
-def test_a_sentinel_in_single_precision_is_seen_in_the_catalogue_and_in_prediction(tmp_path: Path) -> None:
+def test_float32_sentinel_matches_at_prediction(tmp_path: Path) -> None:
     of_card: dict[str, Any] = {"rows": ROWS, "channels": 2, "freq": "D", "season": 7, "description": "x"}
     try:
         register_dataset(DatasetCard(name="Single", make=lambda: with_sentinels("float32"), **of_card))
@@ -218,7 +215,7 @@ def marked_rows(cells: list[str], separator: str) -> str:
     return f"Datum{separator}Wert\n" + "".join(rows)
 
 
-def test_marks_that_could_stand_between_thousands_are_refused_by_row(tmp_path: Path) -> None:
+def test_ambiguous_thousands_separators_are_refused(tmp_path: Path) -> None:
     for cells, separator, row in [
         (["1.027", "960"], ";", 1),
         (["960", "-1.027"], "\t", 2),
@@ -238,7 +235,7 @@ def test_marks_that_could_stand_between_thousands_are_refused_by_row(tmp_path: P
         assert np.nanmax(np.abs(load_dataset(path).values)) == 1027
 
 
-def test_decimals_stay_decimals(tmp_path: Path) -> None:
+def test_unambiguous_decimals_are_read(tmp_path: Path) -> None:
     for cells in [
         ["1.027", "0.960"],
         ["1.5", "3", "1.125"],
@@ -252,7 +249,7 @@ def test_decimals_stay_decimals(tmp_path: Path) -> None:
             assert load_dataset(source).values[: len(cells), 0].tolist() == [float(cell) for cell in cells]
 
 
-def test_marks_of_text_in_frames_are_doubted_too() -> None:
+def test_ambiguous_thousands_separators_in_frames_are_refused() -> None:
     long = pd.DataFrame({"ds": [*DAYS] * 2, "unique_id": ["a"] * 60 + ["b"] * 60, "y": ["1.027"] * 60 + ["5"] * 60})
     wide = pd.DataFrame({"date": DAYS, "y": ["1.027", "960"] * 30})
     for table in (wide, wide.astype("category").assign(date=DAYS), long):
@@ -292,7 +289,7 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
 }
 
 
-def test_a_remedy_works_when_it_is_followed() -> None:
+def test_suggested_remedies_work() -> None:
     for name in REFUSED:
         table, words, follow, reading = REFUSED[name]
         with pytest.raises(UsageError, match=words):
@@ -302,7 +299,7 @@ def test_a_remedy_works_when_it_is_followed() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(frame=st.one_of(good_frames(), odd_frames()), na=st.sampled_from([(), (-9999,)]), as_file=st.booleans())
-def test_any_table_is_read_or_refused_in_a_sentence(
+def test_any_table_is_read_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, frame: Any, na: tuple[float, ...], as_file: bool
 ) -> None:
     before, source = copied(frame), frame

@@ -1,4 +1,4 @@
-"""Columns of any name, an index, or several columns, taken for stamps, series and values where that is clear."""
+"""Inference of time, series and value columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def long() -> pd.DataFrame:
     return wide(60).melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
 
 
-def test_own_names_are_known_and_kept(tmp_path: Path) -> None:
+def test_custom_column_names_are_kept(tmp_path: Path) -> None:
     for name, table in {"wide": own_wide(), "long": own_long()}.items():
         data = load_dataset(table, columns=NAMES, panel=False)
         assert data.columns == ("a", "b")
@@ -53,7 +53,7 @@ def test_own_names_are_known_and_kept(tmp_path: Path) -> None:
             )
 
 
-def test_names_that_cannot_be_are_refused() -> None:
+def test_invalid_column_roles_are_refused() -> None:
     for names, words in [
         ({"when": "x"}, "Unknown kind of column 'when'"),
         ({"time": "y"}, "Column 'y' is used for two of time, series and value"),
@@ -62,14 +62,14 @@ def test_names_that_cannot_be_are_refused() -> None:
             ColumnNames.of(names)
 
 
-def test_a_second_column_of_dates_is_refused() -> None:
+def test_second_date_column_is_refused() -> None:
     with pytest.raises(
         UsageError, match="has a column 'date' in addition to its time stamps in 'when'; rename or drop it"
     ):
         load_dataset(own_wide().assign(date=1.0), columns={"time": "when"})
 
 
-def test_time_may_be_counted(tmp_path: Path) -> None:
+def test_integer_time_is_supported(tmp_path: Path) -> None:
     for step, first in [(1, 0), (5, -20)]:
         table = wide(60).assign(date=first + step * np.arange(60))
         data = load_dataset(table)
@@ -85,7 +85,7 @@ def test_time_may_be_counted(tmp_path: Path) -> None:
             load_dataset(table.assign(date=np.arange(60) ** 2))
 
 
-def test_dates_are_distinguished_from_other_columns() -> None:
+def test_date_columns_are_detected() -> None:
     for cells, dates in [
         (["2024-01-01", "2024-01-02"], True),
         (["01/02/2024", "02/02/2024"], True),  # refused later, by a sentence on day and month
@@ -109,7 +109,7 @@ def test_dates_are_distinguished_from_other_columns() -> None:
         assert holds_dates(pd.Series(cells)) == dates
 
 
-def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
+def test_series_and_value_columns_are_inferred() -> None:
     table = long().rename(columns={"ds": "day", "unique_id": "shop", "y": "sales"})
     data = load_dataset(table[["shop", "day", "sales"]], panel=False)
     assert data.columns == ("a", "b")
@@ -122,7 +122,7 @@ def test_names_of_series_and_values_are_found_where_they_are_clear() -> None:
         load_dataset(wide(60).astype({"b": object}).assign(b=lambda f: f["b"].where(f.index != 2, "off")))
 
 
-def test_ambiguous_columns_are_refused() -> None:
+def test_ambiguous_time_column_is_refused() -> None:
     table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
     with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with --columns time=NAME"):
         load_dataset(table)
@@ -154,7 +154,7 @@ def test_rows_without_dates_are_numbered(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "next.csv"), forecast)
 
 
-def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
+def test_time_column_may_be_renamed_at_prediction(tmp_path: Path) -> None:
     table = wide(60).rename(columns={"date": "Zeit"})
     made = femts.train(table, "naive", out=tmp_path / "run", **QUICK)
     expected = made.predict(table)
@@ -165,8 +165,8 @@ def test_later_tables_may_call_their_stamps_otherwise(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(made.predict(load_dataset(table).frame()), expected)
 
 
-class Exchanged:
-    """A table of a library that knows one protocol alone."""
+class InterchangeFrame:
+    """A table that supports the dataframe interchange protocol only."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
@@ -183,11 +183,11 @@ INDEXED = {
     "periods": wide(60).set_index(pd.PeriodIndex(wide(60)["date"], freq="h")).drop(columns="date"),
     "names of series": long().set_index("unique_id"),
     "names of series and stamps": long().set_index(["unique_id", "ds"]),
-    "another library's": Exchanged(wide(60)),
+    "another library's": InterchangeFrame(wide(60)),
 }
 
 
-def test_stamps_may_be_the_index() -> None:
+def test_index_is_used_as_time_stamps() -> None:
     for name in INDEXED:
         table, plain = INDEXED[name], load_dataset(wide(60))
         before = table.copy(deep=True) if isinstance(table, pd.DataFrame) else None
@@ -202,7 +202,7 @@ def test_stamps_may_be_the_index() -> None:
             pd.testing.assert_frame_equal(table, before)
 
 
-def test_a_pandas_series_is_one_channel() -> None:
+def test_pandas_series_is_accepted() -> None:
     series = wide(60).set_index("date")["a"]
     for name, column in (("a", "a"), (None, "y")):
         made = femts.train(series.rename(name), "naive", **QUICK)
@@ -211,7 +211,7 @@ def test_a_pandas_series_is_one_channel() -> None:
     assert counted.predict(series.reset_index(drop=True))["row"].tolist() == [60, 61, 62]
 
 
-def test_another_index_is_left_alone() -> None:
+def test_non_time_index_is_ignored() -> None:
     for index in (range(60), range(1900, 1960), [f"row {n}" for n in range(60)]):
         table = wide(60).drop(columns="date").set_axis(list(index), axis=0)
         assert to_frame(table) is table
@@ -220,7 +220,7 @@ def test_another_index_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_of_other_libraries(library: str) -> None:
+def test_polars_and_pyarrow_frames_are_accepted(library: str) -> None:
     module = pytest.importorskip(library)
     turned = module.from_pandas if library == "polars" else module.table
     for frame in (wide(60), long()):
@@ -231,7 +231,7 @@ def test_frames_of_other_libraries(library: str) -> None:
         pd.testing.assert_frame_equal(made.predict(turned(frame)), made.predict(frame), check_dtype=False)
 
 
-def test_unconvertible_frames_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unconvertible_frame_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stream:
         def __arrow_c_stream__(self, _: Any = None) -> Any:
             raise TypeError("no schema")
@@ -251,7 +251,7 @@ def quarters() -> pd.DataFrame:
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
-def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None:
+def test_year_and_quarter_columns_are_combined(tmp_path: Path) -> None:
     table = quarters()
     before = table.copy()
     table.to_csv(tmp_path / "macro.csv", index=False)
@@ -266,7 +266,7 @@ def test_a_year_and_its_quarter_are_one_stamp_everywhere(tmp_path: Path) -> None
     pd.testing.assert_frame_equal(table, before)
 
 
-def test_a_year_beside_a_week_or_a_month_a_day_and_an_hour() -> None:
+def test_date_part_columns_are_combined() -> None:
     parts = {name: getattr(HOURS, name) for name in ("year", "month", "day", "hour")}
     data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
     assert data.stamps is not None and data.stamps.equals(HOURS) and data.columns == ("No", "pm")
@@ -291,7 +291,7 @@ DAY_AND_CLOCK: dict[str, tuple[str, str, str, str]] = {
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
-def test_a_date_beside_a_time_of_day_is_one_stamp(tmp_path: Path) -> None:
+def test_date_and_time_columns_are_combined(tmp_path: Path) -> None:
     for name in DAY_AND_CLOCK:
         hours = pd.date_range("2024-01-30", periods=480, freq="h")
         date, days, time, clock = DAY_AND_CLOCK[name]
@@ -312,7 +312,7 @@ def test_a_date_beside_a_time_of_day_is_one_stamp(tmp_path: Path) -> None:
         assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
 
 
-def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
+def test_date_and_time_objects_are_combined() -> None:
     hours = pd.date_range("2024-01-30", periods=96, freq="h")
     cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
     data = load_dataset(cells)
@@ -325,7 +325,7 @@ def test_cells_of_dates_and_of_times_and_those_of_a_panel() -> None:
         load_dataset(clocks)
 
 
-def test_columns_that_are_not_time_stamps_are_kept() -> None:
+def test_columns_that_are_not_date_parts_are_kept() -> None:
     cases: list[tuple[Any, ...]] = [
         *(("clocks", {name: cell}) for name, cell in (("time", "soon"), ("time", 5), ("date", "2024-01-30 05:00"))),
         *(("clocks", {name: cell}) for name, cell in (("date", "then"), ("ds", 1), ("Date", 1))),

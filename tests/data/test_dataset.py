@@ -1,8 +1,7 @@
-"""One dataset of one series or of several: by catalogue name, from a file or a frame, wide or long."""
+"""Loading of single series and panels from the catalogue, files and frames."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from data_cases import wide
 from small_panels import LENGTHS, panel_table
 
 from femts.data.catalog import CATALOG
-from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.read import write_table
@@ -24,7 +22,7 @@ from femts.errors import UsageError
 REAL = [name for name in CATALOG if name not in ("Solar", "synthetic")]
 
 
-def test_own_csv_and_own_frame_are_the_same_data(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_csv_and_frame_load_equally(tmp_path: Path, table: pd.DataFrame) -> None:
     from_file = load_dataset(str(write_table(table, tmp_path / "mine.csv")))
     from_frame = load_dataset(table)
     assert from_file.name == "mine" and from_frame.name == "frame"
@@ -42,12 +40,7 @@ def test_hash_distinguishes_frames(table: pd.DataFrame) -> None:
     assert len({same.sha256, other.sha256, later.sha256, load_dataset(table, panel=True).sha256}) == 4
 
 
-def test_constant_column_is_accepted_with_one_note(table: pd.DataFrame) -> None:
-    data = load_dataset(table.assign(b=5.0))
-    assert data.notes == ("column 'b' is constant in training, so its scale is 1",)
-
-
-def test_a_long_table_has_series_unless_they_are_to_be_forecast_together(tmp_path: Path) -> None:
+def test_long_table_is_a_panel_unless_multivariate(tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     panel_table().to_csv(path, index=False)
     for source in (path, panel_table()):
@@ -64,13 +57,13 @@ def test_a_long_table_has_series_unless_they_are_to_be_forecast_together(tmp_pat
         assert load_dataset(source, panel=False).columns == tuple(LENGTHS)
 
 
-def test_a_wide_table_has_its_columns_for_series_on_demand(table: pd.DataFrame) -> None:
+def test_panel_option_splits_a_wide_table(table: pd.DataFrame) -> None:
     data = load_dataset(table, panel=True)
     assert data.series == ("a", "b") and data.columns == ("y",)
     np.testing.assert_array_equal(data["b"].values[:, 0], table["b"])
 
 
-def test_each_series_is_a_data_set_of_its_own() -> None:
+def test_series_can_be_selected_from_a_panel() -> None:
     data = load_dataset(panel_table()).for_horizon(7)
     for number, (name, rows) in enumerate(LENGTHS.items()):
         one, (first, stop) = data[name], data.spans[number]
@@ -85,7 +78,7 @@ def test_each_series_is_a_data_set_of_its_own() -> None:
         data["lonk"]
 
 
-def test_other_rows_may_be_there_to_learn_from() -> None:
+def test_training_rows_can_be_extended() -> None:
     data = load_dataset(panel_table()).for_horizon(7)
     assert data.all_rows().train_lengths.tolist() == data.lengths.tolist()
     held = data.held_out().split
@@ -93,7 +86,7 @@ def test_other_rows_may_be_there_to_learn_from() -> None:
     assert np.array_equal(data.learning("val").split.train[:, 1], data.split.rows[:, :2, 1].max(1))
 
 
-def test_the_scaler_of_each_series_is_that_of_it_alone() -> None:
+def test_panel_scaler_equals_single_series_scalers() -> None:
     data = load_dataset(panel_table()).for_horizon(7)
     together = Preprocess.fit(data)
     for number, name in enumerate(("long", "short", "young")):
@@ -111,7 +104,7 @@ def test_the_scaler_of_each_series_is_that_of_it_alone() -> None:
 LONG = panel_table()
 
 
-def test_data_that_cannot_be_used_are_refused() -> None:
+def test_invalid_panel_is_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         (pd.concat([LONG, LONG.head(1)]), {}, "Series 'long' of The frame repeats 1 date"),
         (pd.concat([LONG, LONG]), {}, "Series 'long' of The frame repeats 300 dates, the first"),
@@ -159,7 +152,7 @@ def test_data_that_cannot_be_used_are_refused() -> None:
             load_dataset(frame, **{"panel": True, **reading})
 
 
-def test_a_source_that_is_neither_name_nor_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for source, words in [
         ("ETTh9", "Unknown dataset 'ETTh9'.*did you mean 'ETTh"),
         ("mine.csv", "File mine.csv does not exist"),
@@ -170,18 +163,10 @@ def test_a_source_that_is_neither_name_nor_file(tmp_path: Path, monkeypatch: pyt
             load_dataset(source)
 
 
-def test_a_file_without_an_ending_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame
-) -> None:
+def test_file_without_extension_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
     monkeypatch.chdir(tmp_path)
     write_table(table, "series")
     assert load_dataset("series").columns == ("a", "b")
-
-
-def test_synthetic_needs_no_file() -> None:
-    data = load_dataset("Synthetic")
-    assert (data.name, data.values.shape, data.freq, data.season) == ("synthetic", (8760, 6), "h", 24)
-    assert data.sha256 == load_dataset("synthetic").sha256 and data.stamps is not None
 
 
 def solar_text(rows: int, channels: int) -> str:
@@ -199,7 +184,7 @@ def test_unpacked_solar_is_accepted_as_unverified(tmp_path: Path) -> None:
     assert len(windows) == 10417
 
 
-def test_solar_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
+def test_altered_solar_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "solar_AL.txt").write_text(solar_text(100, 5))
     with pytest.raises(UsageError, match="has 100 rows of 5 values, but Solar has 52560 of 137"):
         load_dataset("Solar", data_root=tmp_path)
@@ -208,15 +193,8 @@ def test_solar_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
         load_dataset("Solar", data_root=tmp_path)
 
 
-def test_a_dataset_cannot_be_changed_by_accident(table: pd.DataFrame) -> None:
-    data = load_dataset(table)
-    with pytest.raises(AttributeError):
-        data.name = "other"  # type: ignore[misc]
-    assert isinstance(replace(data, name="other"), Dataset)
-
-
 @pytest.mark.parametrize("name", REAL)
-def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
+def test_real_file_matches_its_card(name: str, real_root: Path) -> None:
     data, known = load_dataset(name, data_root=real_root, download=False), CATALOG[name]
     assert data.values.shape == (known.rows, known.channels) and np.isfinite(data.values).all()
     assert data.sha256 == known.sha256 and data.freq == known.freq and data.split == known.split
@@ -225,12 +203,12 @@ def test_real_file_has_the_form_of_its_card(name: str, real_root: Path) -> None:
         assert len(part_windows(data, preprocess, part, 336, 96)) == known.split.windows(part, 336, 96)[0, 3]
 
 
-def test_weather_keeps_its_sentinels_and_its_repeated_stamp(real_root: Path) -> None:
+def test_weather_keeps_sentinels_and_duplicate_stamp(real_root: Path) -> None:
     data = load_dataset("Weather", data_root=real_root, download=False)
     assert data.stamps is not None
     assert int((data.values == -9999).sum()) == 81 and int(data.stamps.duplicated().sum()) == 1
 
 
-def test_catalogue_file_given_by_path_is_explained(real_root: Path) -> None:
+def test_catalogue_file_given_by_path_is_noted(real_root: Path) -> None:
     data = load_dataset(real_root / "ETTh2.csv")
     assert data.split == ratio_split(17420) and "is ETTh2" in data.notes[0]

@@ -1,4 +1,4 @@
-"""Transforms of skewed values and bounds of forecasts."""
+"""Transforms and bounds of targets."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ QUICK: dict[str, Any] = {"seq_len": 24, "pred_len": 12, "max_steps": 4, "device"
 
 
 def demand(rows: int = 400) -> pd.DataFrame:
-    """Counts that are often 0, with a few large ones, and a second column of zeros."""
+    """Skewed counts with many zeros, and a column of zeros."""
     rng = np.random.default_rng(0)
     counts = np.floor(np.exp(rng.normal(0, 1.2, rows)) * (1 + np.sin(np.arange(rows) * np.pi / 6)))
     return pd.DataFrame({"date": pd.date_range("2020-01-01", periods=rows), "y": counts, "none": np.zeros(rows)})
 
 
 @pytest.mark.parametrize("transform", ["log1p", "boxcox"])
-def test_a_transform_is_undone(transform: str) -> None:
+def test_transform_roundtrip(transform: str) -> None:
     values = np.abs(np.random.default_rng(0).normal(3, 2, (50, 3))) + 0.1
     power = PowerTransform.fit(transform, [("The frame", values)], ("a", "b", "c"))
     assert power is not None
@@ -40,7 +40,7 @@ def test_a_transform_is_undone(transform: str) -> None:
     )
 
 
-def test_log1p_and_boxcox_are_those_of_scipy() -> None:
+def test_log1p_and_boxcox_match_scipy() -> None:
     from scipy.stats import boxcox
 
     values = np.random.default_rng(0).lognormal(1, 0.7, (200, 1))
@@ -53,7 +53,7 @@ def test_log1p_and_boxcox_are_those_of_scipy() -> None:
     np.testing.assert_allclose(power.apply(values)[:, 0], expected, atol=1e-5)
 
 
-def test_only_the_training_rows_choose_the_power() -> None:
+def test_boxcox_power_uses_training_rows_only() -> None:
     table = demand().assign(y=lambda f: f["y"] + 1, none=1.0)
     later = table.assign(y=table["y"].where(table.index < 280, 1e6))
     fitted = [Preprocess.fit(femts.load_dataset(each, transform="boxcox")).power for each in (table, later)]
@@ -62,7 +62,7 @@ def test_only_the_training_rows_choose_the_power() -> None:
 
 
 @pytest.mark.parametrize(("model", "transform"), [("ridge", "log1p"), ("fem_sm", "none")])
-def test_no_forecast_and_no_bound_leaves_the_domain(model: str, transform: str, tmp_path: Path) -> None:
+def test_forecasts_and_intervals_stay_in_the_domain(model: str, transform: str, tmp_path: Path) -> None:
     data = femts.load_dataset(demand(), min=0, max=30, transform=transform)
     run = femts.train(data, model, **QUICK)
     forecast = run.predict(demand(), level=[50, 80, 95], quantiles=[0.1, 0.9])
@@ -75,7 +75,7 @@ def test_no_forecast_and_no_bound_leaves_the_domain(model: str, transform: str, 
     assert again.config.schema.domain == Domain(0.0, 30.0, transform)
 
 
-def test_scores_in_raw_units_are_those_of_the_raw_forecasts() -> None:
+def test_raw_scores_match_raw_forecasts() -> None:
     data = femts.load_dataset(demand(), min=0, transform="log1p")
     run = femts.train(data, "ridge", **QUICK)
     windows, first = int(data.split.windows("test", 24, 12)[0, 3]), int(data.split.test[0, 0])
@@ -89,7 +89,7 @@ def test_scores_in_raw_units_are_those_of_the_raw_forecasts() -> None:
     assert table["forecast"].min() >= 0
 
 
-def test_bounds_of_a_transform_are_not_as_far_up_as_down() -> None:
+def test_log1p_intervals_are_asymmetric() -> None:
     run = femts.train(femts.load_dataset(demand(), transform="log1p"), "ridge", **QUICK)
     forecast = run.predict(demand(), level=[80])
     up, down = forecast["y-hi-80"] - forecast["y"], forecast["y"] - forecast["y-lo-80"]
@@ -109,7 +109,7 @@ def test_invalid_domain_is_refused() -> None:
             femts.load_dataset(demand(), **wish)
 
 
-def test_values_that_a_transform_does_not_take_are_named() -> None:
+def test_values_outside_a_transforms_range_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0; use --transform log1p"
     ):
@@ -124,7 +124,7 @@ def test_values_that_a_transform_does_not_take_are_named() -> None:
         run.predict(below)
 
 
-def test_past_columns_are_not_transformed() -> None:
+def test_past_covariates_are_not_transformed() -> None:
     table = demand().assign(cold=lambda f: -1.0 - f["y"])
     data = femts.load_dataset(table, target=["y"], past_covariates=["cold"], transform="log1p")
     run = femts.train(data, "itransformer", **QUICK)
@@ -132,7 +132,7 @@ def test_past_columns_are_not_transformed() -> None:
     assert np.isfinite(run.predict(table)["y"]).all()
 
 
-def test_an_exported_model_keeps_the_domain(tmp_path: Path) -> None:
+def test_exported_model_keeps_the_domain(tmp_path: Path) -> None:
     ort = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnxscript", reason="needs the extra onnx")
     run = femts.train(femts.load_dataset(demand().drop(columns="none"), min=0, transform="log1p"), "dlinear", **QUICK)
@@ -144,7 +144,7 @@ def test_an_exported_model_keeps_the_domain(tmp_path: Path) -> None:
 
 
 def prices(rows: int = 300) -> pd.DataFrame:
-    """A column that falls to 0, one that may be negative, and one far above 0."""
+    """A column that falls to 0, a signed one, and one far above 0."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(rows, 3))
     table = {"sold": np.maximum(0, 20 - 0.08 * np.arange(rows) + noise[:, 0]).round(), "change": noise[:, 1]}
@@ -153,7 +153,7 @@ def prices(rows: int = 300) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("model", ["ridge", "dlinear"])
-def test_targets_without_negative_training_values_are_bounded_at_0(model: str, tmp_path: Path) -> None:
+def test_nonnegative_targets_are_bounded_at_zero(model: str, tmp_path: Path) -> None:
     with logged() as notes:
         made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, out=tmp_path / "run")
     free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
@@ -169,7 +169,7 @@ def test_targets_without_negative_training_values_are_bounded_at_0(model: str, t
     assert free.preprocess.domain.low is None and free.config.schema.domain.to_dict() == {"min": "none"}
 
 
-def test_the_default_bound_is_of_own_tables_wide_or_long() -> None:
+def test_default_bound_applies_to_user_tables() -> None:
     assert femts.train("synthetic", "naive", 12, seq_len=24).preprocess.domain.low is None
     long = prices().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     low = femts.train(femts.load_dataset(long[long["unique_id"] == "sold"]), "naive", 12, seq_len=24)
@@ -177,7 +177,23 @@ def test_the_default_bound_is_of_own_tables_wide_or_long() -> None:
     assert femts.train(femts.load_dataset(long), "naive", 12, seq_len=24).preprocess.domain.low is None
 
 
-def test_values_that_look_as_if_they_ended_at_0_are_bounded() -> None:
+def test_contradicting_history_removes_an_inferred_bound(tmp_path: Path) -> None:
+    made = femts.train(prices(), "seasonal_naive", 12, seq_len=24, out=tmp_path / "run")
+    later = prices().assign(sold=lambda table: table["sold"] - 3 * (table.index >= len(table) - 10))
+    for run in (made, femts.load(tmp_path / "run")):
+        bounded, free = run.predict(prices(), level=[80]), run.predict(later, level=[80])
+        assert (bounded[["sold", "sold-lo-80"]] >= 0).all(axis=None) and (free["sold-lo-80"] < 0).any()
+        assert free["sold"].min() == pytest.approx(later["sold"].tail(made.season).min(), 1e-5)
+        assert run.preprocess.domain.low is not None, "the run itself keeps its bound"
+
+
+def test_contradicting_history_keeps_an_explicit_bound() -> None:
+    made = femts.train(femts.load_dataset(prices(), min=0), "seasonal_naive", 12, seq_len=24)
+    later = prices().assign(sold=lambda table: table["sold"] - 3)
+    assert (made.predict(later, level=[80])[["sold", "sold-lo-80"]] >= 0).all(axis=None)
+
+
+def test_zero_bound_heuristic() -> None:
     for values, low in [
         (np.arange(50) % 7, 0.0),  # counts
         (np.arange(50) % 7 + 0.5, -math.inf),  # a few measurements
@@ -188,27 +204,3 @@ def test_values_that_look_as_if_they_ended_at_0_are_bounded() -> None:
     ]:
         made = Domain().fitted([np.array(values, dtype=np.float64)[:, None]])
         assert made.low == (None if low < 0 else (low,))
-
-
-def test_history_that_contradicts_an_inferred_bound_removes_it(tmp_path: Path) -> None:
-    made = femts.train(prices(), "seasonal_naive", 12, seq_len=24, out=tmp_path / "run")
-    later = prices().assign(sold=lambda table: table["sold"] - 3 * (table.index >= len(table) - 10))
-    for run in (made, femts.load(tmp_path / "run")):
-        bounded, free = run.predict(prices(), level=[80]), run.predict(later, level=[80])
-        assert (bounded[["sold", "sold-lo-80"]] >= 0).all(axis=None) and (free["sold-lo-80"] < 0).any()
-        assert free["sold"].min() == pytest.approx(later["sold"].tail(made.season).min(), 1e-5), (
-            "the season is repeated as it was"
-        )
-        assert run.preprocess.domain.low is not None, "the run itself keeps its bound"
-
-
-def test_explicit_bound_stays_whatever_the_history() -> None:
-    made = femts.train(femts.load_dataset(prices(), min=0), "seasonal_naive", 12, seq_len=24)
-    later = prices().assign(sold=lambda table: table["sold"] - 3)
-    assert (made.predict(later, level=[80])[["sold", "sold-lo-80"]] >= 0).all(axis=None)
-
-
-@pytest.mark.parametrize("bound", [-5.0, 3.0])
-def test_an_explicit_bound_takes_precedence(bound: float) -> None:
-    made = femts.train(femts.load_dataset(prices(), min=bound), "naive", 12, seq_len=24)
-    assert made.preprocess.domain.low == bound

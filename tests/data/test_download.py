@@ -1,4 +1,4 @@
-"""Downloads are proven against a real HTTP server on 127.0.0.1 that behaves, lies, or breaks off."""
+"""Downloads from a local HTTP server that may fail or serve wrong content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CUT = 12 * 8192
 
 
 class Server(ThreadingHTTPServer):
-    """Serves BODY; `cuts` answers break off after CUT bytes; `seen` is what each request asked for as its range."""
+    """Serves BODY; the first `cuts` responses are truncated; `seen` records the Range headers."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/file.csv"
 
     def serve(self, wanted: DatasetCard, **how: Any) -> DatasetCard:
-        """`wanted`, of which the server answers otherwise from now on."""
+        """Change the server's behavior and return `wanted`."""
         vars(self).update(how)
         return wanted
 
@@ -86,9 +86,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_good_file_arrives_whole_and_is_not_asked_for_again(
-    server: Server, wanted: DatasetCard, tmp_path: Path
-) -> None:
+def test_download_is_complete_and_cached(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     root = tmp_path / "new"
     assert fetch(wanted, root) == root / "ETTh1.csv" and (root / "ETTh1.csv").read_bytes() == BODY
     assert fetch(wanted, root) == verify(wanted, root) == locate(wanted, root)
@@ -127,9 +125,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_failed_download_leaves_no_file_and_names_the_target(
-    name: str, server: Server, wanted: DatasetCard, tmp_path: Path
-) -> None:
+def test_failed_download_leaves_no_file(name: str, server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     words, spoil = REFUSED[name]
     root = tmp_path / "made"
     with pytest.raises(RunFailure, match=words) as error:
@@ -139,15 +135,13 @@ def test_failed_download_leaves_no_file_and_names_the_target(
     assert names(root) == [] and (name != "no network" or not root.exists())
 
 
-def test_a_cut_connection_is_tried_once_more_from_the_start(
-    server: Server, wanted: DatasetCard, tmp_path: Path
-) -> None:
+def test_interrupted_download_is_retried(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     fetch(server.serve(wanted, cuts=1), tmp_path)
     assert (tmp_path / "ETTh1.csv").read_bytes() == BODY and names(tmp_path) == ["ETTh1.csv"]
     assert server.seen == [None, None]
 
 
-def test_several_downloads_at_once_end_with_one_right_file(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
+def test_concurrent_downloads_produce_one_file(server: Server, wanted: DatasetCard, tmp_path: Path) -> None:
     server.cuts = 3
     with ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: fetch(wanted, tmp_path), range(4)))
@@ -155,13 +149,13 @@ def test_several_downloads_at_once_end_with_one_right_file(server: Server, wante
     assert names(tmp_path) == ["ETTh1.csv"]
 
 
-def test_a_root_that_cannot_be_written(wanted: DatasetCard, tmp_path: Path) -> None:
+def test_unwritable_data_root_is_refused(wanted: DatasetCard, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailure, match="Cannot write"):
         fetch(wanted, tmp_path / "file" / "root")
 
 
-def test_a_gzipped_file_is_pinned_by_its_git_blob(server: Server, tmp_path: Path) -> None:
+def test_git_blob_hash_is_verified(server: Server, tmp_path: Path) -> None:
     server.body = gzip.compress(b"1,2\n3,4\n", mtime=0)
     blob = hashlib.sha1(b"blob %d\0" % len(server.body) + server.body).hexdigest()
     solar = replace(CATALOG["Solar"], url=server.url, git_blob=blob)
@@ -171,9 +165,7 @@ def test_a_gzipped_file_is_pinned_by_its_git_blob(server: Server, tmp_path: Path
     assert names(tmp_path / "other") == []
 
 
-def test_a_file_that_is_not_the_published_one_is_left_alone(
-    wanted: DatasetCard, tmp_path: Path, server: Server
-) -> None:
+def test_altered_file_is_refused_and_kept(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
     (tmp_path / "ETTh1.csv").write_text("date,a\n")
     for look in (fetch, verify):
         with pytest.raises(UsageError, match=r"is not the published ETTh1 .*move it away"):
@@ -181,9 +173,7 @@ def test_a_file_that_is_not_the_published_one_is_left_alone(
     assert (tmp_path / "ETTh1.csv").read_text() == "date,a\n" and server.seen == []
 
 
-def test_missing_file_without_download_names_the_target_path(
-    wanted: DatasetCard, tmp_path: Path, server: Server
-) -> None:
+def test_missing_file_names_its_target_path(wanted: DatasetCard, tmp_path: Path, server: Server) -> None:
     for known, download in ((wanted, False), (replace(wanted, url=None), True)):
         with pytest.raises(UsageError, match=rf"place its file ETTh1\.csv at {tmp_path / 'ETTh1.csv'}"):
             fetch(known, tmp_path, download=download)
@@ -192,20 +182,20 @@ def test_missing_file_without_download_names_the_target_path(
     assert server.seen == []
 
 
-def test_an_unpacked_file_is_found_and_cannot_be_verified(tmp_path: Path) -> None:
+def test_unpacked_file_is_found_but_not_verifiable(tmp_path: Path) -> None:
     (tmp_path / "solar_AL.txt").write_text("1,2\n")
     assert fetch("Solar", tmp_path) == locate("Solar", tmp_path) == tmp_path / "solar_AL.txt"
     with pytest.raises(UsageError, match=r"only solar_AL\.txt\.gz can be verified"):
         verify("Solar", tmp_path)
 
 
-def test_built_in_data_has_no_file(tmp_path: Path) -> None:
+def test_built_in_dataset_has_no_file(tmp_path: Path) -> None:
     for look in [fetch, verify, locate]:
         with pytest.raises(UsageError, match="synthetic is built in"):
             look("synthetic", tmp_path)
 
 
-def test_root_is_argument_then_environment_then_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_root_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEMTS_DATA", str(tmp_path / "environment"))
     assert data_root(tmp_path / "argument") == tmp_path / "argument"
     assert data_root() == tmp_path / "environment"
@@ -213,19 +203,19 @@ def test_root_is_argument_then_environment_then_checkout(tmp_path: Path, monkeyp
     assert data_root() == Path(__file__).resolve().parents[2] / "datasets"
 
 
-def test_root_outside_a_checkout_is_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_root_defaults_to_the_user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FEMTS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("femts.data.download.__file__", str(tmp_path / "lib" / "femts" / "data" / "sources.py"))
     assert data_root().name in ("femts", "Cache") and data_root() != tmp_path / "lib" / "datasets"
 
 
-def test_root_that_is_a_file(tmp_path: Path) -> None:
+def test_data_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file; give the folder"):
         data_root(tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", [c.name for c in CATALOG.values() if c.sha256])
-def test_real_files_have_the_pinned_hashes(name: str, real_root: Path) -> None:
+def test_real_files_match_pinned_hashes(name: str, real_root: Path) -> None:
     assert verify(name, real_root).is_file()

@@ -1,5 +1,4 @@
-"""Effects of what is known in advance: found where they are, none where there are none, from the
-training rows alone."""
+"""Regression effects of future covariates and calendar features."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ ROWS = 2000
 
 
 def driven(noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
-    """Hourly: `load` follows the day, a slow random walk, and `cold`, which acts below 0 alone; `idle` does nothing."""
+    """Hourly `load` driven by a daily cycle, a random walk and `cold` below 0; `idle` has no effect."""
     rng, hour = np.random.default_rng(seed), np.arange(ROWS)
     cold, idle = rng.normal(size=(2, ROWS)).cumsum(1) * 0.3 % 6 - 3
     walk = rng.normal(size=ROWS).cumsum() * 0.02
@@ -27,7 +26,7 @@ def driven(noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"date": dates, "load": load, "cold": cold, "idle": idle})
 
 
-def test_a_broken_line_is_found_and_its_slopes_are_right() -> None:
+def test_piecewise_linear_effect_is_recovered() -> None:
     data = load_dataset(driven(), target=["load"], future_covariates=["cold"])
     preprocess = Preprocess.fit(data)
     assert preprocess.effects is not None
@@ -38,7 +37,7 @@ def test_a_broken_line_is_found_and_its_slopes_are_right() -> None:
     assert preprocess.effects.explained[0] > 0.8
 
 
-def test_a_column_without_effect_gets_none() -> None:
+def test_irrelevant_column_has_no_effect() -> None:
     data = load_dataset(driven(), target=["load"], future_covariates=["idle"])
     effects = Preprocess.fit(data).effects
     assert effects is not None
@@ -46,7 +45,7 @@ def test_a_column_without_effect_gets_none() -> None:
     assert not effects.of(np.array([[-1.0], [2.0]]), None).any()
 
 
-def test_effects_see_the_training_rows_alone() -> None:
+def test_effects_use_training_rows_only() -> None:
     frame = driven()
     usual = load_dataset(frame, target=["load"], future_covariates=["cold"])
     stop = usual.split.train[0, 1]
@@ -58,7 +57,7 @@ def test_effects_see_the_training_rows_alone() -> None:
     np.testing.assert_array_equal(first.of(ladder, None), second.of(ladder, None))
 
 
-def test_hours_of_the_week_act_through_the_calendar() -> None:
+def test_calendar_captures_hour_of_week() -> None:
     frame = small_table(ROWS)[["date", "load"]]
     weekend = frame["date"].dt.dayofweek >= 5
     morning = frame["date"].dt.hour.between(6, 11)
@@ -71,7 +70,7 @@ def test_hours_of_the_week_act_through_the_calendar() -> None:
     assert apart == pytest.approx(6, rel=0.2)
 
 
-def test_gaps_count_for_nothing() -> None:
+def test_missing_values_are_ignored() -> None:
     frame = driven()
     frame.loc[100:300, "load"] = np.nan
     holed = load_dataset(frame, target=["load"], future_covariates=["cold"])
@@ -84,13 +83,13 @@ def test_gaps_count_for_nothing() -> None:
     assert both.explained[1] == 0
 
 
-def test_of_a_target_that_never_moves_nothing_is_explained() -> None:
+def test_constant_target_has_no_effect() -> None:
     data = load_dataset(driven().assign(load=2.0), target=["load"], future_covariates=["cold"])
     effects = Preprocess.fit(data).effects
     assert effects is not None and effects.explained.tolist() == [0.0]
 
 
-def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
+def test_binary_and_constant_columns() -> None:
     frame = driven()
     frame["open"] = (np.arange(ROWS) // 50 % 2).astype(float)
     frame["load"] += 4 * frame["open"]
@@ -102,7 +101,7 @@ def test_a_binary_column_is_one_step_and_a_constant_one_nothing() -> None:
     assert np.diff(effects.of(np.array([[0.0, 1.0], [1.0, 1.0]]), None)[:, 0])[0] > 0
 
 
-def test_effects_are_kept_without_loss() -> None:
+def test_effects_roundtrip() -> None:
     data = load_dataset(driven(), target=["load"], future_covariates=["cold"], calendar=True)
     preprocess = Preprocess.fit(data)
     again = Preprocess.from_dict(preprocess.to_dict()).effects
@@ -112,7 +111,7 @@ def test_effects_are_kept_without_loss() -> None:
     )
 
 
-def test_many_rows_are_a_matter_of_time_and_not_of_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_subsampling_keeps_the_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_dataset(driven(), target=["load"], future_covariates=["cold"])
     assert data.covariates is not None
     effects = Preprocess.fit(data).effects

@@ -1,4 +1,4 @@
-"""The step between stamps: found in spite of gaps, continued, given by a user; and the season that it has."""
+"""Inference and continuation of frequencies, and default seasons."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STEPS = ["s", "30s", "min", "10min", "15min", "h", "2h", "D", "B", "W-WED", "2W-
 
 
 @given(st.sampled_from(STEPS), st.integers(14, 60), st.integers(1, 30))
-def test_the_step_is_found_and_continued(freq: str, rows: int, ahead: int) -> None:
+def test_frequency_is_inferred_and_continued(freq: str, rows: int, ahead: int) -> None:
     whole = pd.date_range("2023-03-01", periods=rows + ahead, freq=freq)
     assert list(future_dates(whole[rows - 1], step_of(whole[:rows]), ahead)) == list(whole[rows:])
 
 
-def test_missing_stamps_hide_no_step() -> None:
+def test_frequency_is_inferred_despite_gaps() -> None:
     for freq in ["h", "15min", "D", "B", "W-SUN", "MS", "ME"]:
         whole = pd.date_range("2023-01-01", periods=100, freq=freq)
         gone = np.random.default_rng(0).choice(np.arange(1, 99), 20, replace=False)
@@ -34,12 +34,12 @@ def test_missing_stamps_hide_no_step() -> None:
         assert list(grid_of(with_gaps, freq)) == list(whole)
 
 
-def test_of_two_steps_that_fit_the_coarser_is_taken() -> None:
+def test_coarser_of_two_matching_frequencies_is_used() -> None:
     dates = pd.bdate_range("2024-01-01", periods=30).drop(pd.Timestamp("2024-01-19"))  # every day would fit, too
     assert step_of(dates) == "B"
 
 
-def test_stamps_on_no_grid_are_named() -> None:
+def test_irregular_stamps_are_located() -> None:
     dates = pd.date_range("2024-01-01", periods=100, freq="h").insert(40, pd.Timestamp("2024-01-02 15:20"))
     with pytest.raises(UsageError, match=r"from 2024-01-02 15:00:00 to 2024-01-02 15:20:00 \(data rows 40 and 41\)"):
         step_of(dates)
@@ -48,12 +48,12 @@ def test_stamps_on_no_grid_are_named() -> None:
         step_of(hours[(hours.hour >= 8) & (hours.hour < 16) & (hours.dayofweek < 5)])
 
 
-def test_future_follows_a_last_date_that_is_off_the_grid() -> None:
+def test_future_dates_follow_an_off_grid_stamp() -> None:
     saturday = pd.Timestamp("2024-01-06")
     assert list(future_dates(saturday, "B", 2)) == [pd.Timestamp("2024-01-08"), pd.Timestamp("2024-01-09")]
 
 
-def test_the_past_is_counted_in_steps() -> None:
+def test_past_date_counts_steps() -> None:
     for last, freq, n, first in [
         ("2024-03-01", "MS", 3, "2023-12-01"),
         ("2024-03-04 10:00+01:00", "h", 24, "2024-03-03 10:00+01:00"),
@@ -64,7 +64,7 @@ def test_the_past_is_counted_in_steps() -> None:
         assert past_date(pd.Timestamp("1700-01-01"), "YS", 2**15) < pd.Timestamp("1678-01-01"), "before all stamps"
 
 
-def test_order_is_found_and_repeats_are_refused() -> None:
+def test_order_is_found_and_duplicates_are_refused() -> None:
     dates = pd.date_range("2024-01-01", periods=4)
     assert order_of(dates) is None
     for stamps, order in ((dates[[1, 0, 3, 2]], [1, 0, 3, 2]), (pd.Index([3, 2, 1]), [2, 1, 0])):
@@ -99,12 +99,12 @@ def test_default_season_of_each_frequency() -> None:
         assert femts.load_dataset(waves(freq)).season == season
 
 
-def test_a_daily_wave_is_met_by_the_seasonal_naive_forecast() -> None:
+def test_default_season_fits_a_daily_cycle() -> None:
     for freq in ["5h", "7min", "90min", "23h", "17min"]:
         assert femts.train(waves(freq, 1200), "seasonal_naive", 24).metrics["test"]["mse"] < 0.01, "of a variance of 1"
 
 
-def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_season_and_frequency_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = waves("h", 600, hours=18)
     table.to_csv("table.csv", index=False)
@@ -124,19 +124,19 @@ def test_a_given_season_and_step_are_kept_in_the_run(tmp_path: Path, monkeypatch
 
 
 def two_seasons() -> tuple[pd.DataFrame, NDArray[np.float64]]:
-    """A week of days beside a stronger week, and what follows."""
+    """A daily and a stronger weekly cycle, and the following values."""
     hour = np.arange(700)
     y = np.sin(hour * 2 * np.pi / 24) + 2 * np.sin(hour * 2 * np.pi / 168)
     return pd.DataFrame({"date": pd.date_range("2024", periods=652, freq="h"), "y": y[:652]}), y[652:]
 
 
-def test_of_several_seasons_the_first_is_that_of_most_models() -> None:
+def test_first_of_several_seasons_is_the_default() -> None:
     for season, first in [([24, 168], 24), ("168,24", 168)]:
         trained = femts.train(femts.load_dataset(two_seasons()[0], season=season), "seasonal_naive", 24)  # type: ignore[arg-type]
         assert trained.season == trained.config.model_config.season == trained.metrics["naive"]["season"] == first  # type: ignore[attr-defined]
 
 
-def test_mstl_takes_off_every_season() -> None:
+def test_mstl_uses_every_season() -> None:
     pytest.importorskip("statsforecast")
     table, after = two_seasons()
     errors = []
@@ -147,7 +147,7 @@ def test_mstl_takes_off_every_season() -> None:
     assert errors[1] < 0.05 < errors[0] == errors[2], "one that the rows do not hold twice is left out"
 
 
-def test_a_step_that_the_stamps_do_not_show_can_be_given() -> None:
+def test_explicit_frequency_overrides_inference() -> None:
     days = waves("D", 300)
     some = days[days["date"].dt.day_of_week.isin([0, 2, 4])]
     with pytest.raises(UsageError, match="irregular frequency"):
@@ -201,7 +201,7 @@ def test_long_gaps_are_filled_with_a_warning() -> None:
             femts.load_dataset(stray)
 
 
-def test_steps_that_divide_a_day_have_a_week_beside_it() -> None:
+def test_subdaily_frequencies_have_a_weekly_season() -> None:
     for freq, further in [
         ("h", (168,)),
         ("30min", (336,)),

@@ -1,5 +1,4 @@
-"""Tables as people have them: stamps on odd days, no even step, a series in each row, several keys, a clock that is set
-forward and back. Each is read, and predicted from in the same form; or its refusal has a remedy that works."""
+"""Irregular stamps, one series per row, compound keys and daylight saving time."""
 
 from __future__ import annotations
 
@@ -17,7 +16,6 @@ from femts.data.frequency import step_of
 from femts.data.recent import read_recent
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
-from femts.data.stamps import read_stamps
 from femts.errors import UsageError
 
 P, ROWS = 4, 60
@@ -67,7 +65,7 @@ VARYING: dict[str, tuple[pd.DatetimeIndex, str]] = {
 
 
 def stamps(data: femts.Dataset) -> pd.Index:
-    """Stamps of data that have some."""
+    """Stamps of a dataset that has some."""
     assert data.stamps is not None
     return data.stamps
 
@@ -76,7 +74,7 @@ def dated(when: Any) -> pd.DataFrame:
     return pd.DataFrame({"date": when, "y": 50 + np.sin(np.arange(len(when))).cumsum()})
 
 
-def saved(data: femts.Dataset, folder: Path, model: str = "naive") -> femts.Forecaster:
+def trained_and_loaded(data: femts.Dataset, folder: Path, model: str = "naive") -> femts.Forecaster:
     femts.train(data, model, P, seq_len=12, device="cpu", out=folder / "run")
     loaded = femts.load(folder / "run")
     assert Schema.from_dict(loaded.config.schema.to_dict()) == loaded.config.schema
@@ -84,7 +82,7 @@ def saved(data: femts.Dataset, folder: Path, model: str = "naive") -> femts.Fore
 
 
 def forecast_of(forecaster: femts.Forecaster, table: pd.DataFrame, folder: Path, **more: Any) -> pd.DataFrame:
-    """The forecast from a table, which is the one from its file, also in pieces."""
+    """The forecast from a table, checked against the forecast from its file."""
     made = forecaster.predict(table, **more)
     table.to_csv(folder / "history.csv", index=False)
     pd.testing.assert_frame_equal(forecaster.predict(read_history(folder / "history.csv", forecaster), **more), made)
@@ -95,7 +93,7 @@ def forecast_of(forecaster: femts.Forecaster, table: pd.DataFrame, folder: Path,
 
 
 @in_turn(name=tuple(VARYING), long=(False, True))
-def test_stamps_on_varying_days_are_read_as_months_quarters_or_years(name: str, long: bool, tmp_path: Path) -> None:
+def test_varying_days_are_read_as_calendar_periods(name: str, long: bool, tmp_path: Path) -> None:
     when, freq = VARYING[name]
     begin = when[0].normalize().replace(day=1, month={"QS-FEB": 2, "YS-JUN": 6}.get(freq, 1))
     first = pd.date_range(begin, periods=ROWS + P, freq=freq)
@@ -107,17 +105,17 @@ def test_stamps_on_varying_days_are_read_as_months_quarters_or_years(name: str, 
     (note,) = [note for note in data.notes if "stamps are read as" in note]
     kind = {"M": "month", "Q": "quarter", "Y": "year"}[freq[0]]
     assert note.startswith(f"every stamp falls in a different {kind}, so stamps are read as {kind}s (")
-    forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
+    forecast = forecast_of(trained_and_loaded(data, tmp_path), table, tmp_path)
     assert list(forecast["ds" if long else "date"].head(P)) == list(first[ROWS:])
 
 
-def test_months_without_a_stamp_are_rows_without_values() -> None:
+def test_missing_months_become_missing_values() -> None:
     when, _ = VARYING["the 30th, February clipped"]
     data = femts.load_dataset(dated(when).drop(index=[5, 20, 21]))
     assert list(stamps(data)) == list(MONTHS) and np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [5, 20, 21]
 
 
-def test_a_regular_step_stays_what_it_is() -> None:
+def test_regular_frequency_is_kept() -> None:
     for freq in ["ME", "BME", "MS", "BMS", "28D", "QE-DEC", "BQE-DEC", "YE-JUN", "W-FRI"]:
         when = pd.date_range("2005-01-01", periods=ROWS, freq=freq)
         assert step_of(when) == step_of(when.delete([9, 30])) == freq.replace("28D", "4W-SAT") or freq == "28D"
@@ -125,7 +123,7 @@ def test_a_regular_step_stays_what_it_is() -> None:
 
 
 def fiscal(periods: int = 96) -> pd.DatetimeIndex:
-    """Ends of periods of 4, 4 and 5 weeks."""
+    """Ends of fiscal periods of 4, 4 and 5 weeks."""
     weeks = np.tile([4, 4, 5], periods // 3).cumsum()
     return pd.DatetimeIndex(pd.Timestamp("2015-01-31") + pd.to_timedelta(7 * weeks, unit="D"))
 
@@ -135,13 +133,13 @@ def market() -> pd.DatetimeIndex:
     return pd.DatetimeIndex(np.concatenate([day + hours for day in pd.bdate_range("2023-01-02", periods=40)]))
 
 
-def test_weekly_periods_are_not_months() -> None:
+def test_fiscal_weeks_are_not_read_as_months() -> None:
     for some in (fiscal(3), fiscal(), fiscal()[:24]):
         with pytest.raises(UsageError, match="irregular frequency"):
             step_of(some)
 
 
-def test_a_known_step_of_periods_takes_one_stamp_in_each() -> None:
+def test_explicit_period_frequency_accepts_any_day() -> None:
     for freq in ["MS", "QS-OCT", "YS-JAN"]:
         ends = pd.date_range("2005-01-01", periods=20, freq=freq) + pd.Timedelta(days=20)
         data = femts.load_dataset(dated(ends), freq=freq)
@@ -151,13 +149,13 @@ def test_a_known_step_of_periods_takes_one_stamp_in_each() -> None:
 
 
 def test_daily_history_is_refused_by_a_monthly_model(tmp_path: Path) -> None:
-    forecaster = saved(femts.load_dataset(dated(VARYING["the 15th"][0])), tmp_path)
+    forecaster = trained_and_loaded(femts.load_dataset(dated(VARYING["the 15th"][0])), tmp_path)
     with pytest.raises(UsageError, match="does not keep the step 'MS' of the training data at data row 1"):
         forecaster.predict(dated(pd.date_range("2010-01-01", periods=90)))
 
 
 @pytest.mark.parametrize(("when", "season"), [(market(), 7), (fiscal(), 12)])
-def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, season: int, tmp_path: Path) -> None:
+def test_freq_1_numbers_rows_of_irregular_stamps(when: pd.DatetimeIndex, season: int, tmp_path: Path) -> None:
     table = dated(when)
     remedy = r"give --freq 1 to number the rows instead, and --season for the rows in a season\.$"
     with pytest.raises(UsageError, match=remedy):
@@ -168,7 +166,7 @@ def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, 
     assert (
         "its rows are numbered in the order of the dates in 'date'; set the season length with --season N" in data.notes
     )
-    forecaster = saved(data, tmp_path, "seasonal_naive")
+    forecaster = trained_and_loaded(data, tmp_path, "seasonal_naive")
     for history in (table, table.iloc[::-1], table.tail(30)):
         forecast = forecast_of(forecaster, history, tmp_path)
         assert forecast["row"].tolist() == list(range(len(history), len(history) + P))
@@ -178,7 +176,7 @@ def test_the_remedy_for_an_uneven_step_numbers_the_rows(when: pd.DatetimeIndex, 
     assert beside["cutoff"].max() == len(table) - 1 - P
 
 
-def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
+def test_freq_1_numbers_each_series_separately(tmp_path: Path) -> None:
     short = dated(fiscal()[:60]).assign(unique_id="short")
     table = pd.concat([dated(fiscal()).assign(unique_id="long"), short]).sample(frac=1, random_state=0)
     for columns in ({}, {"time": "date"}):
@@ -187,7 +185,7 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
         assert data.lengths.tolist() == [96, 60] or data.lengths.tolist() == [60, 96]
         assert stamps(data["short"]).tolist() == list(range(60))
         np.testing.assert_array_equal(data["short"].values[:, 0], short["y"])
-    forecast = forecast_of(saved(data, tmp_path), table, tmp_path)
+    forecast = forecast_of(trained_and_loaded(data, tmp_path), table, tmp_path)
     assert forecast[forecast["unique_id"] == "short"]["row"].tolist() == list(range(60, 60 + P))
     with pytest.raises(UsageError, match="has series whose rows are numbered separately"):
         femts.load_dataset(table, freq=1, columns={"time": "date"}, panel=False)
@@ -196,7 +194,7 @@ def test_series_of_a_long_table_are_numbered_each(tmp_path: Path) -> None:
         femts.load_dataset(twice, freq=1, columns={"time": "date"})
 
 
-def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
+def test_future_covariates_are_matched_by_row_number() -> None:
     table = dated(market()).assign(k=np.arange(280) % 7 == 3)
     table["y"] += 20 * table["k"]
     forecaster = femts.train(femts.load_dataset(table, freq=1, season=7, future_covariates="k"), "ridge", P, seq_len=14)
@@ -209,7 +207,7 @@ def test_known_columns_of_numbered_rows_come_with_their_numbers() -> None:
     assert forecast["y"].idxmax() == 3
 
 
-def test_whole_numbers_keep_their_own_counts_by_freq_1() -> None:
+def test_freq_1_keeps_integer_stamps() -> None:
     assert stamps(femts.load_dataset(dated(range(1990, 2050)), freq=1))[0] == 1990
 
 
@@ -221,15 +219,13 @@ YEARS = ROW_TABLE.set_axis(["id", *map(str, range(1980, 2020))], axis=1)
 @pytest.mark.parametrize(
     ("table", "time", "next_"), [(ROW_TABLE, "row", 40), (YEARS, "ds", pd.Timestamp("2020-01-01"))]
 )
-def test_a_series_in_each_row_is_read_and_predicted_from(
-    table: pd.DataFrame, time: str, next_: Any, tmp_path: Path
-) -> None:
+def test_row_per_series_table_is_forecast(table: pd.DataFrame, time: str, next_: Any, tmp_path: Path) -> None:
     table.to_csv(tmp_path / "rows.csv", index=False)
     data = femts.load_dataset(tmp_path / "rows.csv")
     assert data.series == tuple(table["id"]) and data.freq == ("1" if time == "row" else "YS-JAN")
     np.testing.assert_array_equal(data.values[:, 0], np.arange(240))
     assert "each row is read as a series, named by column 'id'" in data.notes[0]
-    forecaster = saved(data, tmp_path)
+    forecaster = trained_and_loaded(data, tmp_path)
     forecast = forecast_of(forecaster, table, tmp_path)
     assert list(forecast.columns) == ["id", time, "y"] and forecast[time][0] == next_
     assert forecaster.evaluate()["mse"] >= 0, "from the file"
@@ -237,11 +233,11 @@ def test_a_series_in_each_row_is_read_and_predicted_from(
     np.testing.assert_allclose(other["y"], forecast["y"], rtol=1e-6)
     together = femts.load_dataset(table, panel=False)
     assert together.columns == tuple(table["id"]) and together.values.shape == (40, 6)
-    joined = forecast_of(saved(together, tmp_path / "joined"), table, tmp_path)
+    joined = forecast_of(trained_and_loaded(together, tmp_path / "joined"), table, tmp_path)
     assert list(joined.columns) == ["id", time, "y"] and len(joined) == 6 * P
 
 
-def test_rows_of_series_end_where_their_values_do(tmp_path: Path) -> None:
+def test_row_per_series_trims_missing_ends(tmp_path: Path) -> None:
     lines = ["name," + ",".join(str(year) for year in range(1990, 2030))]
     lines += ["long," + ",".join(map(str, range(40))), "short," + ",".join(map(str, range(25))) + "," * 3]
     lines += ["late,,," + ",".join(map(str, range(38))), "gap,1,,3," + ",".join(map(str, range(37)))]
@@ -259,7 +255,7 @@ def test_rows_of_series_end_where_their_values_do(tmp_path: Path) -> None:
     assert femts.load_dataset(marked, na=-9).lengths.tolist() == data.lengths.tolist()
 
 
-def test_other_tables_are_not_read_as_series_in_rows() -> None:
+def test_other_layouts_are_not_read_as_row_per_series() -> None:
     for table in [
         ROW_TABLE.assign(id="T"),
         ROW_TABLE.rename(columns={"V3": "date"}),
@@ -287,17 +283,17 @@ KEYS = pd.DataFrame(
 
 
 @pytest.mark.parametrize("panel", [None, True, False])
-def test_the_one_value_beside_named_keys_is_taken(panel: bool | None, tmp_path: Path) -> None:
+def test_single_value_column_is_inferred_for_compound_keys(panel: bool | None, tmp_path: Path) -> None:
     data = femts.load_dataset(KEYS, columns={"series": "region+purpose"}, panel=panel)
     names = ("N / biz", "N / fun", "S / biz", "S / fun")
     assert (data.columns if panel is False else data.series) == names
     assert "column 'region+purpose' is used as series names, and 'trips' as their values" in data.notes
-    forecast = forecast_of(saved(data, tmp_path), KEYS, tmp_path)
+    forecast = forecast_of(trained_and_loaded(data, tmp_path), KEYS, tmp_path)
     assert list(forecast.columns) == ["region+purpose", "date", "trips"]
     np.testing.assert_allclose(forecast["trips"], np.repeat([10.0, 11.0, 12.0, 13.0], P), rtol=1e-6)
 
 
-def test_the_remedy_for_keys_works_as_it_is_written() -> None:
+def test_suggested_key_columns_work() -> None:
     cases: list[tuple[Any, ...]] = [
         (KEYS, {}),
         (KEYS, {"columns": {"series": "region"}}),
@@ -315,27 +311,27 @@ def test_the_remedy_for_keys_works_as_it_is_written() -> None:
         assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4
 
 
-def test_two_columns_of_a_name_are_refused_before_keys_and_numbers() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     table = KEYS.set_axis(["date", "region", "region", "trips"], axis=1)
     for reading in ({}, {"freq": 1}, {"columns": {"series": "region+trips"}}):
         with pytest.raises(UsageError, match="has two columns named 'region'; rename one"):
             femts.load_dataset(table, **reading)
 
 
-def test_keys_with_a_target_need_no_name_for_the_stamps() -> None:
+def test_time_column_is_inferred_beside_keys_and_target() -> None:
     data = femts.load_dataset(KEYS.assign(price=1.0), columns={"series": "region+purpose"}, target="trips")
     assert len(data) == 4 and data.columns == ("trips",)
 
 
 def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
-    """A table whose stamps have the offset of the season; `k` is 1 where `y` is 20 higher."""
+    """Stamps with UTC offsets; `k` marks rows where `y` is higher by 20."""
     when = pd.date_range(start, end, freq=freq, tz="Europe/Berlin")
     k = (np.arange(len(when)) % 12 == 5) * 1.0
     y = 20 * k + np.random.default_rng(0).normal(size=len(when))
     return pd.DataFrame({"date": [each.isoformat() for each in when], "y": y, "k": k})
 
 
-def test_the_remedies_for_a_repeated_hour_work() -> None:
+def test_repeated_dst_hour_is_refused_with_working_remedies() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
     with pytest.raises(
@@ -353,8 +349,7 @@ def test_the_remedies_for_a_repeated_hour_work() -> None:
     ("freq", "change", "end", "panel"),
     [("h", "2024-03-31T01:00", "2024-04-05", False), ("D", "2024-03-31", "2024-05-10", True)],
 )
-def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: str, end: str, panel: bool) -> None:
-    """The offset changes between the two, and rows are found by the instant, or by the day."""
+def test_future_covariates_cross_a_dst_change(freq: str, change: str, end: str, panel: bool) -> None:
     whole = berlin("2023-12-01", end, freq)
     if panel:
         whole = whole.assign(unique_id="a").rename(columns={"date": "ds"})
@@ -371,10 +366,3 @@ def test_known_columns_of_summer_follow_a_history_of_winter(freq: str, change: s
     days = pd.DatetimeIndex(forecast[time])
     expected = pd.to_datetime(ahead[time], utc=True)
     assert (days.strftime("%F") == ahead[time].str[:10]).all() if freq == "D" else (days == expected).all()
-
-
-def test_the_calendar_of_several_offsets_is_that_of_utc() -> None:
-    table = berlin("2024-03-01", "2024-04-20")[["date", "y"]]
-    (note,) = read_stamps(table["date"])[1]
-    assert note.endswith("so calendar features are in UTC")
-    assert note in femts.load_dataset(table, calendar=True).notes

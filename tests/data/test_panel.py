@@ -1,4 +1,4 @@
-"""Many series, each with its own clock, scale and end, and one model for all."""
+"""One model for many series."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTHS = {"long": 300, "short": 60, "young": 20, "tiny": 6}
 
 
 def series(name: str, rows: int, begin: int = 0) -> pd.DataFrame:
-    """A weekly wave of its own size and phase, from its own day on."""
+    """A weekly wave with its own size, phase and first day."""
     rng = np.random.default_rng(len(name))
     day = np.arange(begin, begin + rows)
     values = 10 ** len(name) * (2 + np.sin(2 * np.pi * day / 7 + len(name)) + 0.1 * rng.normal(size=rows))
@@ -29,7 +29,7 @@ def series(name: str, rows: int, begin: int = 0) -> pd.DataFrame:
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same with `promo`, which lifts each series by its own size, a `price` and a `heat`."""
+    """Add `promo`, which lifts each series by its size, `price` and `heat`."""
     rng = np.random.default_rng(3)
     promo = (rng.uniform(size=len(frame)) < 0.3) * 1.0
     size = frame.groupby("unique_id")["y"].transform("mean")
@@ -64,7 +64,7 @@ ROLES: dict[str, dict[str, Any]] = {
         ("dlinear", "calendar"),
     ],
 )
-def test_a_long_table_of_one_series_is_the_wide_table_of_it(model: str, roles: str) -> None:
+def test_single_series_long_table_equals_wide_table(model: str, roles: str) -> None:
     one, reading = with_columns(series("only", 200)), ROLES[roles]
     listed = [each for each in reading.values() if each is not True]
     named = [name for each in listed for name in ([each] if isinstance(each, str) else each)]
@@ -85,7 +85,7 @@ def test_a_long_table_of_one_series_is_the_wide_table_of_it(model: str, roles: s
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "ridge", "naive"])
-def test_each_forecast_begins_where_its_series_ends(model: str) -> None:
+def test_forecasts_start_at_the_end_of_each_series(model: str) -> None:
     forecast = trained(model).predict(table())
     assert list(forecast["unique_id"].unique()) == list(LENGTHS) and len(forecast) == P * len(LENGTHS)
     ends = table().groupby("unique_id")["ds"].max()
@@ -95,7 +95,7 @@ def test_each_forecast_begins_where_its_series_ends(model: str) -> None:
         assert 0.5 < rows["y"].mean() / 10 ** len(str(name)) < 4, "in its own units"
 
 
-def test_a_forecast_does_not_depend_on_the_other_series() -> None:
+def test_forecast_is_independent_of_other_series() -> None:
     forecaster = trained("fem_sm")
     together = forecaster.predict(table()).set_index("unique_id")
     for name in LENGTHS:
@@ -103,7 +103,7 @@ def test_a_forecast_does_not_depend_on_the_other_series() -> None:
         np.testing.assert_allclose(alone["y"], together.loc[name, "y"], rtol=1e-5)
 
 
-def test_a_new_series_is_scaled_by_its_own_rows() -> None:
+def test_new_series_is_scaled_by_its_own_rows() -> None:
     forecaster = trained("naive")
     new = series("stranger", 30)
     with pytest.warns(GapWarning, match="1 of 1 series are new, the first 'stranger'; each is scaled by its own rows"):
@@ -111,7 +111,7 @@ def test_a_new_series_is_scaled_by_its_own_rows() -> None:
     np.testing.assert_allclose(forecast["y"], new["y"].iloc[-1], rtol=1e-6)
 
 
-def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_panel_run_roundtrip(tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     table().to_csv(path, index=False)
     forecaster = femts.train(path, "dlinear", out=tmp_path / "run", **QUICK)
@@ -122,7 +122,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     assert not femts.audit(tmp_path / "run").failed
 
 
-def test_scores_of_each_series_are_in_its_units() -> None:
+def test_scores_by_series_are_in_raw_units() -> None:
     forecaster = trained("naive")
     scores, data = forecaster.scores(by="series").set_index("series"), forecaster.training_data()
     for name, row in scores.iterrows():
@@ -138,11 +138,11 @@ def test_scores_of_each_series_are_in_its_units() -> None:
     assert (scores["mase"].dropna() > 0).all() and "tiny" not in scores.index
 
 
-def test_the_default_look_back_is_that_of_a_series_of_middle_length() -> None:
+def test_default_look_back_follows_the_median_length() -> None:
     parts = [series(f"s{k}", rows) for k, rows in enumerate((2000, 60, 61, 62, 63))]
     assert trained("naive", pd.concat(parts), seq_len=None).config.seq_len <= 42
 
 
-def test_no_series_is_long_enough() -> None:
+def test_too_short_series_are_refused() -> None:
     with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val split"):
         trained("naive", series("tiny", 6))

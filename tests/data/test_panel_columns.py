@@ -1,4 +1,4 @@
-"""Columns beside the values of several series: what is known in advance, and what stays the same for a series."""
+"""Future and static covariates of panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 4, "device": 
 
 
 def table(rows: int = 80, effect: tuple[float, ...] = (3, 3, 3, 3)) -> pd.DataFrame:
-    """Shops of their own sizes, ends and promotions, which lift them by `effect` of their size, in two regions."""
+    """Shops in two regions whose promotions lift sales by `effect` times their size."""
     parts = []
     for k, lift in enumerate(effect):
         rng, size, count = np.random.default_rng(k), 10.0**k, rows + 5 * k
@@ -37,8 +37,8 @@ def table(rows: int = 80, effect: tuple[float, ...] = (3, 3, 3, 3)) -> pd.DataFr
     return pd.concat(parts, ignore_index=True)
 
 
-def cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All but the last P rows of each series, and those."""
+def split_history(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All but the last P rows of each series, and the last P rows."""
     last = frame.groupby("unique_id").cumcount(ascending=False) < P
     return frame[~last], frame[last]
 
@@ -47,8 +47,8 @@ def trained(model: str, frame: pd.DataFrame, settings: dict[str, Any] | None = N
     return femts.train(load_dataset(frame, target="y", **reading), model, settings=settings or {}, **QUICK)
 
 
-def test_a_known_column_makes_the_forecast_better() -> None:
-    history, ahead = cut(table())
+def test_future_covariate_improves_the_forecast() -> None:
+    history, ahead = split_history(table())
     known, blind = trained("ridge", history, future_covariates="promo"), trained("ridge", history)
     assert known.metrics["test"]["mse"] < 0.3 * blind.metrics["test"]["mse"] and known.metrics["known"]["y"] > 0.8
     forecast = known.predict(history, future=ahead, level=[80])
@@ -64,7 +64,7 @@ def test_a_known_column_makes_the_forecast_better() -> None:
     )
 
 
-def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
+def test_effects_are_shared_across_similar_series() -> None:
     alike = Preprocess.fit(load_dataset(table(40), target="y", future_covariates="promo"))
     assert not alike.own_effects, "too short for one of their own"
     other = Preprocess.fit(load_dataset(table(400, effect=(3, 3, 3, -3)), target="y", future_covariates="promo"))
@@ -73,9 +73,9 @@ def test_effects_are_shared_unless_a_series_has_clearly_its_own() -> None:
     assert again.to_dict() == other.to_dict() and again.own_effects.keys() == other.own_effects.keys()
 
 
-def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
+def test_new_series_uses_shared_effects_and_own_static_values() -> None:
     forecaster = trained("fem_sm", table(), SMALL, future_covariates="promo", static_covariates=["region", "area"])
-    history, ahead = cut(table())
+    history, ahead = split_history(table())
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
     later = ahead[ahead["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
@@ -89,7 +89,7 @@ def test_a_new_series_has_the_shared_effects_and_its_own_static_cells() -> None:
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "fem_gla_ridge"])
-def test_static_covariates_reach_the_model(model: str, tmp_path: Path) -> None:
+def test_static_covariates_change_the_forecast(model: str, tmp_path: Path) -> None:
     small = SMALL if model == "fem_sm" else SMALL | {"model.longest": P}
     forecaster = trained(model, table(), small | {"training.lr": 0.01}, static_covariates="region")
     assert asdict(forecaster.config.model_config)["n_static"] == 2
@@ -112,7 +112,7 @@ def test_static_covariates_reach_the_model(model: str, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_words_are_found_again_where_a_table_holds_numbers(words: list[Any], cells: list[Any]) -> None:
+def test_static_categories_match_numeric_values(words: list[Any], cells: list[Any]) -> None:
     def encode(given: list[Any]) -> Any:
         names = [str(k) for k in range(len(given))]
         static = read_static(pd.DataFrame({"region": given}), ["region"], np.arange(len(given)), names)
@@ -124,7 +124,7 @@ def test_words_are_found_again_where_a_table_holds_numbers(words: list[Any], cel
     np.testing.assert_array_equal(encode(cells), encode(words)[at])
 
 
-def test_whole_numbers_are_the_same_as_categories_and_as_numbers() -> None:
+def test_integer_and_categorical_static_values_agree() -> None:
     def static(cells: pd.Series) -> pd.DataFrame:
         return read_static(cells.to_frame("region"), ["region"], np.arange(len(cells)), ["a", "b", "c"])
 
@@ -136,14 +136,7 @@ def test_whole_numbers_are_the_same_as_categories_and_as_numbers() -> None:
         StaticCodes.fit(static(numbers.astype("category"))).encode(static(pd.Series([9, 9, 9])))
 
 
-def test_without_static_columns_the_model_is_what_it_was() -> None:
-    states = [
-        trained("fem_sm", table(), SMALL, **more).model.state_dict() for more in ({}, {"static_covariates": "region"})
-    ]
-    assert states[1].keys() - states[0].keys() == {"static_in.weight", "static_in.bias"}
-
-
-def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_training() -> None:
+def test_covariates_pass_audit_and_must_match_training() -> None:
     frame = table()
     audit = femts.audit(trained("ridge", frame, future_covariates="promo"))
     assert not audit.failed, audit
@@ -152,7 +145,7 @@ def test_known_columns_pass_the_audit_and_static_ones_must_be_those_of_the_train
         placed.evaluate(dataset=load_dataset(frame, target="y"))
 
 
-def test_several_targets_of_each_series() -> None:
+def test_panel_with_several_targets() -> None:
     frame = table().assign(other=lambda rows: rows["y"].to_numpy() * 2 + 1)
     data = load_dataset(frame, target=["y", "other"], static_covariates="region")
     forecast = femts.train(data, "fem_sm", settings=SMALL, **QUICK).predict(frame, level=[80])
@@ -160,7 +153,7 @@ def test_several_targets_of_each_series() -> None:
     assert np.isfinite(forecast.iloc[:, 2:]).all(axis=None)
 
 
-def test_a_future_that_does_not_fit_is_refused() -> None:
+def test_invalid_future_covariates_are_refused() -> None:
     for change, says in [
         (lambda ahead: None, "was trained with future covariates; provide promo for the 7 steps after the end of"),
         (lambda ahead: ahead.head(3), "has no 'promo' of series 's0' at 2024-03-17"),
@@ -174,13 +167,13 @@ def test_a_future_that_does_not_fit_is_refused() -> None:
         (lambda ahead: ahead.assign(unique_id=None), "has no name in 'unique_id' at data row 1"),
         (lambda ahead: 3, "was trained with future covariates"),
     ]:
-        history, ahead = cut(table())
+        history, ahead = split_history(table())
         forecaster = trained("naive", history, future_covariates="promo")
         with pytest.raises(UsageError, match=says):
             forecaster.predict(history, future=change(ahead))
 
 
-def test_columns_that_do_not_fit_are_refused() -> None:
+def test_invalid_covariates_are_refused() -> None:
     frame = table()
     with pytest.raises(
         UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"
@@ -204,9 +197,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         forecaster.predict(frame, future=frame)
 
 
-def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covariates_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    history, ahead = cut(table())
+    history, ahead = split_history(table())
     history.to_csv("shops.csv", index=False)
     ahead.to_csv("ahead.csv", index=False)
     roles = "--target y --future-covariates promo --static-covariates region,area --calendar"
@@ -220,7 +213,7 @@ def test_the_command_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert torch.isfinite(femts.load("run").model.state_dict()["static_in.weight"]).all()
 
 
-def test_several_columns_name_a_series_together(tmp_path: Path) -> None:
+def test_compound_series_key(tmp_path: Path) -> None:
     days = [*pd.date_range("2024-01-01", periods=40)]
     keys = [("north", 1, "a"), ("north", 2, "b"), ("south", 1, "a")]
     parts = [

@@ -1,4 +1,4 @@
-"""One table in every file that it may come in: the same values to the bit, or a sentence; and what no memory holds."""
+"""File formats, compression, damaged files and memory limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from femts.cli import main
 from femts.data.loading import load_dataset
 from femts.data.read import read_headless, read_table, table_pieces, write_table
 from femts.data.recent import read_recent
-from femts.data.unpack import name_of
 from femts.environment import available_memory
 from femts.errors import RunFailure, UsageError
 
@@ -71,7 +70,7 @@ FILES: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_same_table_from_every_kind_of_file(name: str, tmp_path: Path) -> None:
+def test_every_file_format_reads_the_same_table(name: str, tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_bytes(text())
     (tmp_path / "mine.csv").write_bytes(FILES[name]())
     plain, mine = load_dataset(tmp_path / "plain.csv"), load_dataset(tmp_path / "mine.csv")
@@ -82,7 +81,7 @@ def test_the_same_table_from_every_kind_of_file(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["gz", "semicolons and decimal commas"])
-def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_is_read_from_stdin(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plain.csv").write_bytes(text())
     content = FILES[name]()  # once: a gzip file holds the second that it was made in
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -112,7 +111,7 @@ def test_a_table_comes_by_standard_input(name: str, tmp_path: Path, monkeypatch:
         b"\xff no JSON",
     ],
 )
-def test_parquet_is_read_without_pandas_metadata_that_do_not_fit(metadata: bytes, tmp_path: Path) -> None:
+def test_invalid_pandas_metadata_in_parquet_is_ignored(metadata: bytes, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     import pyarrow as pa
 
@@ -128,8 +127,7 @@ def test_parquet_is_read_without_pandas_metadata_that_do_not_fit(metadata: bytes
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    """Reading goes over a file more than once; one that waits for a writer would stand still."""
+def test_named_pipe_is_refused_without_reading(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(
         UsageError, match=r"pipe is a pipe, which can be read only once; send it to standard input and use -"
@@ -137,7 +135,7 @@ def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
         load_dataset(tmp_path / "pipe")
 
 
-def test_a_workbook_is_read(tmp_path: Path) -> None:
+def test_excel_workbook_is_read(tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
     (tmp_path / "plain.csv").write_bytes(text())
     plain = load_dataset(tmp_path / "plain.csv")
@@ -161,17 +159,7 @@ def test_a_workbook_is_read(tmp_path: Path) -> None:
             load_dataset(tmp_path / name)
 
 
-def test_years_in_the_header_of_a_workbook_are_those_of_a_text_file(tmp_path: Path) -> None:
-    pytest.importorskip("openpyxl")
-    mine = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=40), 2019: 0.5, 2020: 1, 2.5: 2.0})
-    mine.loc[3, 2019] = np.nan
-    mine.to_excel(tmp_path / "mine.xlsx", index=False)
-    mine.to_csv(tmp_path / "mine.csv", index=False)
-    assert list(read_table(tmp_path / "mine.xlsx")) == list(read_table(tmp_path / "mine.csv"))
-    assert load_dataset(tmp_path / "mine.xlsx", target="2019").columns == ("2019",)
-
-
-def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_optional_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("openpyxl", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     for name, content, words in (
@@ -188,7 +176,7 @@ def test_libraries_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytes
             read_table(tmp_path / name)
 
 
-def locked() -> bytes:
+def password_protected_zip() -> bytes:
     content = bytearray(zipped("mine.csv"))
     content[content.index(b"PK\x01\x02") + 8] |= 1
     return bytes(content)
@@ -199,7 +187,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "zst cut": (lambda: zstd(text())[:300], "is damaged"),
     "zip cut": (lambda: zipped("a.csv")[:300], "is damaged"),
     "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; compress only one table"),
-    "zip with a password": (locked, "is password-protected"),
+    "zip with a password": (password_protected_zip, "is password-protected"),
     "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is compressed twice"),
     "thousands, English": (
         lambda: b"date;a\n2024-01-01;1,234.5\n",
@@ -244,7 +232,7 @@ CHECKED = ("thousands, English", "thousands, Swiss", "no header")  # after it is
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_unreadable_tables_are_explained(name: str, tmp_path: Path) -> None:
+def test_unreadable_file_is_refused(name: str, tmp_path: Path) -> None:
     content, words = BAD[name]
     path, packed = tmp_path / "mine.csv", tmp_path / "mine.csv.gz"
     path.write_bytes(content())
@@ -258,7 +246,7 @@ def test_unreadable_tables_are_explained(name: str, tmp_path: Path) -> None:
             return  # packed twice
 
 
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nothing\.csv does not exist"):
         read_table(tmp_path / "nothing.csv")
     with pytest.raises(UsageError, match="is a folder"):
@@ -268,14 +256,14 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 GOOD = "date,a,b\n2024-01-01 00:00,1,2\n2024-01-01 01:00,3,4\n2024-01-01 02:00,5,6\n"
 
 
-def test_a_text_file_in_its_usual_spellings(tmp_path: Path) -> None:
+def test_bom_crlf_and_blank_lines_are_accepted(tmp_path: Path) -> None:
     for content in [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", "\n" + GOOD]:
         (tmp_path / "mine.csv").write_bytes(content.encode())
         data = load_dataset(tmp_path / "mine.csv")
         assert data.columns == ("a", "b") and data.values[:, 1].tolist() == [2.0, 4.0, 6.0]
 
 
-def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
+def test_leading_comments_are_skipped(tmp_path: Path) -> None:
     rows = "".join(f"2020-01-{day:02d};{day},5;{day % 3}\n" for day in range(1, 32))
     text = f"# from somewhere\n# a, b; c\ndate;x;y\n{rows}"
     (tmp_path / "a.csv").write_text(text)
@@ -285,7 +273,7 @@ def test_comments_above_the_header_are_passed_over(tmp_path: Path) -> None:
     assert load_dataset(tmp_path / "b.csv", columns={"time": "#date"}).columns == ("x", "y")
 
 
-def test_a_table_between_commas_stays_one(tmp_path: Path) -> None:
+def test_other_separators_in_a_csv_header_are_kept(tmp_path: Path) -> None:
     for header in ["date,a;b", "date,a|b,c", 'date,"a;b"', "date [a;b],c"]:
         commas = header.replace('"a;b"', "x").count(",")
         rows = "".join(f"2024-01-{day:02d}{f',{day}' * commas}\n" for day in range(1, 9))
@@ -294,19 +282,14 @@ def test_a_table_between_commas_stays_one(tmp_path: Path) -> None:
         assert list(read_table(tmp_path / "mine.csv").columns) == names
 
 
-def test_a_file_that_breaks_off_while_it_is_read_is_damaged(tmp_path: Path) -> None:
+def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
     many = b"".join(b"%d,%d\n" % (number, number**2 % 997) for number in range(60_000))
     (tmp_path / "mine.csv.gz").write_bytes(gzip.compress(b"date,a\n" + many)[:-2000])
     with pytest.raises(UsageError, match="is damaged"):
         read_table(tmp_path / "mine.csv.gz")
 
 
-def test_a_name_is_that_of_the_table() -> None:
-    names = {"a.csv": "a", "b/a.csv.gz": "a", "a.zip": "a", "a": "a", "-": "stdin", "a.b.csv": "a.b"}
-    assert {path: name_of(Path(path)) for path in names} == names
-
-
-def test_parquet_is_read_and_written(tmp_path: Path) -> None:
+def test_parquet_roundtrip(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table = wide(60).melt("date", var_name="shop", value_name="sales")
     path, out, run = write_table(table, tmp_path / "mine.parquet"), tmp_path / "out.parquet", str(tmp_path / "run")
@@ -320,7 +303,7 @@ def test_parquet_is_read_and_written(tmp_path: Path) -> None:
         read_table(tmp_path / "broken.parquet")
 
 
-def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
+def test_headerless_matrix_is_read(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).uniform(size=(50, 7)).round(2)
     for name in ("s.txt", "s.txt.gz"):
         pd.DataFrame(matrix).to_csv(tmp_path / name, header=False, index=False)
@@ -328,7 +311,7 @@ def test_matrix_without_header_gzipped_or_not(tmp_path: Path) -> None:
         assert list(frame.columns) == list("0123456") and np.array_equal(frame.to_numpy(), matrix)
 
 
-def test_bad_matrix_is_refused(tmp_path: Path) -> None:
+def test_invalid_headerless_matrix_is_refused(tmp_path: Path) -> None:
     for name, content, words in [
         ("s.txt", b"1,2\n3,x\n", "the text 'x' in column '1' at data row 2"),
         ("s.txt", b"1,2\n3,4,5\n", "cannot be read as a matrix"),
@@ -340,9 +323,7 @@ def test_bad_matrix_is_refused(tmp_path: Path) -> None:
             read_headless(tmp_path / name)
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_table_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "out.csv"
     path.write_text("old")
 
@@ -355,14 +336,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_table_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder; name a file"):
         write_table(wide(3), tmp_path)
     with pytest.raises(UsageError, match="in a folder that does not exist"):
         write_table(wide(3), tmp_path / "no" / "out.csv")
 
 
-def test_a_quote_that_is_never_closed_does_not_keep_the_file_in_memory(tmp_path: Path) -> None:
+def test_unclosed_quote_does_not_read_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv.gz"
     path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
     with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows are expected; close its quotes"):
@@ -388,7 +369,7 @@ print((peak - resident) >> 10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits memory on Linux")
-def test_data_larger_than_memory_are_refused_before_allocation(tmp_path: Path) -> None:
+def test_data_larger_than_memory_is_refused(tmp_path: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pytest.importorskip("openpyxl")
     names = ["rows.csv.gz", "blank.csv.gz", "runs.parquet", "words.parquet", "sheet.xlsx"]
@@ -403,7 +384,7 @@ def test_data_larger_than_memory_are_refused_before_allocation(tmp_path: Path) -
     long_word = pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(["x" * 100_000]))
     parquet.write_table(pyarrow.table({"date": long_word}), tmp_path / names[3], store_schema=False)
     small_table().to_excel(tmp_path / names[4], index=False)
-    _swell(tmp_path / names[4], 400 * MIB)
+    inflate_sheet(tmp_path / names[4], 400 * MIB)
     paths = [str(tmp_path / name) for name in names]
     done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=True, cwd=ROOT)
     *said, peak = done.stdout.splitlines()
@@ -411,8 +392,8 @@ def test_data_larger_than_memory_are_refused_before_allocation(tmp_path: Path) -
     assert int(peak) < 400
 
 
-def _swell(path: Path, size: int) -> None:
-    """Let the sheet of a workbook unpack to `size` bytes, which are empty rows."""
+def inflate_sheet(path: Path, size: int) -> None:
+    """Pad a worksheet with empty rows to `size` bytes."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     before, _, after = parts["xl/worksheets/sheet1.xml"].partition(b"</sheetData>")
@@ -422,7 +403,7 @@ def _swell(path: Path, size: int) -> None:
             archive.writestr(name, content)
 
 
-def test_memory_of_a_sheet_goes_by_its_cells(tmp_path: Path) -> None:
+def test_sparse_worksheets_are_read_or_refused(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     small_table().to_excel(tmp_path / "plain.xlsx", index=False)
     plain = load_dataset(tmp_path / "plain.xlsx")
@@ -449,7 +430,7 @@ def test_memory_of_a_sheet_goes_by_its_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_the_limit_of_a_container_counts(version: str, tmp_path: Path) -> None:
+def test_cgroup_memory_limit_is_respected(version: str, tmp_path: Path) -> None:
     line, folder, most, used = {
         "v1": ("4:memory:/box\n", "memory", "limit_in_bytes", "usage_in_bytes"),
         "v2": ("0::/box\n", "", "max", "current"),
@@ -483,9 +464,7 @@ def test_the_limit_of_a_container_counts(version: str, tmp_path: Path) -> None:
     ],
     ids=["fractions", "text", "gaps and text", "zeros in front", "truth", "beyond 2**53", "beyond 2**63"],
 )
-def test_a_file_read_in_pieces_is_the_one_read_at_once(
-    cells: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunked_read_equals_full_read(cells: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mine.csv"
     rows = [f"{'ab'[k // 3]},2024-01-0{k % 3 + 1},{cell}" for k, cell in enumerate(cells)]
     path.write_text("\n".join(["unique_id,ds,y", *rows, ""]))

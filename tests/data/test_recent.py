@@ -1,4 +1,4 @@
-"""The end of a file, read in pieces of any size: the same forecast, to the bit, as from the whole file."""
+"""Chunked reading of the end of a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from combinations import in_turn
 from data_cases import wide
 
 import femts
-from femts.cli.run_options import read_history
 from femts.data.read import read_headless, read_table, write_table
 from femts.data.recent import last_stamps, read_recent
 from femts.errors import GapWarning, UsageError
@@ -24,8 +23,8 @@ L, P, ROWS = 6, 3, 60
 PIECES = [1, 13, 50, 2**20]  # cells
 
 
-def uneven() -> pd.DataFrame:
-    """Two series with values whose decimals do not end, gaps at their end, and sentinels."""
+def table_with_gaps() -> pd.DataFrame:
+    """Two series with missing values, missing rows and sentinels near their end."""
     table = wide(ROWS)
     table[["a", "b"]] = np.sin(np.arange(2 * ROWS)).reshape(ROWS, 2) / 3
     table.loc[[3, 57], "a"] = np.nan
@@ -42,45 +41,45 @@ def zoned(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def offsets(table: pd.DataFrame) -> pd.DataFrame:
-    """Text of a clock that is set forward."""
+    """Stamps as text with UTC offsets across a DST change."""
     spring = (table["date"] + pd.Timedelta(days=89)).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
     return table.assign(date=spring.map(pd.Timestamp.isoformat))
 
 
 def days(table: pd.DataFrame, how: str = "%d/%m/%Y") -> pd.DataFrame:
-    """Dates of which only some say which number is the day."""
+    """Day-first or month-first dates."""
     return table.assign(date=pd.date_range("2024-01-20", periods=len(table), freq="D").strftime(how))
 
 
-def ending_early() -> pd.DataFrame:
-    """Dates whose last ones, by themselves, could be months."""
-    return days(uneven().head(22).reset_index(drop=True))
+def dates_without_large_days() -> pd.DataFrame:
+    """Dates whose last rows are ambiguous."""
+    return days(table_with_gaps().head(22).reset_index(drop=True))
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
-    "wide": uneven,
-    "wide, backwards": lambda: uneven().iloc[::-1],
-    "wide, in no order": lambda: uneven().sample(frac=1, random_state=1),
-    "wide, day first": lambda: days(uneven().head(40).reset_index(drop=True)),
-    "wide, day first, backwards": lambda: days(uneven().head(40).reset_index(drop=True)).iloc[::-1],
-    "wide, day first, ends early in a month": ending_early,
-    "wide, day first, ends early in a month, backwards": lambda: ending_early().iloc[::-1],
-    "wide, zone": lambda: zoned(uneven()),
-    "wide, two offsets": lambda: offsets(uneven()),
-    "wide, counted": lambda: uneven().assign(date=lambda f: f.index * 5 + 1700),
-    "long": lambda: long(uneven()),
-    "long, by time": lambda: long(uneven()).sort_values("ds", kind="stable"),
-    "long, in no order": lambda: long(uneven()).sample(frac=1, random_state=1),
-    "long, zone": lambda: long(zoned(uneven())),
-    "long, counted": lambda: long(uneven().assign(date=lambda f: f.index * 5 + 1700)),
-    "long, one series begins late": lambda: long(uneven()).drop(index=range(58, 90)).iloc[::-1],
-    "long, day first": lambda: long(days(uneven().head(40).reset_index(drop=True))),
+    "wide": table_with_gaps,
+    "wide, backwards": lambda: table_with_gaps().iloc[::-1],
+    "wide, in no order": lambda: table_with_gaps().sample(frac=1, random_state=1),
+    "wide, day first": lambda: days(table_with_gaps().head(40).reset_index(drop=True)),
+    "wide, day first, backwards": lambda: days(table_with_gaps().head(40).reset_index(drop=True)).iloc[::-1],
+    "wide, day first, ends early in a month": dates_without_large_days,
+    "wide, day first, ends early in a month, backwards": lambda: dates_without_large_days().iloc[::-1],
+    "wide, zone": lambda: zoned(table_with_gaps()),
+    "wide, two offsets": lambda: offsets(table_with_gaps()),
+    "wide, counted": lambda: table_with_gaps().assign(date=lambda f: f.index * 5 + 1700),
+    "long": lambda: long(table_with_gaps()),
+    "long, by time": lambda: long(table_with_gaps()).sort_values("ds", kind="stable"),
+    "long, in no order": lambda: long(table_with_gaps()).sample(frac=1, random_state=1),
+    "long, zone": lambda: long(zoned(table_with_gaps())),
+    "long, counted": lambda: long(table_with_gaps().assign(date=lambda f: f.index * 5 + 1700)),
+    "long, one series begins late": lambda: long(table_with_gaps()).drop(index=range(58, 90)).iloc[::-1],
+    "long, day first": lambda: long(days(table_with_gaps().head(40).reset_index(drop=True))),
 }
 
 
 @pytest.fixture(scope="module")
 def forecaster() -> dict[str, Forecaster]:
-    """A forecaster for each step that the tables have."""
+    """A forecaster for each frequency."""
     quick: dict[str, Any] = {"seq_len": L, "pred_len": P, "device": "cpu", "settings": {"season": 1}}
     dates = {
         "h": wide(ROWS)["date"],
@@ -94,17 +93,17 @@ def forecaster() -> dict[str, Forecaster]:
     return made
 
 
-def of(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
+def forecaster_for(forecaster: dict[str, Forecaster], name: str) -> Forecaster:
     return forecaster["5" if "counted" in name else "D" if "day first" in name else "h"]
 
 
 @in_turn(name=tuple(TABLES), suffix=(".csv", ".parquet"))
-def test_the_same_forecast_from_pieces_of_any_size(
+def test_chunk_size_does_not_change_the_forecast(
     name: str, suffix: str, forecaster: dict[str, Forecaster], tmp_path: Path
 ) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    path, made = write_table(TABLES[name](), tmp_path / f"mine{suffix}"), of(forecaster, name)
+    path, made = write_table(TABLES[name](), tmp_path / f"mine{suffix}"), forecaster_for(forecaster, name)
     with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
         expected = made.predict(read_table(path))
     for cells in PIECES:
@@ -114,10 +113,8 @@ def test_the_same_forecast_from_pieces_of_any_size(
             pd.testing.assert_frame_equal(made.predict(history), expected, check_exact=True)
 
 
-def test_a_gap_is_filled_from_stamps_that_say_which_is_the_day(
-    forecaster: dict[str, Forecaster], tmp_path: Path
-) -> None:
-    table = ending_early()
+def test_day_first_dates_are_resolved_across_chunks(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+    table = dates_without_large_days()
     table.loc[len(table) - L, "a"] = np.nan
     path = write_table(table, tmp_path / "mine.csv")
     with pytest.warns(GapWarning, match="the last value before each"):
@@ -129,8 +126,8 @@ def test_a_gap_is_filled_from_stamps_that_say_which_is_the_day(
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz"])
-def test_a_matrix_without_stamps_keeps_its_row_numbers(name: str, tmp_path: Path) -> None:
-    uneven()[["a", "b"]].to_csv(tmp_path / name, index=False, header=False)
+def test_headerless_matrix_keeps_row_numbers(name: str, tmp_path: Path) -> None:
+    table_with_gaps()[["a", "b"]].to_csv(tmp_path / name, index=False, header=False)
     whole = read_headless(tmp_path / name)
     for cells in PIECES:
         recent = read_recent(tmp_path / name, L, None, cells=cells)
@@ -138,7 +135,7 @@ def test_a_matrix_without_stamps_keeps_its_row_numbers(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("cells", [9, 2**20])
-def test_rows_that_a_forecast_reads_are_checked(cells: int, forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+def test_invalid_look_back_rows_are_refused(cells: int, forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
     def refusal(table: pd.DataFrame) -> str:
         path = write_table(table, tmp_path / "mine.csv")
         with pytest.raises(UsageError) as caught:
@@ -165,7 +162,7 @@ def test_rows_that_a_forecast_reads_are_checked(cells: int, forecaster: dict[str
     assert "does not keep the step 'h'" in refusal(tall.assign(ds=tall["ds"] + 2 * (tall["ds"] - tall["ds"][0])))
 
 
-def test_rows_before_the_look_back_are_not_checked(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
+def test_rows_before_the_look_back_are_ignored(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
     good = long(wide(ROWS))
     expected = forecaster["h"].predict(good)
     for spoilt in (
@@ -179,7 +176,7 @@ def test_rows_before_the_look_back_are_not_checked(forecaster: dict[str, Forecas
         pd.testing.assert_frame_equal(forecaster["h"].predict(spoilt), expected)
 
 
-def test_a_fault_far_down_is_found_and_a_table_may_be_empty(tmp_path: Path) -> None:
+def test_late_parse_errors_are_found_and_empty_tables_accepted(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     for row, words in ((b"2024-01-01 15:00,1,2,3\n", "is not a table"), (b"2024-01-01 15:00,\xff,2\n", "is not UTF-8")):
         path.write_bytes(b"date,a,b\n" + b"2024-01-01 00:00,1,1\n" * 20 + row)
@@ -191,13 +188,13 @@ def test_a_fault_far_down_is_found_and_a_table_may_be_empty(tmp_path: Path) -> N
         assert len(read_recent(path, L, "h")) == 0
 
 
-def test_numbers_that_could_be_years_are_steps_where_steps_are_numbers(forecaster: dict[str, Forecaster]) -> None:
+def test_year_like_integers_stay_integer_steps(forecaster: dict[str, Forecaster]) -> None:
     table = wide(ROWS).assign(date=np.arange(1700, 2000, 5))
     forecast = forecaster["5"].predict(table.tail(L))
     assert forecast["date"].tolist() == [2000, 2005, 2010]
 
 
-def test_the_frame_is_left_alone_and_the_other_series_stays(forecaster: dict[str, Forecaster]) -> None:
+def test_last_rows_are_selected_without_mutation(forecaster: dict[str, Forecaster]) -> None:
     table = long(wide(ROWS))
     before = table.copy(deep=True)
     kept = last_stamps([table.head(90)], L, "h")
@@ -205,7 +202,7 @@ def test_the_frame_is_left_alone_and_the_other_series_stays(forecaster: dict[str
     assert kept["unique_id"].tolist() == ["a"] * L + ["b"] and np.isnan(kept["y"].iloc[-1])
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_memory_is_independent_of_file_size(tmp_path: Path) -> None:
     peaks = []
     for name, table in (
         ("wide", wide(15000)),
@@ -220,8 +217,3 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] and peaks[3] < 1.5 * peaks[2]
-
-
-def test_a_picture_shows_more_than_a_look_back(forecaster: dict[str, Forecaster], tmp_path: Path) -> None:
-    path = write_table(wide(ROWS), tmp_path / "mine.csv")
-    assert [len(read_history(path, forecaster["h"], steps)) for steps in (0, 48)] == [L, 48]

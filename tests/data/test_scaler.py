@@ -1,4 +1,4 @@
-"""Standardisation of each channel of each series, which is that of scikit-learn."""
+"""Standardization of each channel of each series."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TABLES = hnp.arrays(
 
 
 def fit(*series: NDArray[np.float64]) -> Scaler:
-    """The scaler of training rows (rows, C) of each series, without others to fall back on."""
+    """The scaler of the training rows (rows, C) of each series."""
     return Scaler.fit([(rows, rows, rows) for rows in series], series[0].shape[1])
 
 
-def test_fit_is_population_mean_and_deviation_of_each_channel_of_each_series() -> None:
+def test_fit_mean_and_std_per_channel_and_series() -> None:
     rows = np.array([[0.0, 5.0], [2.0, 5.0], [0.0, 5.0], [2.0, 5.0], [0.0, 5.0], [2.0, 5.0]])
     scaler = fit(rows, 10 * rows)
     assert scaler.mean.tolist() == [[1.0, 5.0], [10.0, 50.0]] and scaler.scale[:, 0].tolist() == [1.0, 10.0]
@@ -36,7 +36,7 @@ def test_fit_is_population_mean_and_deviation_of_each_channel_of_each_series() -
 
 
 @given(TABLES)
-def test_inverse_undoes_transform_and_json_keeps_every_bit(values: NDArray[np.float64]) -> None:
+def test_inverse_and_json_roundtrip(values: NDArray[np.float64]) -> None:
     scaler = fit(values)
     np.testing.assert_allclose(scaler.inverse(scaler.transform(values)), values, atol=1e-6, rtol=1e-12)
     again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
@@ -44,7 +44,7 @@ def test_inverse_undoes_transform_and_json_keeps_every_bit(values: NDArray[np.fl
         assert np.array_equal(getattr(again, name), getattr(scaler, name))
 
 
-def test_it_is_that_of_scikit_learn_to_the_bit() -> None:
+def test_matches_sklearn_bit_for_bit() -> None:
     for shift in [0.0, 1e6, 1e15]:
         for gaps in [False, True]:
             rng = np.random.default_rng(2)
@@ -57,7 +57,7 @@ def test_it_is_that_of_scikit_learn_to_the_bit() -> None:
             np.testing.assert_array_equal(scaler.scale[0, varying], expected.scale_[varying])
 
 
-def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype() -> None:
+def test_tensors_scale_like_arrays() -> None:
     for dtype in [torch.float32, torch.float64]:
         values = np.random.default_rng(0).normal(3, 2, size=(4, 50, 3))
         scaler = fit(*values)
@@ -69,12 +69,12 @@ def test_a_tensor_is_scaled_as_an_array_is_and_keeps_its_dtype() -> None:
         np.testing.assert_array_equal(scaler.take(some).transform(values[some]), scaler.transform(values)[some])
 
 
-def test_other_channels_are_refused_even_where_broadcasting_would_take_them() -> None:
+def test_channel_mismatch_is_refused() -> None:
     with pytest.raises(UsageError, match="fitted on 3 channels, not 1"):
         fit(np.eye(3)).transform(np.ones((4, 1)))
 
 
-def test_a_damaged_record_is_refused() -> None:
+def test_damaged_scaler_is_refused() -> None:
     cases: list[Any] = [
         {"mean": [[1.0]]},
         {"mean": [[1.0]], "scale": [["x"]]},

@@ -1,4 +1,4 @@
-"""Splits as a user wishes them, of one series and of several with ends of their own, and what is done for short ones."""
+"""User-defined splits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def monthly(rows: int, first: str = "2000-01-01", seed: int = 0) -> pd.DataFrame
     return pd.DataFrame({"date": dates, "y": 10 + wave + np.random.default_rng(seed).normal(0, 0.1, rows)})
 
 
-def many() -> pd.DataFrame:
+def several_series() -> pd.DataFrame:
     parts = [
         monthly(rows, first, k).rename(columns={"date": "ds"}).assign(unique_id=name)
         for k, (name, (first, rows)) in enumerate(SERIES.items())
@@ -38,7 +38,7 @@ def many() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def test_a_split_is_what_was_asked_for() -> None:
+def test_requested_split_is_applied() -> None:
     cases: list[tuple[Any, ...]] = [
         ({}, [84, 96, 120]),
         ({"split": ".8,.1,.1"}, [96, 108, 120]),
@@ -55,7 +55,7 @@ def test_a_split_is_what_was_asked_for() -> None:
         assert data.for_horizon(12).split == (data.split if wish else usual_split(data.lengths, 12))
 
 
-def test_a_series_that_the_wish_leaves_without_test_has_none() -> None:
+def test_requested_split_per_series() -> None:
     cases: list[tuple[Any, ...]] = [
         (
             {"test_from": "2017-01-01"},
@@ -66,11 +66,11 @@ def test_a_series_that_the_wish_leaves_without_test_has_none() -> None:
         ({"split": [0.8, 0.1, 0.1]}, {"few": [8, 8, 8], "late": [24, 27, 30]}),
     ]
     for wish, ends in cases:
-        data = femts.load_dataset(many(), **wish)
+        data = femts.load_dataset(several_series(), **wish)
         assert {name: data[name].split.rows[0, :, 1].tolist() for name in ends} == ends
 
 
-def test_a_split_that_leaves_nothing_is_refused() -> None:
+def test_invalid_split_is_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ({"split": ".8,.2"}, "'.8,.2' is not three fractions that sum to 1; write .8,.1,.1"),
         ({"split": ".8,.1,.2"}, "not three fractions"),
@@ -90,30 +90,33 @@ def test_a_split_that_leaves_nothing_is_refused() -> None:
             femts.load_dataset(monthly(120), **wish)
 
 
-def test_a_split_that_leaves_no_series_a_test_is_refused() -> None:
+def test_split_without_any_test_series_is_refused() -> None:
     cases: list[Any] = [{"test_from": "2030-01-01"}, {"test_from": "1990-01-01"}, {"test_rows": 240}]
     for wish in cases:
         said = " ".join(f"{name} {value}" for name, value in wish.items())
         with pytest.raises(
             UsageError, match=f"No series of 'frame' has both training and test rows with the split {said}; change"
         ):
-            femts.load_dataset(many(), **wish)
+            femts.load_dataset(several_series(), **wish)
 
 
-def test_numbers_have_no_date_to_begin_from() -> None:
+def test_test_from_needs_dates() -> None:
     says = "has no dates, so --test-from 2008 cannot be used; use --test-rows N"
-    for table in (monthly(60).assign(date=range(60)), many().assign(ds=many().groupby("unique_id").cumcount())):
+    for table in (
+        monthly(60).assign(date=range(60)),
+        several_series().assign(ds=several_series().groupby("unique_id").cumcount()),
+    ):
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(table, test_from="2008")
 
 
-def test_a_rule_is_stored_and_read_again() -> None:
+def test_split_rule_roundtrip() -> None:
     for rule in (SplitRule(), SplitRule((0.8, 0.1, 0.1)), SplitRule(val_rows=3, test_from="2020")):
         assert SplitRule.from_dict(rule.to_dict()) == rule
 
 
 @pytest.mark.parametrize("model", ["fem_sm_ridge", "dlinear", "seasonal_naive", "patchtst"])
-def test_three_years_of_months_train_every_kind_of_model(model: str) -> None:
+def test_three_years_of_months_suffice(model: str) -> None:
     settings = {"patchtst": {"model.patch_len": 4, "model.stride": 2}, "seasonal_naive": {"model.season": 11}}
     quick: dict[str, Any] = {"seq_len": 11, "max_steps": 4, "device": "cpu", "settings": settings.get(model, {})}
     run = femts.train(monthly(36), model, 12, **quick)
@@ -124,14 +127,15 @@ def test_three_years_of_months_train_every_kind_of_model(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["ridge", "fem_sm"])
-def test_rows_of_validation_and_test_do_not_reach_the_weights(model: str) -> None:
-    """Though windows of short training rows reach out to them, of one series as of several."""
-
+def test_validation_and_test_rows_do_not_affect_weights(model: str) -> None:
     def spoilt(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
         return frame.assign(y=frame["y"].mask(rows, 1000.0))
 
-    later = many().groupby("unique_id").cumcount(ascending=False) < 4
-    tables = [(monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12), (many(), spoilt(many(), later), 4)]
+    later = several_series().groupby("unique_id").cumcount(ascending=False) < 4
+    tables = [
+        (monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12),
+        (several_series(), spoilt(several_series(), later), 4),
+    ]
     for table, other, steps in tables:
         quick: dict[str, Any] = {"seq_len": 6, "max_steps": 4, "device": "cpu", "settings": {"training.keep": "last"}}
         one, two = (femts.train(each, model, steps, **quick).model.state_dict().values() for each in (table, other))
@@ -141,15 +145,13 @@ def test_rows_of_validation_and_test_do_not_reach_the_weights(model: str) -> Non
 @pytest.mark.parametrize(
     ("model", "wish"), [("fem_sm --max-steps 2", "--test-from 2017-01-01"), ("ridge", "--test-rows 12")]
 )
-def test_series_with_a_wish_are_trained_scored_and_forecast(
-    wish: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_panel_with_a_requested_split(wish: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    many().to_csv("many.csv", index=False)
+    several_series().to_csv("many.csv", index=False)
     assert main(f"train --dataset many.csv --model {model} --horizon 4 --seq-len 12 --out run {wish}".split()) == 0
     forecaster = femts.load("run")
     assert np.isfinite(forecaster.evaluate()["mse"])
-    history = many().query("ds < '2016-01-01'")  # none of it is in the test part
+    history = several_series().query("ds < '2016-01-01'")  # none of it is in the test part
     assert np.isfinite(forecaster.predict(history)["y"]).all()
     assert main("predict run many.csv -o out.csv".split()) == 0
     assert set(pd.read_csv("out.csv")["unique_id"]) == set(SERIES)

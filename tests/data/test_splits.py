@@ -1,36 +1,34 @@
-"""Rows of the three parts, as published, by shares, or for a horizon, and how many windows they have."""
+"""Published and proportional splits, and their windows."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from femts.data.splits import PARTS, Split, ett_split, ratio_split, usual_split
-from femts.errors import UsageError
 
 
-def test_ett_split_is_twelve_four_and_four_months() -> None:
+def test_ett_split() -> None:
     for rows_per_hour, bounds in [(1, (8640, 11520, 14400)), (4, (34560, 46080, 57600))]:
         train, val, test = bounds
         assert ett_split(rows_per_hour) == Split.of((0, train), (train, val), (val, test))
 
 
-def test_ratio_split_has_the_published_sizes() -> None:
+def test_ratio_split_sizes() -> None:
     for rows, sizes in [(52696, (36887, 5270, 10539)), (52560, (36792, 5256, 10512))]:
         assert tuple(np.diff(ratio_split(rows).rows[0]).flatten().tolist()) == sizes
 
 
 @given(st.lists(st.integers(0, 200_000), min_size=1, max_size=5))
-def test_a_split_covers_every_row_of_each_series_once(rows: list[int]) -> None:
+def test_split_covers_every_row_once(rows: list[int]) -> None:
     for split in (ratio_split(np.array(rows)), usual_split(np.array(rows), 12)):
         assert split.train[:, 0].tolist() == [0] * len(rows) and split.test[:, 1].tolist() == rows
         assert np.array_equal(split.train[:, 1], split.val[:, 0]) and np.array_equal(split.val[:, 1], split.test[:, 0])
         assert (split.rows[..., 0] <= split.rows[..., 1]).all()
 
 
-def test_a_short_series_keeps_whole_horizons_of_its_end() -> None:
+def test_short_series_keep_whole_horizons() -> None:
     rows = np.arange(28, 260)
     split = usual_split(rows, 12)
     for part in PARTS:
@@ -40,9 +38,7 @@ def test_a_short_series_keeps_whole_horizons_of_its_end() -> None:
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 40), st.sampled_from(PARTS))
-def test_windows_of_a_part_forecast_its_rows_and_look_back_within_training_or_before_it(
-    rows: int, seq_len: int, pred_len: int, part: str
-) -> None:
+def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: int, part: str) -> None:
     split = ratio_split(rows)
     (start, stop), overhang = split.part(part)[0], int(split.overhang(part, pred_len)[0])
     if part == "train":
@@ -54,8 +50,3 @@ def test_windows_of_a_part_forecast_its_rows_and_look_back_within_training_or_be
     assert (first, last, count) == (0, stop, len(targets))
     if targets:
         assert begin + seq_len == targets[0]
-
-
-def test_unknown_part_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"Unknown split 'tests'; did you mean 'test'"):
-        ratio_split(100).windows("tests", 5, 5)

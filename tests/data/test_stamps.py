@@ -1,4 +1,4 @@
-"""Time stamps as people write them: read, or refused where they could mean two things."""
+"""Parsing of time stamps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
-def test_numbers_are_read_as_times_in_training_and_prediction(name: str, tmp_path: Path) -> None:
+def test_numeric_stamps_are_decoded(name: str, tmp_path: Path) -> None:
     times, numbers, kind = NUMBERS[name]
     table, path = pd.DataFrame({"date": list(numbers), "x": np.sin(np.arange(len(times)))}), tmp_path / "mine.csv"
     table.to_csv(path, index=False)
@@ -71,13 +71,13 @@ CODES: dict[str, Any] = {
 }
 
 
-def test_date_codes_are_not_counts() -> None:
+def test_date_codes_are_refused_as_counts() -> None:
     for name in CODES:
         with pytest.raises(UsageError, match=r"repeatedly jump past a round number, .* number the steps from 0"):
             read_dates(pd.Series(list(CODES[name])))
 
 
-def test_counts_stay_counts() -> None:
+def test_integer_counts_are_kept() -> None:
     for numbers in [
         range(300),
         range(0, 4500, 15),
@@ -93,7 +93,7 @@ def test_counts_stay_counts() -> None:
         assert read_dates(pd.Series(list(numbers))).tolist() == list(numbers)
 
 
-def test_a_step_that_is_a_number_makes_stamps_numbers() -> None:
+def test_numeric_frequency_keeps_numeric_stamps() -> None:
     assert read_dates(pd.Series([2020010100, 2020010101]), freq="1").tolist() == [2020010100, 2020010101]
 
 
@@ -124,7 +124,7 @@ PERIODS: dict[str, tuple[list[Any], str, int, str]] = {
 }
 
 
-def test_periods_are_found_and_continued() -> None:
+def test_periods_are_parsed_and_continued() -> None:
     for name in PERIODS:
         stamps, freq, season, following = PERIODS[name]
         data = femts.load_dataset(pd.DataFrame({"When": stamps, "x": np.arange(len(stamps)) * 1.5}))
@@ -136,19 +136,19 @@ def test_periods_are_found_and_continued() -> None:
 DATE_FORMATS = "%d/%m/%y %m/%d/%y %y/%m/%d %y.%m.%d %d.%m.%y %d.%m.%Y %m/%d/%Y %Y%m%d".split()
 
 
-def test_days_are_read() -> None:
+def test_day_formats_are_parsed() -> None:
     for how in [*DATE_FORMATS, "%d. %m. %Y", "%d %b %Y", "%B %d, %Y"]:
         assert pd.DatetimeIndex(read_dates(pd.Series(DAYS[:90].strftime(how)))).equals(DAYS[:90])
 
 
-def test_hours_are_read() -> None:
+def test_hour_formats_are_parsed() -> None:
     for how in ["%d-%m-%y %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%Y%m%d%H", "%Y%m%d%H%M", "%Y/%m/%d %I:%M%p"]:
         stamps = pd.Series(HOURS.strftime(how))
         data = femts.load_dataset(pd.DataFrame({"date": stamps, "x": np.arange(400.0)}))
         assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
-def test_unambiguous_stamps_are_read() -> None:
+def test_unambiguous_stamps_are_parsed() -> None:
     for cells, first in [
         (["2024-02-01", "2024-02-01 01:00"], "2024-02-01"),
         (["2/1/2024", "2/13/2024"], "2024-02-01"),
@@ -183,7 +183,7 @@ def test_invalid_or_ambiguous_stamps_are_refused() -> None:
             read_dates(cells if isinstance(cells, pd.Series) else pd.Series(list(cells)))
 
 
-def test_several_offsets_become_utc_or_days() -> None:
+def test_mixed_offsets_become_utc_or_days() -> None:
     hours = pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Berlin")
     stamps, notes = read_stamps(pd.Series([when.isoformat() for when in hours]))
     assert step_of(stamps) == "h" and str(stamps[0]) == "2024-03-29 23:00:00+00:00"
@@ -193,7 +193,7 @@ def test_several_offsets_become_utc_or_days() -> None:
     assert step_of(stamps) == "D" and str(stamps[0]) == "2024-03-20 00:00:00" and "midnights" in notes[0]
 
 
-def test_a_time_zone_is_kept() -> None:
+def test_time_zone_is_kept() -> None:
     dates = read_dates(pd.Series([f"2024-01-01T0{h}:00:00+00:00" for h in range(4)]))
     assert step_of(dates) == "h" and str(future_dates(dates[-1], "h", 1)[0]) == "2024-01-01 04:00:00+00:00"
     zoned = pd.DataFrame({"date": HOURS[:60].tz_localize("UTC").tz_convert("Europe/Berlin"), "x": np.arange(60.0)})

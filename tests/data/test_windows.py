@@ -1,4 +1,4 @@
-"""Windows of one series and of several: where they begin and end, and all that a batch of them holds."""
+"""Windows of single series and panels."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LENGTHS = {"long": 300, "short": 60, "young": 20, "tiny": 6}
 
 
 def spans(start: int, stop: int, seq_len: int, pred_len: int) -> Tensor:
-    """Those of one series of which windows see the rows from `start` to `stop`."""
+    """Spans of one series with windows in rows `start` to `stop`."""
     return torch.tensor([[start, stop, start, max(0, stop - start - seq_len - pred_len + 1)]])
 
 
 @given(st.data())
-def test_one_gather_equals_slicing(data: st.DataObject) -> None:
+def test_batch_equals_slicing(data: st.DataObject) -> None:
     seq_len, pred_len = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 10))
     start = data.draw(st.integers(0, 30 - seq_len - pred_len))
     stop = data.draw(st.integers(start + seq_len + pred_len, 30))
@@ -48,7 +48,7 @@ def test_one_gather_equals_slicing(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("index", [[-1], [19], [0, 19]])
-def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
+def test_window_index_out_of_range_raises(index: list[int]) -> None:
     windows = Windows(SERIES, 5, 3, spans(0, 26, 5, 3))
     assert len(windows) == 19
     with pytest.raises(IndexError, match="window numbers are 0 to 18"):
@@ -57,7 +57,7 @@ def test_a_window_of_another_part_is_out_of_reach(index: list[int]) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_same_batches_on_a_gpu() -> None:
+def test_batches_are_identical_on_gpu() -> None:
     windows = Windows(SERIES, 5, 3, spans(2, 28, 5, 3))
     for index in windows.subsample(None).split(4):
         batch, on_gpu = windows.batch(index), windows.to("cuda").batch(index.to("cuda"))
@@ -65,7 +65,7 @@ def test_the_same_batches_on_a_gpu() -> None:
         assert torch.equal(batch.past, on_gpu.past.cpu()) and torch.equal(batch.target, on_gpu.target.cpu())
 
 
-def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() -> None:
+def test_splits_use_training_scale_and_preceding_look_back() -> None:
     data = load_dataset("synthetic")
     preprocess = Preprocess.fit(data)
     rows = torch.from_numpy(preprocess.transform(data.values)).float()
@@ -83,7 +83,7 @@ def test_parts_are_scaled_by_training_rows_and_reach_back_for_their_look_back() 
         assert torch.equal(future[0], rows[first : first + 24]) and torch.equal(future[1], rows[stop - 24 : stop])
 
 
-def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> None:
+def test_too_long_windows_are_refused_with_the_maximum() -> None:
     for part, seq_len, pred_len, fits, sentence in [
         ("train", 6037, 96, (6036, 96), r"look-back of 6037 .* the 6132 train rows of 'synthetic'; .* fits is 6036"),
         ("train", 6132, 2000, (6131, 2000), r"look-back of 6132 .* the 6132 train rows .* fits is 6131"),
@@ -101,13 +101,13 @@ def test_lengths_that_do_not_fit_are_refused_with_the_largest_that_does() -> Non
             assert len(part_windows(data, preprocess, part, *fits)) >= 1
 
 
-def test_rows_that_hold_no_window_are_refused() -> None:
+def test_too_few_rows_for_a_window_are_refused() -> None:
     with pytest.raises(UsageError, match="A look-back of 25 and a forecast of 6 steps do not fit in 30 rows"):
         Windows(SERIES, 25, 6)
 
 
-def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
-    """Daily series of ends of their own, `promo` known in advance, a static `region`, and a gap in the longest."""
+def unequal_series(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
+    """Daily series of unequal length with a future covariate, a static covariate and a gap."""
     rng, parts = np.random.default_rng(0), []
     for k, (name, rows) in enumerate(lengths.items()):
         values = 10.0**k * (2 + np.sin(np.arange(rows)) + 0.1 * rng.normal(size=rows))
@@ -119,25 +119,25 @@ def ragged(lengths: dict[str, int] = LENGTHS) -> pd.DataFrame:
 
 def series_data(lengths: dict[str, int] = LENGTHS) -> Dataset:
     reading: dict[str, Any] = {"future_covariates": "promo", "static_covariates": "region", "calendar": True}
-    return load_dataset(ragged(lengths), target="y", **reading).for_horizon(P)
+    return load_dataset(unequal_series(lengths), target="y", **reading).for_horizon(P)
 
 
-def every(windows: Windows) -> Batch:
+def all_windows(windows: Windows) -> Batch:
     return windows.batch(torch.arange(len(windows)))
 
 
 def rows_of(windows: Windows, data: Dataset) -> np.ndarray:
-    """Rows (B, L + P) in the whole table of all windows, from where each is said to forecast."""
+    """Rows (B, L + P) of all windows in the table."""
     places = [windows.place(number) for number in range(len(windows))]
     begin = [int(windows.spans[series, 0]) + row - L for series, row in places]
     return np.array(begin)[:, None] + np.arange(L + P)
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
+def test_windows_stay_within_series_and_split(part: str) -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), part, L, P)
-    batch, rows = every(windows), rows_of(windows, data)
+    batch, rows = all_windows(windows), rows_of(windows, data)
     assert batch.series is not None and batch.past_observed is not None and batch.future_observed is not None
     seen = torch.cat([batch.past_observed, batch.future_observed], dim=1)[..., 0].numpy()
     first, stop = data.spans[batch.series].T
@@ -153,12 +153,11 @@ def test_windows_stay_within_their_series_and_their_part(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
-    """Known columns, the calendar and static cells are those of its rows, scaled, whichever series they are of."""
+def test_batch_values_match_the_table(part: str) -> None:
     data = series_data()
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True, effect=False))
     windows = part_windows(data, preprocess, part, L, P)
-    batch, rows = every(windows), rows_of(windows, data)
+    batch, rows = all_windows(windows), rows_of(windows, data)
     assert batch.known is not None and batch.static is not None and batch.series is not None
     assert preprocess.known is not None and preprocess.static is not None and data.stamps is not None
     spans = data.spans[batch.series]
@@ -184,13 +183,13 @@ def test_a_batch_holds_the_values_of_the_table(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
+def test_panel_windows_equal_single_series_windows(part: str) -> None:
     data = series_data({"a": 120, "b": 90, "c": 61})
     preprocess = Preprocess.fit(data, reads=Reads(columns=True, effect=False))
-    together, after = every(part_windows(data, preprocess, part, L, P)), 0
+    together, after = all_windows(part_windows(data, preprocess, part, L, P)), 0
     for number, name in enumerate(data.series):
         one = data[name]
-        alone = every(part_windows(one, preprocess.for_series(one), part, L, P))
+        alone = all_windows(part_windows(one, preprocess.for_series(one), part, L, P))
         some = together.some(torch.arange(after, after + len(alone.past)))
         assert some.series is not None and some.series.unique().tolist() == [number]
         for each in fields(Batch):
@@ -203,7 +202,7 @@ def test_windows_of_several_series_are_those_of_each_alone(part: str) -> None:
     assert after == len(together.past)
 
 
-def test_windows_spread_over_the_series_keep_the_last_of_each() -> None:
+def test_subsample_keeps_the_last_window_of_each_series() -> None:
     data = series_data()
     windows = part_windows(data, Preprocess.fit(data), "test", L, P)
     some = windows.subsample(9)

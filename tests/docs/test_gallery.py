@@ -1,4 +1,4 @@
-"""The reports of the gallery are those that its script writes."""
+"""The reports of the gallery match the output of their script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "scripts" / "gallery.py"))
 
 
-def test_each_report_is_committed_small_and_listed(script: dict[str, Any]) -> None:
+def test_reports_are_listed_and_small(script: dict[str, Any]) -> None:
     index = (GALLERY / "index.md").read_text(encoding="utf-8")
     assert {f"{name}.html" for name in script["REPORTS"]} == {path.name for path in GALLERY.glob("*.html")}
     for name in script["REPORTS"]:
@@ -28,7 +28,7 @@ def test_each_report_is_committed_small_and_listed(script: dict[str, Any]) -> No
         assert str(ROOT) not in page.read_text(encoding="utf-8")
 
 
-def test_a_report_has_the_sections_of_the_committed_one(script: dict[str, Any], tmp_path: Path) -> None:
+def test_report_sections_match_the_committed_page(script: dict[str, Any], tmp_path: Path) -> None:
     written = script["write_report"]("load", tmp_path / "new")
     assert _headings(written) == _headings(GALLERY / "load.html")
 

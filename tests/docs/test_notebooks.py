@@ -1,4 +1,4 @@
-"""The notebooks do what they show: each is executed, and says and draws what is committed with it, numbers aside."""
+"""Execution of the notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 
 
 def _outputs(notebook: Any) -> list[list[tuple[str, str]]]:
-    """Kind and text of what each cell of code gave; a picture has no text."""
+    """Kind and text of the outputs of each code cell; images have no text."""
     kinds = []
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
         outputs = []
@@ -34,7 +34,7 @@ def _text(output: Any, data: Any) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_reproduces_its_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a notebook needs comes with femts
     for variable in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
@@ -49,7 +49,7 @@ def test_a_notebook_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_is_committed_small_with_a_picture_and_without_a_warning(name: str) -> None:
+def test_notebook_has_a_figure_and_no_warnings(name: str) -> None:
     notebook = nbformat.read(FOLDER / name, as_version=4)
     kinds = [kind for cell in _outputs(notebook) for kind, _ in cell]
     assert "image" in kinds and "stderr" not in kinds

@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist."""
+"""The page of guarantees names existing tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_promise_is_held_by_a_test() -> None:
+def test_every_promise_names_an_existing_test() -> None:
     page = (ROOT / "docs" / "explanation" / "promises.md").read_text(encoding="utf-8")
     tests = set(
         re.findall(r"^def (test_\w+)", "\n".join(p.read_text() for p in ROOT.glob("tests/**/test_*.py")), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a guide imports completes under `femts`, and `import femts` loads none of it."""
+"""Names used in the guides are public, and `import femts` is lazy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_pages_import_only_public_names() -> None:
         assert names <= {*femts.__all__, *dir(femts)}, page
 
 
-def test_every_public_name_is_there_and_nothing_heavy_is_loaded_for_the_list() -> None:
+def test_import_femts_is_lazy_and_complete() -> None:
     heavy = {"torch", "lightning_fabric", "pandas", "numpy", "matplotlib", "sklearn"}
     code = f"import sys, femts; print(sorted({heavy} & set(sys.modules)), dir(femts) == sorted(femts.__all__))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -30,7 +30,7 @@ def test_every_public_name_is_there_and_nothing_heavy_is_loaded_for_the_list() -
         assert getattr(femts, name) is not None
 
 
-def test_the_package_of_the_models_is_the_list_of_them_when_called() -> None:
+def test_models_module_is_callable() -> None:
     from femts.models.registry import model_names
 
     assert list(femts.models()["name"]) == model_names()

@@ -1,4 +1,4 @@
-"""The README is run: every command and every block of Python, with less time to train."""
+"""Execution of the README."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ def reader(tmp_path: Path) -> Reader:
     return Reader(tmp_path, less(time_limit="5s"))
 
 
-def test_first_code_is_on_the_first_screen() -> None:
-    assert PAGE.read_text(encoding="utf-8").split("```")[0].count("\n") <= 40
-
-
-def test_every_block_is_known() -> None:
+def test_every_code_block_is_tested() -> None:
     assert [kind for kind, _ in BLOCKS] == ["bash", "python", "bash", "bash", "text", "bash", "bash", "python"]
     scripts = [line for line in COMMANDS if not line.startswith("femts ")]
     assert scripts == ["pip install '.[stats]'", "scripts/quickstart", "scripts/test"], (
@@ -35,7 +31,7 @@ def test_every_block_is_known() -> None:
     )
 
 
-def test_the_quickstart_shows_the_demo(reader: Reader) -> None:
+def test_quickstart_output_matches_the_demo(reader: Reader) -> None:
     assert 'exec .venv/bin/femts demo --out "$out"' in (ROOT / "scripts" / "quickstart").read_text(encoding="utf-8")
     status, printed = reader.type("femts demo --out runs/quickstart")
     assert status == 0, printed
@@ -44,7 +40,7 @@ def test_the_quickstart_shows_the_demo(reader: Reader) -> None:
     compare(shown, "\n".join(lines[:-1]) + "\n", figures=False)
 
 
-def test_commands_on_own_data_in_their_order(reader: Reader) -> None:
+def test_commands_run_on_own_data(reader: Reader) -> None:
     own = [line for line in COMMANDS if line.startswith("femts ") and "ETTh1" not in line]
     assert len(own) == 3
     for command in own:
@@ -55,7 +51,7 @@ def test_commands_on_own_data_in_their_order(reader: Reader) -> None:
     assert "<html" in (reader.folder / "runs/mine.html").read_text()
 
 
-def test_the_table_on_real_data(reader: Reader) -> None:
+def test_benchmark_table_runs_on_real_data(reader: Reader) -> None:
     if not os.environ.get("FEMTS_DATA"):
         pytest.skip("needs the real ETTh1; set FEMTS_DATA to a folder that holds it")
     (command,) = (line for line in COMMANDS if "ETTh1" in line)
@@ -69,5 +65,5 @@ def test_the_table_on_real_data(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("code", [text for kind, text in BLOCKS if kind == "python"], ids=["forecaster", "layer"])
-def test_python_blocks(code: str, reader: Reader) -> None:
+def test_python_blocks_run(code: str, reader: Reader) -> None:
     reader.python(code)

@@ -1,4 +1,4 @@
-"""The tables of results pages are those of the records."""
+"""Tables of results match the records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", ["README.md", "pairs.md"])
-def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
+def test_tables_match_the_output_of_their_commands(name: str) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     assert ROOT / "results" / name in script["PAGES"]
     page = (ROOT / "results" / name).read_text()
@@ -23,7 +23,7 @@ def test_every_table_of_the_page_is_what_its_command_prints(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "tables"), [("selection.md", 1), ("tasks.md", 2)])
-def test_tables_of_measured_tasks_are_what_their_commands_print(name: str, tables: int) -> None:
+def test_task_tables_match_the_output_of_their_commands(name: str, tables: int) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     page = (ROOT / "docs" / "measured" / name).read_text()
     assert len(script["TABLES"].findall(page)) == tables
@@ -42,7 +42,7 @@ def test_tables_of_measured_tasks_are_what_their_commands_print(name: str, table
         ),
     ],
 )
-def test_invalid_table_stops_the_page_with_a_reason(name: str, text: str, says: str, tmp_path: Path) -> None:
+def test_failing_table_command_stops_the_page(name: str, text: str, says: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
     path = tmp_path / "paper" / "ETTh1" / name
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""docs/measured/short-series.md says what the rows of results/short say."""
+"""Tables of short series match the result rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femts.config.model import AUTO
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_tables_of_the_page_are_what_the_rows_say() -> None:
+def test_page_tables_match_the_result_rows() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "short_series.py"))
     page = (ROOT / "docs" / "measured" / "short-series.md").read_text()
     panels = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
@@ -26,7 +26,7 @@ def test_the_tables_of_the_page_are_what_the_rows_say() -> None:
     assert len(re.findall(r"^\|", page, re.MULTILINE)) >= len(script["SERIES"]) + 2
 
 
-def test_every_series_has_a_row_with_scores_and_coverage() -> None:
+def test_every_series_has_scores_and_coverage() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "short_series.py"))
     names = [series.name for series in script["SERIES"]]
     for model in (AUTO, script["NAIVE"]):
@@ -35,7 +35,7 @@ def test_every_series_has_a_row_with_scores_and_coverage() -> None:
         assert rows["coverage_80"].between(0, 1).all() and (rows["coverage_80"] <= rows["coverage_95"]).all()
 
 
-def test_every_panel_has_a_row_of_each_model_with_all_its_series_thirty_and_ten() -> None:
+def test_every_panel_and_subsample_has_every_model() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
     rows = pd.read_csv(script["ROWS"], keep_default_na=False)
     for panel in script["PANELS"]:
@@ -44,14 +44,7 @@ def test_every_panel_has_a_row_of_each_model_with_all_its_series_thirty_and_ten(
         assert all(models == set(script["MODELS"]) for models in counts.values())
 
 
-def test_spans_of_a_panel_do_not_overlap_and_leave_out_no_row() -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "short_panels.py"))
-    frame = pd.DataFrame({"y": range(725)})
-    spans = script["_spans"](frame, 180)
-    assert pd.concat(spans).equals(frame) and len(spans) == 4
-
-
-def test_panels_are_written_as_long_tables_that_femts_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_panels_load_as_long_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("statsmodels", reason="the births come with statsmodels")
     monkeypatch.setattr(sys, "argv", ["short_panels.py", "--panels", "years", "--write", str(tmp_path / "new")])
     runpy.run_path(str(ROOT / "scripts" / "short_panels.py"), run_name="__main__")

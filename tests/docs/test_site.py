@@ -1,4 +1,4 @@
-"""`mkdocs build --strict` makes a site of docs/ without a warning."""
+"""`mkdocs build --strict` succeeds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_of_docs_is_on_the_site(site: Path) -> None:
+def test_every_page_is_built(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         path = page.relative_to(ROOT / "docs").with_suffix(".html")
         assert (site / path).is_file(), path
 
 
-def test_links_between_pages_and_out_of_docs_lead_to_pages_of_the_site(site: Path) -> None:
+def test_start_page_links_resolve(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     links = set(re.findall(r'href="([\w./-]+)"', start))
     assert {"how-to/own-data.html", "results/index.html", "CONTRIBUTING.html", "reference/index.html"} <= links
@@ -39,20 +39,10 @@ def test_links_between_pages_and_out_of_docs_lead_to_pages_of_the_site(site: Pat
         assert (site / link).exists(), link
 
 
-def test_reference_has_every_public_name_and_command(site: Path) -> None:
+def test_reference_lists_every_public_name_and_command(site: Path) -> None:
     pages = "".join((site / "reference" / f"{page}.html").read_text() for page in ("python", "layer", "extend"))
     assert {f"femts.{name}" for name in femts.__all__} - {"femts.__version__"} <= set(
         re.findall(r'id="([\w.]+)"', pages)
     )
     commands = (site / "reference" / "commands.html").read_text()
     assert {f"femts-{name.replace(' ', '-')}" for name in COMMANDS} <= set(re.findall(r'id="([\w-]+)"', commands))
-
-
-def test_pictures_are_on_the_site_beside_the_pages_that_show_them(site: Path) -> None:
-    pages = [page for page in site.rglob("*.html") if page.parent.name != "gallery"]
-    shown = [
-        (page, path) for page in pages for path in re.findall(r'(?:src|srcset)="([\w./-]+\.png)"', page.read_text())
-    ]
-    assert len(shown) > 5
-    for page, path in shown:
-        assert (page.parent / path).is_file(), f"{page}: {path}"

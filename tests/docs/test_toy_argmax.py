@@ -1,4 +1,4 @@
-"""Appendix P in small: the script of the full size is `scripts/toy_argmax.py`."""
+"""A small version of `scripts/toy_argmax.py` (appendix P)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "toy_argmax.py"
 
 
 @pytest.fixture(scope="module")
-def toy() -> Iterator[ModuleType]:
+def toy_module() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("toy_argmax", SCRIPT)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -24,25 +24,18 @@ def toy() -> Iterator[ModuleType]:
     del sys.modules["toy_argmax"]
 
 
-def test_data_have_one_winner_a_channel(toy: ModuleType) -> None:
-    task = toy.Task(seq_len=32, d_model=64, batch=8)
+def test_each_channel_has_one_maximum(toy_module: ModuleType) -> None:
+    task = toy_module.Task(seq_len=32, d_model=64, batch=8)
     v, winner = task.draw(seed=3)
     assert v.shape == (8, 32, 64) and (v.argmax(1) == winner).all()
     assert (v > 0.5).sum(1).eq(1).all()
     assert (task.draw(seed=3)[0] == v).all() and (task.draw(seed=4)[0] != v).any()
 
 
-def test_samples_come_round_again_when_they_are_used_up(toy: ModuleType) -> None:
-    task = toy.Task(seq_len=4, d_model=4, batch=2, samples=6, steps=5)
-    first = [v.sum().item() for v in task.training_batches()]
-    assert first[3:] == first[:2] and len(set(first)) == 3
-
-
-def test_fem_finds_the_maximum_of_every_channel_and_softmax_does_not(toy: ModuleType) -> None:
-    """T = 32 and D = 64, so chance is 3 % and one token holds the winners of several channels of a head."""
-    task = toy.Task(seq_len=32, d_model=64, heads=4, val_samples=320, steps=250, lr=5e-2)
-    accuracy, mse = toy.train(task, "LT")
-    softmax_accuracy, softmax_mse = toy.train(task, "")
+def test_fem_solves_argmax_and_softmax_does_not(toy_module: ModuleType) -> None:
+    task = toy_module.Task(seq_len=32, d_model=64, heads=4, val_samples=320, steps=250, lr=5e-2)
+    accuracy, mse = toy_module.train(task, "LT")
+    softmax_accuracy, softmax_mse = toy_module.train(task, "")
     assert accuracy > 0.99
     assert softmax_accuracy < 0.12
     assert mse < 0.15 * softmax_mse

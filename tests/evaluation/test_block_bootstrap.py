@@ -1,4 +1,4 @@
-"""The interval of a mean: wider where neighbours are alike, as wide as usual where they are not."""
+"""Block bootstrap intervals of a mean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NORMAL = 1.96
 
 
 def overlapping(rng: np.random.Generator, count: int = 200, steps: int = 12) -> NDArray[np.float64]:
-    """Errors of windows that share all but one of their `steps`, of mean 0."""
+    """Mean-zero errors of windows that share all but one of their `steps`."""
     return np.convolve(rng.normal(size=count + steps - 1), np.ones(steps) / steps, "valid")
 
 
@@ -20,7 +20,7 @@ def naive_width(values: NDArray[np.float64]) -> float:
     return float(2 * NORMAL * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def test_independent_values_have_the_usual_interval() -> None:
+def test_independent_values_match_the_normal_interval() -> None:
     values = np.random.default_rng(0).normal(size=500)
     low, high = mean_interval(values, 1)
     assert high - low == pytest.approx(naive_width(values), rel=0.05)
@@ -39,7 +39,7 @@ def test_autocorrelated_values_have_a_wider_interval() -> None:
     assert inside >= 180 and naively <= 120
 
 
-def test_the_middle_may_be_better_known() -> None:
+def test_interval_around_a_given_mean() -> None:
     values = overlapping(np.random.default_rng(2))
     low, high = mean_interval(values, 24)
     moved = mean_interval(values, 24, values.mean() + 1)

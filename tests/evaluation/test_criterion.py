@@ -1,4 +1,4 @@
-"""What `auto` chooses by, against the definitions of the scores."""
+"""Selection criteria of `auto`: MASE and WQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_units_of_mase_and_wql() -> None:
 
 
 @pytest.mark.parametrize("metric", ["mase", "wql"])
-def test_auto_chooses_by_the_metric_it_is_given(metric: str) -> None:
+def test_auto_uses_the_given_metric(metric: str) -> None:
     stamps = pd.date_range("2020-01-01", periods=60, freq="MS")
     table = pd.DataFrame({"date": stamps, "y": 10 + np.arange(60) % 12 + RNG.normal(size=60)})
     made = train(table, "auto", 6, time_limit="5s", settings={"training.metric": metric}, refit=False)

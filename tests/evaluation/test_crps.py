@@ -1,4 +1,4 @@
-"""The continuous ranked probability score from quantiles, against closed forms."""
+"""CRPS from quantiles, compared with closed forms."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ N = 20_000
 
 
 def closed_form(y: np.ndarray, deviation: float) -> np.ndarray:
-    """CRPS of a normal around 0 (Gneiting & Raftery, 2007, eq. 21)."""
+    """CRPS of a centered normal (Gneiting & Raftery, 2007, eq. 21)."""
     z = y / deviation
     return np.asarray(deviation * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi)))
 
 
 def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -> float:
-    """From the quantiles of a normal around 0 that bound `levels`."""
+    """CRPS from the quantiles of a centered normal."""
     half = deviation * norm.ppf(0.5 + np.array(levels) / 200)
     target = torch.from_numpy(y).float()[:, None, None]
     sums = covered(even_intervals(levels, half[:, None, None]), torch.zeros_like(target), target)
@@ -30,8 +30,8 @@ def crps_of_normal(levels: tuple[float, ...], deviation: float, y: np.ndarray) -
     return sums.crps.item()
 
 
-def test_a_normal_has_its_closed_form() -> None:
-    """Close with many levels; the usual five leave out what lies between and beyond them, and stay below."""
+def test_normal_crps_matches_closed_form() -> None:
+    """Five levels underestimate the CRPS slightly."""
     for deviation in [0.5, 1.0, 2.0]:
         for levels, apart in [(tuple(np.arange(0.5, 100.0)), 0.003), (LEVELS, 0.06)]:
             y = np.random.default_rng(0).normal(size=N)
@@ -46,15 +46,14 @@ def test_the_true_distribution_scores_best() -> None:
     assert min(scores, key=lambda deviation: scores[deviation]) == 1.0
 
 
-def test_a_certain_forecast_scores_its_absolute_error() -> None:
-    """All quantiles in one place: the shares of the quantiles sum to 1."""
+def test_degenerate_forecast_scores_absolute_error() -> None:
     y = torch.tensor([1.0, -2.0, 4.0])[:, None, None]
     for levels in ((80.0,), LEVELS, (2.5, 60.0, 97.0)):
         sums = covered(even_intervals(levels, np.zeros((len(levels), 1, 1))), torch.full_like(y, 0.5), y)
         assert sums.crps.item() == pytest.approx((0.5 + 2.5 + 3.5) / 3)
 
 
-def test_missing_values_do_not_count() -> None:
+def test_missing_values_are_ignored() -> None:
     y = torch.tensor([1.0, torch.nan, 4.0])[:, None, None]
     even, zeros = even_intervals((80.0,), np.ones((1, 1, 1))), torch.zeros_like(y)
     assert covered(even, zeros, y).crps.item() == covered(even, zeros[::2], y[::2]).crps.item()

@@ -1,4 +1,4 @@
-"""Scores over every window, and forecasts fed back."""
+"""Scores over all windows, and recursive forecasts."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from femts.models.naive import Naive
 
 
 class CountUp(ForecastModel):
-    """Continues a series that grows by 1 a step, three steps at a time, and notes what it was shown."""
+    """Continues a series that grows by 1, three steps at a time, and records its inputs."""
 
     def __init__(self) -> None:
         super().__init__(ModelConfig(4, 3, 1))
@@ -27,7 +27,7 @@ class CountUp(ForecastModel):
         return batch.past[:, -1:] + torch.arange(1.0, 4.0).view(1, 3, 1)
 
 
-def test_forecasts_are_fed_back_until_the_horizon() -> None:
+def test_forecasts_are_fed_back() -> None:
     for horizon, calls in [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3)]:
         model = CountUp()
         forecast = model.forecast(Batch(torch.arange(4.0).view(1, 4, 1)), horizon)
@@ -36,7 +36,7 @@ def test_forecasts_are_fed_back_until_the_horizon() -> None:
         assert all(x.shape == (1, 4, 1) for x in model.seen)
 
 
-def test_no_horizon_is_refused() -> None:
+def test_non_positive_horizon_is_refused() -> None:
     for horizon in [0, -3]:
         with pytest.raises(UsageError, match=f"horizon of {horizon} steps"):
             CountUp().forecast(Batch(torch.zeros(1, 4, 1)), horizon)
@@ -47,7 +47,7 @@ def windows() -> Windows:
     return Windows(torch.randn(60, 3, generator=torch.Generator().manual_seed(0))[4:57], 10, 5)
 
 
-def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
+def test_scores_average_all_windows_steps_and_channels(windows: Windows) -> None:
     scores = evaluate(Naive(ModelConfig(10, 5, 3)), windows, batch_size=7)
     values = windows.rows.double().numpy()
     errors = [values[s + 10 : s + 15] - values[s + 9] for s in range(39)]
@@ -56,13 +56,13 @@ def test_scores_count_every_window_step_and_channel(windows: Windows) -> None:
     assert scores["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-6)
 
 
-def test_scores_do_not_depend_on_the_batch_size(windows: Windows) -> None:
+def test_scores_are_independent_of_batch_size(windows: Windows) -> None:
     model = DLinear(DLinearConfig(10, 5, 3))
     one, all_at_once = evaluate(model, windows, 1), evaluate(model, windows, 1000)
     assert one["mse"] == pytest.approx(all_at_once["mse"], rel=1e-6)
 
 
-def test_some_windows_are_spread_evenly_over_all(windows: Windows) -> None:
+def test_subsampled_windows_are_evenly_spaced(windows: Windows) -> None:
     for most in [1, 5, 39, 100]:
         model = CountUp()
         model.config = ModelConfig(10, 3, 1)
@@ -74,7 +74,7 @@ def test_some_windows_are_spread_evenly_over_all(windows: Windows) -> None:
         assert scores["mse"] == 0
 
 
-def test_shares_add_up_to_the_whole(windows: Windows) -> None:
+def test_process_shares_sum_to_the_total(windows: Windows) -> None:
     model = DLinear(DLinearConfig(10, 5, 3))
     kept: list[Tensor] = []
 
@@ -89,7 +89,7 @@ def test_shares_add_up_to_the_whole(windows: Windows) -> None:
     assert (total[0] / total[2]).item() == pytest.approx(evaluate(model, windows)["mse"], rel=1e-6)
 
 
-def test_the_model_scores_in_evaluation_mode_and_float32_and_is_put_back(windows: Windows) -> None:
+def test_evaluate_uses_eval_mode_and_float32(windows: Windows) -> None:
     seen = []
 
     class Watch(Naive):

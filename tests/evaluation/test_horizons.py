@@ -1,4 +1,4 @@
-"""Scores at several horizons from one roll-out are those of a roll-out for each."""
+"""Joint scoring of several horizons."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from femts.models.registry import model_card, model_names
 
 
 @pytest.mark.parametrize("name", of_each_class(n for n in model_names() if not model_card(n).model_class.supports.raw))
-def test_a_short_forecast_begins_a_long_one_and_scores_are_the_same(name: str) -> None:
+def test_joint_scoring_equals_separate_scoring(name: str) -> None:
     check_horizons(name)
 
 
 @pytest.mark.parametrize(("batch_size", "quantiles"), [(1, ()), (7, (0.1, 0.5, 0.9)), (1000, ())])
-def test_gaps_known_effects_and_targets_count_as_they_do_alone(batch_size: int, quantiles: tuple[float, ...]) -> None:
+def test_joint_scoring_with_gaps_offsets_and_targets(batch_size: int, quantiles: tuple[float, ...]) -> None:
     observed = torch.rand(ROWS, C, generator=torch.Generator().manual_seed(3)) > 0.2
     compare_horizons(make_prepared("dlinear", quantiles), batch_size, observed=observed, offsets=series(4), targets=2)
 
 
-def test_a_window_is_forecast_once() -> None:
+def test_each_window_is_forecast_once() -> None:
     forecasts = 0
 
     class Count(Naive):
@@ -39,7 +39,7 @@ def test_a_window_is_forecast_once() -> None:
     assert forecasts == most + len(windows(2 * P)) + 2 * len(windows(4 * P))
 
 
-def test_subsample_is_of_the_longest_horizon_at_even_distances() -> None:
+def test_subsample_follows_the_longest_horizon() -> None:
     model, lengths = make_prepared("dlinear"), (6, 12, 25)
     found = evaluate_horizons(model, [windows(steps) for steps in lengths], most=4)
     begins = torch.linspace(0, len(windows(25)) - 1, 4).round().long()

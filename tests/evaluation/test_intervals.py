@@ -1,4 +1,4 @@
-"""Conformal intervals around points and of learned quantiles, against computations by hand, and their coverage."""
+"""Conformal intervals around points and learned quantiles, and their coverage."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ P, C = 2, 2
 
 
 class Spread(ForecastModel):
-    """Quantiles of a normal around 0 whose deviation is `factor` times the size of the last value; without quantiles,
-    zeros."""
+    """Quantiles of a centered normal with `factor` times the last value as deviation; zeros without quantiles."""
 
     def __init__(self, factor: float = 1.0, known: Sequence[float] = KNOWN) -> None:
         super().__init__(ModelConfig(1, P, C), known)
@@ -66,26 +65,26 @@ def windows(count: int, seed: int = 0, gaps: float = 0.0) -> Windows:
 
 
 def forecasts(model: ForecastModel, these: Windows) -> tuple[Tensor, np.ndarray]:
-    """Quantiles (n, P, Q, C), of a model without any the point, and targets."""
+    """Quantiles (n, P, Q, C), or points without quantiles, and targets."""
     batch, y = every_window(these)
     made = model.rolled_out(batch, P)
     return made if model.quantiles else made[:, :, None], y.numpy()
 
 
-def inner(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval before it is calibrated."""
+def uncalibrated(forecast: Tensor, known: Sequence[float], level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Interval bounds before calibration."""
     low, high = (quantile_at(forecast, known or (0.5,), end).numpy() for end in ends_of(level))
     return low, high
 
 
-def test_half_widths_are_order_statistics_of_how_far_targets_are_outside() -> None:
+def test_half_widths_are_order_statistics_of_residuals() -> None:
     for known in [KNOWN, (0.5,), ()]:
         model, val = Spread(0.7, known), windows(139)
         made, _ = calibrate(model, val)
         assert (made.levels, made.windows, made.steps) == (LEVELS if known else GRID[:-1], 139, P)
         forecast, y = forecasts(model, val)
         for level, widths in zip(made.levels, made.half_widths, strict=True):
-            low, high = inner(forecast, known, level)
+            low, high = uncalibrated(forecast, known, level)
             outside = np.sort(np.maximum(low - y, y - high), axis=0)
             np.testing.assert_array_equal(widths, outside[math.ceil(140 * level / 100) - 1])
         if known == KNOWN:
@@ -94,7 +93,7 @@ def test_half_widths_are_order_statistics_of_how_far_targets_are_outside() -> No
 
 
 @pytest.mark.parametrize(("known", "most"), [(KNOWN, 10**9), ((), 1)], ids=["quantiles", "point"])
-def test_blocks_of_steps_make_no_difference(known: tuple[float, ...], most: int) -> None:
+def test_blockwise_calibration_is_equal(known: tuple[float, ...], most: int) -> None:
     model, val = Spread(known=known), windows(139)
     made, _ = calibrate(model, val, batch_size=1000, most=most)
     assert model.calls == passes(139, P, C, most, learned=5 if known else 0) == {1: P, 10**9: 1}[most]
@@ -105,8 +104,8 @@ def test_blocks_of_steps_make_no_difference(known: tuple[float, ...], most: int)
 @pytest.mark.parametrize(
     ("factor", "known"), [(0.3, KNOWN), (1.0, ()), (3.0, KNOWN)], ids=["too narrow", "right", "too wide"]
 )
-def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tuple[float, ...]) -> None:
-    """However wrong the quantiles are; 4 standard deviations bound the share of independent windows."""
+def test_coverage_of_exchangeable_windows(factor: float, known: tuple[float, ...]) -> None:
+    """Coverage holds for any quantiles, within 4 standard deviations."""
     model, val, test = Spread(factor, known), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
     sums = covering(made, test, known)
@@ -118,7 +117,7 @@ def test_exchangeable_windows_are_covered_as_promised(factor: float, known: tupl
 
 
 @pytest.mark.parametrize(("known", "gaps"), [(KNOWN, 0.3), ((), 0.0), ((), 0.3)])
-def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[float, ...]) -> None:
+def test_coverage_width_and_pinball_match_sklearn(gaps: float, known: tuple[float, ...]) -> None:
     model, test = Spread(0.8, known), windows(90, 1, gaps)
     made, _ = calibrate(model, windows(300, 0, gaps))
     one_by_one, at_once = (covering(made, test, known) for _ in range(2))
@@ -133,7 +132,7 @@ def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[fl
     assert gaps == 0 or not there.all()
     for k, level in enumerate(at_once.levels):
         half = made.half_width(level, P)
-        low, high = inner(forecast, known, level)
+        low, high = uncalibrated(forecast, known, level)
         lower, upper = low - half, high + half
         for step, channel in np.ndindex(P, C):
             some = there[:, step, channel]
@@ -155,7 +154,7 @@ def test_coverage_width_and_pinball_against_sklearn(gaps: float, known: tuple[fl
 
 
 @pytest.mark.parametrize("known", [KNOWN, ()], ids=["quantiles", "point"])
-def test_any_level_lies_between_its_neighbours_and_covers_as_promised(known: tuple[float, ...]) -> None:
+def test_interpolated_levels_are_nested_and_cover(known: tuple[float, ...]) -> None:
     model, val, test = Spread(known=known), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
     levels = (5.0, 25.0, 50.0, 65.0, 80.0, 85.0, 97.5)
@@ -174,7 +173,7 @@ def test_any_level_lies_between_its_neighbours_and_covers_as_promised(known: tup
     assert all(torch.equal(bounds[level][0], own[level][0]) for level in (50.0, 80.0))
 
 
-def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> None:
+def test_intervals_are_nested_and_contain_the_median() -> None:
     forecast, _ = forecasts(Spread(), windows(50))
     levels = (50.0, 80.0, 95.0)
     corrections = np.random.default_rng(0).normal(-0.5, 2, (3, P, C)).astype(np.float32)
@@ -188,13 +187,13 @@ def test_bounds_hold_the_median_and_each_other_whatever_the_corrections() -> Non
     torch.testing.assert_close(plain[2][1], forecast[:, :, 6].double() + 0.25)
 
 
-def test_quantiles_between_and_beyond_those_known() -> None:
+def test_quantile_interpolation_and_extrapolation() -> None:
     forecast = torch.tensor([-3.0, 0.0, 5.0])[None, None, :, None]
     for quantile, expected in ((0.1, -3), (0.5, 0), (0.7, 2.5), (0.9, 5), (0.3, -1.5), (0.01, -3), (0.999, 5)):
         assert float(quantile_at(forecast, (0.1, 0.5, 0.9), quantile)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_ranks_and_ends_are_exact_where_floats_are_not() -> None:
+def test_ranks_and_levels_are_exact() -> None:
     for whole, count, expected in ((95, 19, 19), (95, 18, 19), (80, 4, 4), (50, 1, 1), (99, 99, 99)):
         assert rank(whole, count) == expected
     for level in (0.1, 29, 55, 57, 58, 95, 99.9):
@@ -208,7 +207,7 @@ def test_ranks_and_ends_are_exact_where_floats_are_not() -> None:
     assert even_intervals((80.0, 95.0), np.zeros((2, 1, 1))).quantiles == (0.025, 0.1, 0.5, 0.9, 0.975)
 
 
-def test_levels_beyond_the_windows_are_refused_by_name() -> None:
+def test_uncalibrated_levels_are_refused() -> None:
     made, _ = calibrate(Spread(known=()), windows(40))
     assert (made.windows, made.disjoint, made.few, made.levels) == (40, 20, False, GRID[:-3])
     assert made.half_width(95, 1).shape == (1, C)
@@ -230,12 +229,12 @@ def test_levels_beyond_the_windows_are_refused_by_name() -> None:
         refuse_unreachable([95.5], 20, 20)
 
 
-def test_forecasts_that_are_not_finite_have_no_intervals() -> None:
+def test_non_finite_forecasts_are_refused() -> None:
     with pytest.raises(RunFailure, match="not finite"):
         calibrate(Spread(float("inf")), windows(139))
 
 
-def test_intervals_survive_their_file() -> None:
+def test_intervals_roundtrip() -> None:
     made, _ = calibrate(Spread(), windows(139), (80, 99.5, 2.5))
     again = Intervals.from_bytes(made.to_bytes())
     assert (again.levels, again.windows) == (made.levels, made.windows) == ((2.5, 80), 139)
@@ -262,13 +261,13 @@ def test_invalid_levels_and_quantiles_are_refused() -> None:
             check(given)
 
 
-def test_levels_and_quantiles_are_taken_in_their_order_and_once() -> None:
+def test_levels_and_quantiles_are_deduplicated_in_order() -> None:
     levels: list[Any] = [95, 80, 95.0, np.int64(80)]
     assert check_levels(levels) == (95.0, 80.0) and check_levels(80) == (80.0,)
     assert check_quantiles([0.9, np.float64(0.1), 0.9]) == (0.9, 0.1)
 
 
-def test_bounds_stand_beside_their_column() -> None:
+def test_interval_columns_follow_their_column() -> None:
     forecast = pd.DataFrame({"OT": [1.0, 2.0], "load": [3.0, 4.0]})
     bounds = {"lo-80": np.array([[0.9, 2.0], [1.8, 2.0]]), "hi-97.5": np.array([[1.3, 6.0], [2.4, 8.0]])}
     table = with_bounds(forecast, bounds)

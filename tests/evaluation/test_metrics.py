@@ -1,4 +1,4 @@
-"""Running sums against one mean over everything."""
+"""Running sums of errors."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 from femts.evaluation.metrics import ErrorSums
 
 
-def test_sums_over_uneven_batches_equal_the_mean_over_all_values() -> None:
+def test_uneven_batches_equal_the_overall_mean() -> None:
     rng = np.random.default_rng(0)
     forecast, target = rng.normal(size=(2, 10, 4, 3)).astype(np.float32)
     sums = ErrorSums()
@@ -22,8 +22,8 @@ def test_sums_over_uneven_batches_equal_the_mean_over_all_values() -> None:
     assert abs(wrong - sums.mse) > 1e-3
 
 
-def test_many_small_errors_are_not_lost_beside_a_large_sum() -> None:
-    """A float32 sum stands still at 2^24 ones."""
+def test_small_errors_are_not_lost_in_a_large_sum() -> None:
+    """A float32 sum of ones stops at 2^24."""
     sums = ErrorSums()
     sums.add(torch.full((1,), 2.0**12), torch.zeros(1))
     for _ in range(100):
@@ -31,6 +31,6 @@ def test_many_small_errors_are_not_lost_beside_a_large_sum() -> None:
     assert sums.sums[0].item() == 2.0**24 + 25
 
 
-def test_shapes_that_would_broadcast_are_refused() -> None:
+def test_broadcasting_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\(2, 3, 1\).*\(2, 3, 4\)"):
         ErrorSums().add(torch.zeros(2, 3, 1), torch.zeros(2, 3, 4))

@@ -1,4 +1,4 @@
-"""Series and columns whose training rows tell no scale: they decide no mean, are named, and are forecast sanely."""
+"""Series and columns that are constant in training."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ def wide(**further: NDArray[np.float64]) -> pd.DataFrame:
     return pd.DataFrame({"date": DAYS, **{f"s{number}": shop(number) for number in range(4)}, **further})
 
 
-def first(rows: Any, number: int = 9) -> NDArray[np.float64]:
-    """A shop whose training rows are `rows`."""
+def with_training_rows(rows: Any, number: int = 9) -> NDArray[np.float64]:
+    """A shop with the given training rows."""
     values = shop(number)
     values[:TRAIN] = rows
     return values
 
 
-def ones(*rows: int) -> NDArray[np.float64]:
-    """Zeros, but for a 1 in some of the training rows."""
+def sparse_ones(*rows: int) -> NDArray[np.float64]:
+    """Zeros with a few ones."""
     values = np.zeros(TRAIN)
     values[list(rows)] = 1
     return values
 
 
 ODD = {
-    "launched after the training rows": first(0),
+    "launched after the training rows": with_training_rows(0),
     "launched in the test rows": np.where(np.arange(ROWS) < TEST, 0, shop(9)),
-    "one value among zeros": first(ones(5)),
-    "two values among zeros": first(ones(5, 20)),
+    "one value among zeros": with_training_rows(sparse_ones(5)),
+    "two values among zeros": with_training_rows(sparse_ones(5, 20)),
     "a row more than the horizon": shop(9)[-P - 1 :],
-    "constant but for its last digits": first(1000 + 1e-6 * np.sin(np.arange(TRAIN))),
-    "no values in its training rows": first(np.nan),
+    "constant but for its last digits": with_training_rows(1000 + 1e-6 * np.sin(np.arange(TRAIN))),
+    "no values in its training rows": with_training_rows(np.nan),
     "constant": np.full(ROWS, 5.0),
 }
 
 
 def trained(table: pd.DataFrame, model: str = "ridge", **more: Any) -> tuple[Any, list[str]]:
-    """The forecaster, and what it warns of in its scales."""
+    """The forecaster and its scale warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = femts.train(table, model, P, seq_len=14, device="cpu", **more)
@@ -67,7 +67,7 @@ def trained(table: pd.DataFrame, model: str = "ridge", **more: Any) -> tuple[Any
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_series_without_a_scale_changes_no_other_score_and_is_named(kind: str) -> None:
+def test_constant_series_is_excluded_and_warned(kind: str) -> None:
     model = "seasonal_naive" if len(ODD[kind]) < ROWS else "ridge"  # the shortest series limits how far that one maps
     alone, silent = trained(panel(), model)
     made, said = trained(panel(odd=ODD[kind]), model)
@@ -87,7 +87,7 @@ def test_series_without_a_scale_changes_no_other_score_and_is_named(kind: str) -
     assert ahead.between(-500, 2500).all()
 
 
-def test_auto_ignores_a_series_without_a_scale() -> None:
+def test_auto_ignores_a_constant_series() -> None:
     alone, made = (trained(panel(**odd), "auto")[0] for odd in ({}, {"odd": ODD["one value among zeros"]}))
     assert made.metrics["auto"]["taken"] == alone.metrics["auto"]["taken"]
     assert made.metrics["auto"]["error"] == pytest.approx(alone.metrics["auto"]["error"], rel=1e-4)
@@ -95,7 +95,7 @@ def test_auto_ignores_a_series_without_a_scale() -> None:
 
 
 @pytest.mark.parametrize("model", ["seasonal_naive", "dlinear"])
-def test_outgrown_series_do_not_choose_and_are_named(model: str) -> None:
+def test_outgrown_series_do_not_affect_selection(model: str) -> None:
     grown = shop(9)
     grown[TRAIN:] *= 1000
     made, said = trained(panel(grown=grown), model, max_steps=5)
@@ -105,7 +105,7 @@ def test_outgrown_series_do_not_choose_and_are_named(model: str) -> None:
     assert len(said) == 2 and all("grown" in each for each in said)
 
 
-def test_rare_demand_two_values_a_trend_and_a_few_rows_have_scales_of_their_own() -> None:
+def test_sparse_binary_trending_and_short_series_have_a_scale() -> None:
     day = np.arange(ROWS)
     demand, binary = np.where(day % 9 == 0, 3.0, 0.0), (day % 7 == 0) * 1.0
     _, said = trained(panel(demand=demand, binary=binary, trend=100 * day.astype(np.float64), short=shop(9)[-P - 4 :]))
@@ -113,7 +113,7 @@ def test_rare_demand_two_values_a_trend_and_a_few_rows_have_scales_of_their_own(
 
 
 @pytest.mark.parametrize("kind", ["launched after the training rows", "constant"])
-def test_column_without_a_scale_changes_no_other_score_and_is_named(kind: str) -> None:
+def test_constant_column_is_excluded_and_warned(kind: str) -> None:
     alone, silent = trained(wide(), "seasonal_naive")
     made, said = trained(wide(odd=ODD[kind]), "seasonal_naive")
     assert (
@@ -127,12 +127,12 @@ def test_column_without_a_scale_changes_no_other_score_and_is_named(kind: str) -
     assert np.isfinite(by.loc["odd", "mse"])
 
 
-def test_without_any_scale_everything_is_scored() -> None:
+def test_single_constant_column_is_scored() -> None:
     made, said = trained(wide()[["date"]].assign(odd=ODD["launched after the training rows"]), "naive")
     assert made.metrics["test"]["mse"] < 10 and "excluded from mean errors" not in said[0]
 
 
-def test_saved_run_keeps_series_without_a_scale(tmp_path: Path) -> None:
+def test_excluded_series_survive_a_roundtrip(tmp_path: Path) -> None:
     file = tmp_path / "panel.csv"
     panel(odd=ODD["one value among zeros"]).to_csv(file, index=False)
     made, _ = trained(femts.load_dataset(file, panel=True), "ridge", out=tmp_path / "run", refit=True)
@@ -141,7 +141,7 @@ def test_saved_run_keeps_series_without_a_scale(tmp_path: Path) -> None:
     assert femts.audit(tmp_path / "run").failed == ()
 
 
-def test_a_new_series_without_a_scale_is_forecast_about_its_level() -> None:
+def test_new_constant_series_is_forecast_near_its_level() -> None:
     for rows in [np.full(30, 500.0), np.array([480.0, 520.0]), np.array([500.0]), 500 * np.eye(1, 30)[0]]:
         made, _ = trained(panel(), "dlinear", max_steps=20)
         new = pd.DataFrame({"unique_id": "new", "ds": DAYS[: len(rows)], "y": rows})

@@ -1,4 +1,4 @@
-"""WAPE and bias against plain numpy, in raw units."""
+"""WAPE and bias, compared with numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOPS = {"large": 1000.0, "small": 3.0, "closed": 20.0}
 
 
 @pytest.mark.parametrize("transform", [None, "log1p"])
-def test_sums_leave_out_what_is_missing_and_undo_a_transform(transform: str | None) -> None:
+def test_wape_and_bias_with_gaps_and_transform(transform: str | None) -> None:
     rng = np.random.default_rng(0)
     raw = rng.gamma(4.0, [1.0, 30.0], (120, C))
     raw[rng.random(raw.shape) < 0.2] = np.nan
@@ -58,7 +58,7 @@ def test_sums_leave_out_what_is_missing_and_undo_a_transform(transform: str | No
     np.testing.assert_allclose(raw_rows["step",]["wape"], by_step, rtol=1e-4)
 
 
-def test_bias_is_above_zero_for_a_forecast_that_is_too_high() -> None:
+def test_high_forecast_has_positive_bias() -> None:
     sums = np.array([[3.0, 0.5]]), np.array([[1.0, -0.5]]), np.array([[10.0, 0.0]])
     made = relative(*sums)
     assert made["wape"] == pytest.approx([0.3]) and made["bias"] == pytest.approx([0.1]), "no share of a target of 0"
@@ -67,7 +67,7 @@ def test_bias_is_above_zero_for_a_forecast_that_is_too_high() -> None:
 
 @pytest.fixture(scope="module")
 def shops() -> pd.DataFrame:
-    """Three shops, of which one sells nothing in the last rows."""
+    """Three shops, one of which has no sales in the last rows."""
     rng, tables = np.random.default_rng(1), []
     for name, level in SHOPS.items():
         sales = level * (2 + rng.random(80))
@@ -77,7 +77,7 @@ def shops() -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def test_series_together_count_by_their_size_and_one_of_zeros_has_none(shops: pd.DataFrame, tmp_path: Path) -> None:
+def test_panel_wape_is_weighted_by_size(shops: pd.DataFrame, tmp_path: Path) -> None:
     shops.to_csv(tmp_path / "shops.csv", index=False)
     data = femts.load_dataset(tmp_path / "shops.csv", panel=True, val_rows=STEPS, test_rows=STEPS)
     made = femts.train(data, "seasonal_naive", STEPS, device="cpu", refit=False, out=tmp_path / "run")

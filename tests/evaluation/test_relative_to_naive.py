@@ -1,4 +1,4 @@
-"""The seasonal naive forecast beside a model: against that model's own scores and by hand."""
+"""Comparison with the seasonal naive forecast."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def model() -> DLinear:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_errors_equal_those_of_the_seasonal_naive_model(gaps: bool) -> None:
+def test_errors_equal_the_seasonal_naive_model(gaps: bool) -> None:
     windows, sums = scored_windows(dataset(gaps=gaps))
     own, naive = evaluate(model(), windows, 8, also=[sums]), evaluate(NAIVE, windows, 8)
     beside = sums.beside(own["mse"])
@@ -55,7 +55,7 @@ def test_errors_equal_those_of_the_seasonal_naive_model(gaps: bool) -> None:
 
 
 @pytest.mark.parametrize(("transform", "gaps"), [(None, False), ("log1p", True)])
-def test_skill_and_mase_equal_those_of_the_detailed_scores(transform: str | None, gaps: bool) -> None:
+def test_skill_and_mase_match_detailed_scores(transform: str | None, gaps: bool) -> None:
     data = dataset(transform, gaps)
     windows, sums = scored_windows(data)
     details = DetailSums(P, C, Preprocess.fit(data), SEASON)
@@ -88,7 +88,7 @@ def test_division_by_zero_gives_none() -> None:
     assert beside == {"season": SEASON, **dict.fromkeys(("mse", "mae", "skill", "mase"))}
 
 
-def test_long_table_is_scored_beside_the_naive_forecast_of_each_series() -> None:
+def test_panel_is_compared_with_naive_per_series() -> None:
     ridge, naive = panel_forecaster("ridge"), panel_forecaster("seasonal_naive")
     beside, own = ridge.metrics["naive"], ridge.metrics["test"]
     assert beside["season"] == 7

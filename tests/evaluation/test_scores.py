@@ -1,4 +1,4 @@
-"""Scores by step and channel against scikit-learn and computations by hand, in float64."""
+"""Scores by step and channel, compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
-from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.scores import DetailSums, check_groups, scores_frame, seasonal_error
+from femts.evaluation.scores import DetailSums, scores_frame, seasonal_error
 from femts.models.base import Forecasts
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
@@ -30,7 +29,7 @@ RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150
 
 
 def scaled(raw: np.ndarray) -> tuple[Preprocess, Windows]:
-    """Preprocessing fitted on the training rows, and windows of the others."""
+    """Preprocessing of the training rows, and windows of the others."""
     train = raw[:TRAIN]
     preprocess = Preprocess(COLUMNS, ("",), Scaler(train.mean(0)[None], train.std(0)[None], np.ones((1, C), bool)))
     return preprocess, Windows(torch.from_numpy(preprocess.transform(raw)).float()[TRAIN:], L, P)
@@ -65,7 +64,7 @@ def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @in_turn(by=((), ("step",), ("channel",), ("step", "channel")), units=("scaled", "raw", "raw", "scaled"))
-def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str, ...], units: str) -> None:
+def test_scores_match_sklearn(model: DLinear, by: tuple[str, ...], units: str) -> None:
     table = frame_of(model, 4, by)
     table = table[table["units"] == units].reset_index(drop=True)
     steps = [[p] for p in range(P)] if "step" in by else [list(range(P))]
@@ -97,12 +96,12 @@ def test_every_score_against_a_computation_by_hand(model: DLinear, by: tuple[str
 
 
 @pytest.mark.parametrize("by", [(), ("step", "channel")], ids=str)
-def test_streaming_is_all_at_once(model: DLinear, by: tuple[str, ...]) -> None:
+def test_streaming_equals_one_batch(model: DLinear, by: tuple[str, ...]) -> None:
     one_by_one, at_once = (frame_of(model, size, by, (80.0,)) for size in (1, 1000))
     pd.testing.assert_frame_equal(one_by_one, at_once, rtol=1e-6)
 
 
-def test_columns_say_units_and_levels(model: DLinear) -> None:
+def test_score_columns_and_units(model: DLinear) -> None:
     table = frame_of(model, 8, ("channel",), (80.0, 97.5))
     scores = ["mse", "mae", "rmse", "smape", "mase", "wape", "bias", "skill"]
     bounds = [f"{name}-{level}" for level in ("80", "97.5") for name in ("coverage", "width", "pinball")]
@@ -117,14 +116,14 @@ def test_seasonal_naive_has_no_skill_over_itself() -> None:
     np.testing.assert_allclose(table["skill"], 0, atol=1e-12)
 
 
-def test_a_look_back_shorter_than_a_season_has_no_seasonal_forecast(model: DLinear) -> None:
+def test_short_look_back_has_no_skill(model: DLinear) -> None:
     sums = DetailSums(P, C, PREPROCESS, L + 1)
     evaluate(model, WINDOWS, also=[sums])
     table = scores_frame(sums, COLUMNS, RAW[:TRAIN])
     assert table["skill"].isna().all() and table["mase"].notna().all()
 
 
-def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
+def test_smape_of_zeros_is_zero() -> None:
     y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
     sums = DetailSums(3, 1, Preprocess(("a",), ("",), Scaler.even(1)), 1)
     sums.update(Forecasts(f, None), Batch(torch.ones(1, 4, 1), future=y))
@@ -133,7 +132,7 @@ def test_one_pair_of_zeros_counts_as_no_error_in_smape() -> None:
 
 
 def test_zero_denominators_are_nan() -> None:
-    """Channel `b` repeats its season and is 0 raw, so it divides by nothing; `a` is not touched by that."""
+    """Channel `b` repeats its season and is 0 in raw units; `a` is unaffected."""
     raw = RAW.copy()
     raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
     preprocess, windows = scaled(raw)
@@ -151,10 +150,3 @@ def test_zero_denominators_are_nan() -> None:
         seasonal_error(raw[:SEASON], SEASON), np.abs(np.diff(raw[:SEASON], axis=0)).mean(0), err_msg="no season, a step"
     )
     assert np.isnan(seasonal_error(raw[:1], SEASON)).all() and np.isnan(seasonal_error(raw * np.nan, SEASON)).all()
-
-
-def test_unknown_groups_are_refused() -> None:
-    assert check_groups(None) == () and check_groups("step") == ("step",)
-    assert check_groups(["channel", "step", "channel"]) == ("channel", "step")
-    with pytest.raises(UsageError, match="cannot be grouped by 'chanel'; did you mean 'channel'"):
-        check_groups(["chanel"])

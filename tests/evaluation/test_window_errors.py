@@ -1,4 +1,4 @@
-"""Errors by window and by series: against errors by hand, with gaps, and thinned."""
+"""Errors by window and by series."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def errors_of(windows: Windows, batch_size: int) -> tuple[list[float | None], fl
     return sums.thinned(), score["mse"]
 
 
-def test_each_of_few_windows_has_its_own() -> None:
+def test_error_per_window() -> None:
     windows = Windows(series(40), L, P)
     batch, y = every_window(windows)
     by_hand = (batch.past[:, -1:] - y).square().mean((1, 2)).tolist()
@@ -35,7 +35,7 @@ def test_each_of_few_windows_has_its_own() -> None:
         assert errors_of(windows, batch_size)[0] == pytest.approx(by_hand, rel=1e-4)
 
 
-def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
+def test_neighbouring_windows_are_averaged() -> None:
     rows = 3 * MOST + L + P - 1
     thinned, mse = errors_of(Windows(series(rows), L, P), 64)
     assert len(thinned) == MOST
@@ -43,7 +43,7 @@ def test_neighbours_of_many_are_one_mean_and_their_mean_is_the_score() -> None:
     assert all(each == float(f"{each:.5g}") for each in thinned)
 
 
-def test_a_window_without_values_ahead_or_behind_has_none() -> None:
+def test_empty_window_has_no_error() -> None:
     observed = torch.ones(40, C, dtype=torch.bool)
     observed[20:30] = False
     thinned, _ = errors_of(Windows(ScaledSeries(series(40), observed), L, P), 8)
@@ -51,7 +51,7 @@ def test_a_window_without_values_ahead_or_behind_has_none() -> None:
     assert [row for row, each in enumerate(thinned) if each is None] == empty
 
 
-def test_windows_of_a_series_are_one_and_many_series_are_thinned() -> None:
+def test_errors_per_series_are_averaged() -> None:
     windows = Windows(series(40), L, P)
     sums = WindowErrors()
     evaluate(Naive(ModelConfig(L, P, C)), windows, 7, also=[sums])

@@ -1,4 +1,4 @@
-"""A grid says which cells there are; a cell's path says which it is."""
+"""Cells of a grid and their paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from femts.experiments.grid import Grid, make_grid
 from femts.models.registry import model_card
 
 
-def test_a_grid_is_every_combination_row_by_row() -> None:
+def test_grid_is_the_cartesian_product() -> None:
     cells = make_grid(Grid(("etth1", "ETTh2"), ("naive", "fem_sm"), (96, 192), (1, 2), "paper", (None,), {}))
     assert len(cells) == 16
     assert [cell.path for cell in cells[:3]] == [
@@ -25,7 +25,7 @@ def test_a_grid_is_every_combination_row_by_row() -> None:
     ]
 
 
-def test_of_several_look_backs_those_that_fit_are_cells() -> None:
+def test_too_long_look_backs_are_skipped() -> None:
     cells = make_grid(Grid(("ETTh1",), ("dlinear",), (96, 720), (1,), "paper", (512, 8200), {}))
     assert [(cell.pred_len, cell.seq_len) for cell in cells] == [(96, 512), (96, 8200), (720, 512)]
     assert len({cell.path for cell in cells}) == 3
@@ -54,7 +54,7 @@ def test_record_path_encodes_settings_portably_or_as_a_hash() -> None:
     assert len({variant(training__betas=[0.9, last]) for last in (0.95, 0.99)}) == 2
 
 
-def test_default_values_in_a_recipe_change_nothing() -> None:
+def test_default_values_do_not_change_the_path() -> None:
     own = model_card("itransformer").model_class.training_defaults["lr"]
     settings = {"training.lr": str(own), "model.dropout": "0.3"}
     cells = make_grid(Grid(("ETTh1",), ("itransformer", "patchtst"), (96,), (1,), "paper", (None,), settings))
@@ -75,7 +75,7 @@ def test_param_grid_combinations_are_cells_without_duplicates() -> None:
     assert len(make_grid(Grid(("ETTh1",), ("dlinear",), (96,), (1,), "paper", (None,), {}, param_grid=choices))) == 1
 
 
-def test_a_model_without_a_chosen_setting_runs_without_it() -> None:
+def test_param_grid_skips_models_without_the_setting() -> None:
     choices = {"model.kernel_size": ("3", "25"), "model.ridge": ("0.1", "1")}
     cells = make_grid(Grid(("ETTh1",), ("dlinear", "ridge", "naive"), (96,), (1,), "paper", (512,), param_grid=choices))
     assert [(cell.model, dict(cell.settings)) for cell in cells] == [
@@ -89,7 +89,7 @@ def test_a_model_without_a_chosen_setting_runs_without_it() -> None:
         make_grid(Grid(("ETTh1",), ("dlinear", "ridge"), (96,), param_grid={"model.rigde": ("0.1", "1")}))
 
 
-def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
+def test_auto_look_backs_per_dataset(tmp_path: Path) -> None:
     for name, rows in (("short.csv", 120), ("long.csv", 3000)):
         small_table(rows).to_csv(tmp_path / name, index=False)
     sources = ("ETTh1", str(tmp_path / "short.csv"), str(tmp_path / "long.csv"))
@@ -98,7 +98,7 @@ def test_auto_offers_each_data_set_look_backs_that_fit(tmp_path: Path) -> None:
     assert offered == {"ETTh1": [512, 1024, 2048, 4096], "short": [24], "long": [120, 240, 504, 1008]}
 
 
-def test_mistakes_are_named() -> None:
+def test_invalid_grids_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ({"datasets": ("ETTh3",)}, "Unknown dataset 'ETTh3'"),
         ({"models": ("fem_smm",)}, "Unknown model 'fem_smm'; did you mean 'fem_sm'"),
@@ -138,7 +138,7 @@ def test_mistakes_are_named() -> None:
             make_grid(Grid(**{**given, "seq_lens": (None,), "settings": {}, **changes}))
 
 
-def test_a_file_is_known_by_what_it_holds_and_how_it_is_read(tmp_path: Path) -> None:
+def test_files_are_identified_by_content_and_reading_options(tmp_path: Path) -> None:
     def cell(source: str | Path, reading: dict[str, Any] | None = None) -> Cell:
         return make_grid(Grid((str(source),), ("naive",), (12,), (1,), "paper", (48,), {}, reading or {}))[0]
 

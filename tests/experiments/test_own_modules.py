@@ -1,4 +1,4 @@
-"""Models of a module of one's own in a table: other processes import it, and what fails there is told."""
+"""User-defined models in benchmark tables."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _BROOK = DatasetCard(
 
 
 @pytest.fixture(autouse=True)
-def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A module with three models while the test runs."""
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module with three models."""
     model_names()
     (tmp_path / "own_models_for_test.py").write_text(_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -89,7 +89,7 @@ def test_models_registered_in_a_script_are_refused_first(tmp_path: Path) -> None
     assert not (tmp_path / "results").exists()
 
 
-def test_modules_are_those_of_names_that_occur_and_of_no_others() -> None:
+def test_only_used_modules_are_loaded() -> None:
     register_dataset(_BROOK)
     with patch.dict(PRIORS):
         own: Any = type("OwnPrior", (), {"NAME": "own_prior", "__module__": "own_priors"})

@@ -1,4 +1,4 @@
-"""Records of this repository: each is of a cell as it would be made today."""
+"""The committed records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 NAMES = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 
 
-def test_every_record_is_of_the_recipe_of_today() -> None:
-    """Format, place and configuration are compared; nothing is trained."""
+def test_committed_records_match_current_settings() -> None:
+    """Nothing is trained."""
     for dataset in NAMES:
         records = {path: read_record(path, Cell) for path in sorted(RESULTS.glob(f"paper*/{dataset}/*.json"))}
         assert records
@@ -26,7 +26,7 @@ def test_every_record_is_of_the_recipe_of_today() -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("FEMTS_DATA"), reason="needs the real files; set FEMTS_DATA to their folder")
-def test_every_record_is_of_the_data_of_today() -> None:
+def test_committed_records_match_current_data() -> None:
     for dataset in NAMES:
         data = load_dataset(dataset)
         for path in RESULTS.glob(f"paper*/{dataset}/*.json"):

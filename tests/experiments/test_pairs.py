@@ -1,4 +1,4 @@
-"""Pairs of models: exact differences, intervals over windows, old records, and what is no pair."""
+"""Paired comparison of models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pages import cells_in_this_process
 from small_grid import COMMAND, record, small_grid
 
 import femts
@@ -41,13 +42,13 @@ def make_pairs(
     return compare.make_pairs(pairs, make_scores(of, store, roll_out))
 
 
-def only(pairs: pd.DataFrame) -> Any:
+def single_pair(pairs: pd.DataFrame) -> Any:
     (row,) = pairs.itertuples()
     return row
 
 
 def fill(store: Store, changes: Any = None) -> None:
-    """Records of both models, the first .1 lower with both seeds; `changes` make others of the fields of a cell."""
+    """Records of both models, the first lower by 0.1; `changes` replaces fields of a cell's record."""
     for cell in cells():
         mse = (0.3 if cell.model == "fem_sm" else 0.4) + cell.seed / 100
         scores = {"mse": mse, "mae": 0.5, "windows": 4000}
@@ -55,9 +56,10 @@ def fill(store: Store, changes: Any = None) -> None:
         store.finish(cell, record(cell, mse, seq_len=1024, **more))
 
 
-def test_the_difference_of_real_cells_is_exact(tmp_path: Path) -> None:
+def test_differences_of_trained_cells_are_exact(tmp_path: Path) -> None:
     store, grid = Store(tmp_path), small_grid(("naive", "dlinear"))
-    run_cells(grid, store, Engine(jobs=2, device="cpu"))
+    with cells_in_this_process():
+        run_cells(grid, store, Engine(jobs=1, device="cpu"))
     pairs = list(make_pairs([("dlinear", "naive"), ("naive", "naive")], grid, store).itertuples())
     records = {(cell.model, cell.pred_len): store.record(cell) or {} for cell in grid}
     assert [(pair.first, pair.pred_len) for pair in pairs] == [(m, p) for m in ("dlinear", "naive") for p in (12, 24)]
@@ -75,14 +77,14 @@ def test_the_difference_of_real_cells_is_exact(tmp_path: Path) -> None:
         assert (itself.difference, itself.low, itself.high, itself.seeds_lower, itself.windows_lower) == (0,) * 5
 
 
-def test_a_pair_is_over_the_seeds_that_both_have(tmp_path: Path) -> None:
+def test_pair_uses_common_seeds(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store)
     store.record_path(cells()[-1]).unlink()
-    pair = only(make_pairs([PAIR], cells(), store))
+    pair = single_pair(make_pairs([PAIR], cells(), store))
     assert pair.seeds == (1,) and pd.isna(pair.difference_sd)
     fill(store)
-    pair = only(make_pairs([PAIR], cells(), store))
+    pair = single_pair(make_pairs([PAIR], cells(), store))
     assert pair.seeds == (1, 2) and pair.difference == pytest.approx(-0.1) and pair.difference_sd == pytest.approx(0)
     assert pair.seeds_lower == 2 and pair.windows_lower == 1
     assert (pair.low, pair.high) == pytest.approx((-0.1, -0.1)), "both err alike at every window"
@@ -91,7 +93,7 @@ def test_a_pair_is_over_the_seeds_that_both_have(tmp_path: Path) -> None:
 def test_old_records_are_compared_by_seed_only_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path)
     fill(store, lambda cell: {"window_errors": {}} if cell.seed == 2 else {})
-    pair = only(make_pairs([PAIR], cells(), store))
+    pair = single_pair(make_pairs([PAIR], cells(), store))
     assert pair.difference == pytest.approx(-0.1) and pair.seeds_lower == 2
     assert pd.isna(pair.low) and pd.isna(pair.windows_lower) and pair.why == SEEDS_ALONE
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
@@ -104,11 +106,11 @@ def test_old_records_are_compared_by_seed_only_with_a_note(tmp_path: Path, capsy
 
 def test_few_windows_have_no_interval(tmp_path: Path) -> None:
     fill(Store(tmp_path), lambda _: {"test": {"mse": 0.3, "mae": 0.5, "windows": 500}})
-    pair = only(make_pairs([PAIR], cells(), Store(tmp_path)))
+    pair = single_pair(make_pairs([PAIR], cells(), Store(tmp_path)))
     assert pd.isna(pair.low) and pair.why == FEW_WINDOWS
 
 
-def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
+def test_panel_pairs_resample_series(tmp_path: Path) -> None:
     def by_series(cell: Cell, series: int = 40) -> dict[str, Any]:
         middle = 0.3 if cell.model == "fem_sm" else 0.4
         spread = np.random.default_rng([cell.seed, cell.model == "sm"]).normal(middle, 0.1, series)
@@ -116,14 +118,14 @@ def test_series_of_a_panel_are_drawn_one_by_one(tmp_path: Path) -> None:
 
     store = Store(tmp_path)
     fill(store, by_series)
-    pair = only(make_pairs([PAIR], cells(), store))
+    pair = single_pair(make_pairs([PAIR], cells(), store))
     errors_of = {(c.model, c.seed): np.array((store.record(c) or {})["series_errors"]["96"]) for c in cells()}
     difference = sum(errors_of["fem_sm", seed] - errors_of["sm", seed] for seed in (1, 2)) / 2
     half = 1.96 * difference.std() / np.sqrt(40)
     assert (pair.low, pair.high) == pytest.approx((-0.1 - half, -0.1 + half), abs=0.2 * half)
     assert pair.windows_lower == (difference < 0).mean() and pair.why == ""
     fill(store, lambda cell: by_series(cell, 2))
-    pair = only(make_pairs([PAIR], cells(), store))
+    pair = single_pair(make_pairs([PAIR], cells(), store))
     assert pd.isna(pair.low) and pair.why == FEW_SERIES
 
 
@@ -149,7 +151,7 @@ def test_pairs_must_score_the_same_windows(
     assert capsys.readouterr().out == ""
 
 
-def test_models_that_are_rolled_out_are_pairs_at_longer_horizons(tmp_path: Path) -> None:
+def test_pairs_at_recursive_horizons(tmp_path: Path) -> None:
     def rolled(cell: Cell) -> dict[str, Any]:
         scores = {"mse": 0.5 + cell.seed / 10, "mae": 0.5, "windows": 3000}
         more = {"rolled": {"192": {"val": scores, "test": scores}}}
@@ -160,7 +162,7 @@ def test_models_that_are_rolled_out_are_pairs_at_longer_horizons(tmp_path: Path)
     assert (near.pred_len, far.pred_len, far.difference, far.low, far.high) == (96, 192, 0, 0, 0)
 
 
-def test_the_text_and_the_csv_say_the_same(tmp_path: Path) -> None:
+def test_text_and_csv_agree(tmp_path: Path) -> None:
     fill(Store(tmp_path))
     pairs = make_pairs([PAIR, ("sm", "fem_sm")], cells(), Store(tmp_path))
     lines = [re.split(r" {2,}", line.strip()) for line in to_text(pairs).splitlines()]
@@ -194,12 +196,10 @@ def test_pairs_are_parsed_and_missing_cells_are_listed(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("written", [[PAIR], "fem_sm:sm"])
-def test_python_has_the_numbers_of_the_command(
-    written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairs_function_matches_the_command(written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(Store(tmp_path))
     frame = femts.pairs(written, "ETTh1", 96, seeds=[1, 2], results=tmp_path, train=False)
-    pair = only(make_pairs([PAIR], cells(), Store(tmp_path)))
+    pair = single_pair(make_pairs([PAIR], cells(), Store(tmp_path)))
     row = frame.iloc[0]
     assert len(frame) == 1 and row["seeds"] == (1, 2) and (row["first"], row["second"]) == PAIR
     assert (row["difference"], row["low"], row["high"]) == (pair.difference, pair.low, pair.high)
@@ -226,7 +226,7 @@ def test_invalid_pairs_are_refused_before_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", [femts.table, lambda *given, **more: femts.pairs("naive:ridge", *given[:1], **more)])
-def test_a_bad_roll_out_is_refused_before_anything_is_trained(call: Any, tmp_path: Path) -> None:
+def test_invalid_roll_out_is_refused(call: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Argument 'roll_out' takes a whole number of at least 1, not '0'"):
         call("synthetic", "naive", roll_out=0, results=tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -1,4 +1,4 @@
-"""Our means beside published ones, and protocols that are never called the lowest."""
+"""Comparison with published scores."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ OF_ETTH2 = make_grid(Grid(("ETTh2",), ("ridge",), HORIZONS, (1, 2)))
 def means(
     folder: Path, mses: Mapping[tuple[str, str], tuple[float, ...]], longer: int = 0, cells: Sequence[Cell] = CELLS
 ) -> pd.DataFrame:
-    """Means of records with the same error at all horizons, by dataset and model one for each seed; `longer` is the
-    horizon of a longer look-back."""
+    """Means of records with equal errors at all horizons; `longer` is the horizon with a longer look-back."""
     store = Store(folder)
     for cell in cells:
         own = mses.get((cell.dataset, cell.model), ())
@@ -52,7 +51,7 @@ def rows(made: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     return first, second
 
 
-def test_literature_states_the_scored_windows() -> None:
+def test_literature_table_is_complete() -> None:
     known = publications()
     assert set(known["scored"]) == {ALL, "drop_last", "as quoted", "unknown"}
     assert (known[["source", "look_back"]] != "").all(None) and known["mse"].between(0.1, 0.5).all()
@@ -62,20 +61,20 @@ def test_literature_states_the_scored_windows() -> None:
     }
 
 
-def test_published_numbers_of_our_models_are_those_of_the_literature() -> None:
+def test_published_mse_lookup() -> None:
     assert published_mse("ETTh1", "fem_aft", None) == 0.414 and published_mse("ETTh1", "patchtst", 720) == 0.447
     assert published_mse("Weather", "gla", None) is None, "a lost cell is not guessed"
     assert published_mse("ETTh1", "naive", None) is None and published_mse("synthetic", "fem_sm", None) is None
 
 
-def test_ours_are_below_or_equal_in_the_digits_that_are_published(tmp_path: Path) -> None:
+def test_comparison_uses_published_precision(tmp_path: Path) -> None:
     mses = {("ETTh1", "ridge"): (0.3899, 0.3899), ("ETTh1", "fem_sm"): (0.3, 0.4), ("ETTm2", "ridge"): (0.2374, 0.2374)}
     _, stand = rows(means(tmp_path, mses))
     assert stand["ETTh1"] == "| ETTh1 | 0.390 | ReNF (lowest of its log) | fem_sm -10.3% | ridge -0.0% | none |"
     assert stand["ETTm2"] == "| ETTm2 | 0.237 | SearchCast (ridge) | none | ridge +0.2% | none |"
 
 
-def test_windows_that_are_skipped_or_unknown_are_lower_elsewhere_and_never_the_lowest(tmp_path: Path) -> None:
+def test_other_scoring_conventions_are_listed_separately(tmp_path: Path) -> None:
     _, stand = rows(means(tmp_path, {("ETTh2", "ridge"): (0.323, 0.323)}, cells=OF_ETTH2))
     assert stand["ETTh2"].endswith("| ridge -0.3% | none | 0.299 drop_last, 0.316 as quoted, 0.318 unknown |")
 
@@ -94,7 +93,7 @@ def test_lowest_score_is_marked_and_missing_cells_are_listed(tmp_path: Path) -> 
     assert text.count("*") == 2 and "0.385+-0.007*" in text and "0.237*" in text
 
 
-def test_the_csv_has_ours_and_theirs_in_full(tmp_path: Path) -> None:
+def test_csv_holds_full_precision(tmp_path: Path) -> None:
     made = list(csv.DictReader(io.StringIO(to_csv(means(tmp_path, {("ETTh1", "ridge"): (0.39, 0.38)})))))
     assert ",".join(made[0]) == "dataset,model,mse,mse_sd,seeds,scored,look_back,source,secondary,seen"
     assert (made[0]["model"], float(made[0]["mse"]), made[0]["seeds"]) == ("ridge", pytest.approx(0.385), "1 2")
@@ -103,7 +102,7 @@ def test_the_csv_has_ours_and_theirs_in_full(tmp_path: Path) -> None:
     assert {row["secondary"] for row in theirs} == {"True", "False"}
 
 
-def test_no_records_give_the_published_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_rows_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"table --models ridge --horizons all --published --show --results {tmp_path}".split()) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["ridge", "-"] and lines[-1].split()[:2] == ["ETTh1", "0.390"]
@@ -111,7 +110,7 @@ def test_no_records_give_the_published_rows(tmp_path: Path, capsys: pytest.Captu
     assert len(lines) == 2 + of_etth1.sum() + 3
 
 
-def test_other_horizons_data_and_windows_have_nothing_to_lie_beside() -> None:
+def test_incomparable_publications_are_refused() -> None:
     check_published(CELLS)
     with pytest.raises(UsageError, match=r"over 96, 192, 336, 720 steps, not over 96, 192; give '--horizons all'"):
         check_published([cell for cell in CELLS if cell.pred_len == 96], (192,))

@@ -1,4 +1,4 @@
-"""Tables asked for in Python: each form of an argument makes the cells of the command line, or gets a sentence."""
+"""Benchmark tables from Python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bad_files import state_of
+from pages import cells_in_this_process
 from small_grid import record
 from small_tables import small_table
 
@@ -35,62 +36,63 @@ FORMS: list[tuple[Any, dict[str, Any]]] = [  # of Python and of the command line
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
-    """Cells that a table would have run."""
+def requested_cells(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """Cells that a table would run."""
     cells: list[Cell] = []
     monkeypatch.setattr(run, "run_cells", lambda every, *_: cells.extend(every))
     return cells
 
 
-def verified(cell: Cell) -> Cell:
-    """The cell as `femts verify` makes it of a record."""
+def roundtripped(cell: Cell) -> Cell:
+    """The cell after a JSON round trip, as in `femts verify`."""
     return Cell(**json.loads(json.dumps(cell.to_dict())))
 
 
-def test_each_form_of_a_reading_makes_the_cell_of_the_command_line(asked: list[Cell], tmp_path: Path) -> None:
+def test_reading_arguments_match_the_command_line(requested_cells: list[Cell], tmp_path: Path) -> None:
     mine = str(tmp_path / "mine.csv")
     small_table().to_csv(mine, index=False)
     for reading, options in FORMS:
-        asked.clear()
+        requested_cells.clear()
         femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
         (cell,) = make_grid(
             Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading())
         )
-        assert asked == [cell] and verified(asked[0]) == cell
+        assert requested_cells == [cell] and roundtripped(requested_cells[0]) == cell
         data = {**record(cell, 0.5)["data"], "sha256": (cell.own or {})["sha256"]}
-        Record.model_validate(record(asked[0], 0.5, seq_len=24, data=data))
+        Record.model_validate(record(requested_cells[0], 0.5, seq_len=24, data=data))
 
 
-def test_a_folder_of_before_is_looked_for_by_the_same_name(asked: list[Cell], tmp_path: Path) -> None:
+def test_result_paths_are_stable(requested_cells: list[Cell], tmp_path: Path) -> None:
     rows = [f"{day},{hour}" for hour, day in enumerate(pd.date_range("2024-01-01", periods=200, freq="h"))]
     (tmp_path / "mine.csv").write_text("when,load\n" + "\n".join(rows) + "\n")
     reading: Any = {"columns": {"time": "when"}, "na": [-9999.0], "min": 0.0, "split": [0.6, 0.2, 0.2], "panel": False}
     femts.table(tmp_path / "mine.csv", "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
-    assert asked[0].path == "seasons-seq_len=24/mine-4d3323a8/naive-12-seed42"
+    assert requested_cells[0].path == "seasons-seq_len=24/mine-4d3323a8/naive-12-seed42"
 
 
-def test_settings_of_other_kinds_are_made_plain(asked: list[Cell], tmp_path: Path) -> None:
+def test_numpy_settings_are_converted(requested_cells: list[Cell], tmp_path: Path) -> None:
     settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
     choices = {"training.lr": [np.float32(0.5), 0.25]}
     femts.table("synthetic", "dlinear", 96, settings=settings, param_grid=choices, results=tmp_path)
     plain = {"training.betas": [0.9, 0.99], "training.max_steps": 5}
-    assert [cell.settings for cell in asked] == [{**plain, "training.lr": lr} for lr in (0.5, 0.25)]
-    assert [verified(cell).path for cell in asked] == [cell.path for cell in asked]
+    assert [cell.settings for cell in requested_cells] == [{**plain, "training.lr": lr} for lr in (0.5, 0.25)]
+    assert [roundtripped(cell).path for cell in requested_cells] == [cell.path for cell in requested_cells]
 
 
-def test_cells_trained_by_a_table_are_in_it(tmp_path: Path) -> None:
+def test_trained_cells_are_in_the_table(tmp_path: Path) -> None:
     settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
-    asked: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
-    made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **asked)
+    requested_cells: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
+    with cells_in_this_process():
+        made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **requested_cells)
     assert made["mse"].notna().all() and made["seeds"].tolist() == [(42,)]
     pd.testing.assert_frame_equal(
-        made, femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, train=False, **asked)
+        made, femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, train=False, **requested_cells)
     )
 
 
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("call", [femts.table, lambda *_, **more: femts.pairs("naive:ridge", "synthetic", 12, **more)])
-def test_a_damaged_record_is_refused_whether_or_not_anything_is_trained(call: Any, train: bool, tmp_path: Path) -> None:
+def test_damaged_record_is_refused(call: Any, train: bool, tmp_path: Path) -> None:
     (cell,) = make_grid(Grid(("synthetic",), ("naive",), (12,), seq_lens=(24,)))
     path = Store(tmp_path).record_path(cell)
     path.parent.mkdir(parents=True)
@@ -117,9 +119,9 @@ def test_empty_or_invalid_arguments_are_refused(tmp_path: Path) -> None:
     assert not state_of(tmp_path)
 
 
-def test_rows_and_pairs_that_cannot_be_fair_are_refused_before_anything_is_trained(asked: list[Cell]) -> None:
+def test_unfair_comparisons_are_refused(requested_cells: list[Cell]) -> None:
     with pytest.raises(UsageError, match="No model of 96 steps is scored recursively at 100"):
         femts.table("synthetic", "ridge", 96, seq_lens=48, roll_out=[100])
     with pytest.raises(UsageError, match="Pair 'ridge:auto_theta' is not scored on the same windows"):
         femts.pairs([("ridge", "auto_theta")], "synthetic", 24, seq_lens=48)
-    assert not asked
+    assert not requested_cells

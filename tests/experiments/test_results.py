@@ -1,4 +1,4 @@
-"""Records in a folder of results: verified by training again, and named where they are damaged."""
+"""Verification of records, and damaged records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import cells_in_this_process
 from small_grid import COMMAND, record, small_grid
 
 from femts.cli import main
@@ -21,15 +22,16 @@ CELL = Cell("synthetic", "ridge", 96, seq_len=192)
 
 
 @pytest.fixture(scope="module")
-def genuine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The record of a model that is rolled out."""
+def trained_record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A record with recursive scores."""
     store = Store(tmp_path_factory.mktemp("genuine"))
-    run_cells([CELL], store, Engine(jobs=2, device="cpu"))
+    with cells_in_this_process():
+        run_cells([CELL], store, Engine(jobs=2, device="cpu"))
     return store.record(CELL) or {}
 
 
 def changed(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A copy with other values at dotted places; `...` takes the old one away, and a function makes one of it."""
+    """A copy with values replaced at dotted paths; `...` deletes, and a function maps the old value."""
     made = copy.deepcopy(content)
     for path, value in changes.items():
         place: Any = made
@@ -45,19 +47,19 @@ def changed(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def nearly(value: float) -> float:
+def perturbed(value: float) -> float:
     return value * (1 + 1e-12)
 
 
 # Each is of the right form, and wrong.
-WRONG: list[dict[str, Any]] = [
-    {"test.mse": nearly},
+ALTERATIONS: list[dict[str, Any]] = [
+    {"test.mse": perturbed},
     {"val.windows": lambda n: n + 1},
-    {"rolled.336.test.mae": nearly},
+    {"rolled.336.test.mae": perturbed},
     {"rolled.720": ...},
     {"steps": 1000},
     {"parameters": 7},
-    {"samples.0.forecast": lambda values: [nearly(values[0]), *values[1:]]},
+    {"samples.0.forecast": lambda values: [perturbed(values[0]), *values[1:]]},
     {"kernels": {"read": "triton"}},
     {"config.training.lr ": 1.0},
     {"config.model.n_channels": 3},
@@ -87,41 +89,41 @@ DAMAGED: dict[str, Any] = {
 }
 
 
-def test_a_record_is_verified_to_the_bit_here_and_within_rounding_elsewhere(genuine: dict[str, Any]) -> None:
-    assert sorted(genuine["rolled"]) == ["192", "336", "720"]
-    assert str(verify_record(genuine, "cpu")).endswith("bit-identical")
-    elsewhere = changed(genuine, {"place.name": "another", "rolled.336.test.mse": lambda mse: mse * 1.01})
+def test_verify_is_exact_here_and_tolerant_elsewhere(trained_record: dict[str, Any]) -> None:
+    assert sorted(trained_record["rolled"]) == ["192", "336", "720"]
+    assert str(verify_record(trained_record, "cpu")).endswith("bit-identical")
+    elsewhere = changed(trained_record, {"place.name": "another", "rolled.336.test.mse": lambda mse: mse * 1.01})
     elsewhere["window_errors"]["96"][3] *= 1.1
     verdict = verify_record(elsewhere, "cpu")
     assert verdict.holds and "within 2 %; different now: name" in str(verdict)
-    for changes in WRONG:
-        wrong = SCOPE.deviations(changed(genuine, changes), genuine, elsewhere=False)
+    for changes in ALTERATIONS:
+        wrong = SCOPE.deviations(changed(trained_record, changes), trained_record, elsewhere=False)
         assert len(wrong) == 1 and wrong[0].startswith(next(iter(changes)))
-    older = changed(genuine, {"window_errors": ..., "naive": ...})
-    assert not SCOPE.deviations(older, genuine, elsewhere=False), "from before these were kept"
+    older = changed(trained_record, {"window_errors": ..., "naive": ...})
+    assert not SCOPE.deviations(older, trained_record, elsewhere=False), "from before these were kept"
     far = changed(elsewhere, {"rolled.336.test.mse": lambda mse: mse * 1.02})
-    assert SCOPE.deviations(far, genuine, elsewhere=True)[0].startswith("rolled.336.test.mse")
+    assert SCOPE.deviations(far, trained_record, elsewhere=True)[0].startswith("rolled.336.test.mse")
 
 
-def test_verify_reports_a_record_that_differs(
-    genuine: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_verify_command_reports_differences(
+    trained_record: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.json"
-    path.write_text(json.dumps(changed(genuine, {"test.mse": nearly})))
+    path.write_text(json.dumps(changed(trained_record, {"test.mse": perturbed})))
     assert main(["verify", str(path), "--device", "cpu"]) == 1
     assert "NOT identical on the same hardware and libraries: test.mse" in capsys.readouterr().out
 
 
-def test_a_record_of_another_recipe_or_of_other_data_is_refused_before_it_is_trained(genuine: dict[str, Any]) -> None:
-    verdict = verify_record(changed(genuine, {"config.training.lr": 0.5}), "cpu")
+def test_verify_refuses_other_settings_or_data(trained_record: dict[str, Any]) -> None:
+    verdict = verify_record(changed(trained_record, {"config.training.lr": 0.5}), "cpu")
     assert verdict.repeated is None and not verdict.holds and "NOT run" in str(verdict)
     with pytest.raises(UsageError, match="data of synthetic do not match the record"):
-        verify_record(changed(genuine, {"data.sha256": "0" * 64}), "cpu")
+        verify_record(changed(trained_record, {"data.sha256": "0" * 64}), "cpu")
 
 
-def test_damaged_record_is_named_by_file_and_field(genuine: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_record_names_file_and_field(trained_record: dict[str, Any], tmp_path: Path) -> None:
     for path in DAMAGED:
-        (tmp_path / "x.json").write_text(json.dumps(changed(genuine, {path: DAMAGED[path]})))
+        (tmp_path / "x.json").write_text(json.dumps(changed(trained_record, {path: DAMAGED[path]})))
         with pytest.raises(UsageError, match=rf"Record .*x\.json is damaged: .*{path.rsplit('.', 1)[0]}.*; restore"):
             read_record(tmp_path / "x.json", Cell)
 
@@ -139,7 +141,7 @@ def test_file_that_is_not_a_record_is_refused(tmp_path: Path, capsys: pytest.Cap
     [(b"", "text"), (b"[" * 100_000, "csv"), (b"\xff\xfe", "html"), (b'{"format": 1}', "text"), (b"9" * 5000, "md")],
     ids=["empty", "deep", "no text", "no fields", "one number"],
 )
-def test_a_table_shows_the_cells_beside_a_damaged_record(
+def test_table_shows_other_cells_despite_a_damaged_record(
     content: bytes, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, (bad, *others) = Store(tmp_path), small_grid()
@@ -168,9 +170,7 @@ def test_misplaced_record_is_detected(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"reason": 7}', b"\xff"])
-def test_a_damaged_note_of_a_crash_hides_its_reason_alone(
-    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_failure_note_is_tolerated(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, cell = Store(tmp_path), small_grid()[0]
     store.fail(cell, "no")
     store.failure_path(cell).write_bytes(content)

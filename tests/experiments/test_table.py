@@ -1,4 +1,4 @@
-"""The table of hand-made records: means, what validation chooses, the naive forecast beside it, and what is missing."""
+"""Aggregation of records into a table."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def table(of: list[Cell], store: Store, roll_out: tuple[int, ...] = ()) -> pd.Da
 
 
 def by_key(frame: pd.DataFrame) -> dict[tuple[str, Any], Any]:
-    """Rows by model and horizon, `mean` for the mean."""
+    """Rows by model and horizon."""
     return {(row.model, "mean" if pd.isna(row.pred_len) else row.pred_len): row for row in frame.itertuples()}
 
 
 def lines(frame: pd.DataFrame) -> dict[str, str]:
-    """Rows of the text by their first word."""
+    """Text rows by their first word."""
     words = [line.split() for line in to_text(frame).splitlines() if line]
     return {first: " ".join(rest) for first, *rest in words}
 
 
 @pytest.fixture
-def partly(tmp_path: Path) -> tuple[list[Cell], Store]:
-    """Everything of `fem_sm`, one seed of `patchtst` without its last horizon, and a crash of `naive`."""
+def partial_results(tmp_path: Path) -> tuple[list[Cell], Store]:
+    """All of `fem_sm`, one seed of `patchtst` without its last horizon, and a failure of `naive`."""
     store, of = (
         Store(tmp_path),
         make_grid(Grid(("ETTh1",), ("fem_sm", "patchtst", "naive"), (96, 192, 336, 720), (1, 2))),
@@ -67,8 +67,8 @@ def partly(tmp_path: Path) -> tuple[list[Cell], Store]:
     return of, store
 
 
-def test_rows_are_means_over_seeds_and_over_horizons(partly: Any) -> None:
-    rows = by_key(table(*partly))
+def test_rows_average_seeds_and_horizons(partial_results: Any) -> None:
+    rows = by_key(table(*partial_results))
     first, mean = rows["fem_sm", 96], rows["fem_sm", "mean"]
     assert (first.seeds, first.seq_len) == ((1, 2), 1024)
     assert first.mse == pytest.approx(0.111) and first.mse_sd == pytest.approx(0.01 / 2**0.5)
@@ -78,17 +78,17 @@ def test_rows_are_means_over_seeds_and_over_horizons(partly: Any) -> None:
     assert rows["naive", 96].failures == {2: "ValueError: no"}
 
 
-def test_text_marks_the_lowest_and_shows_what_is_missing(partly: Any) -> None:
-    made = lines(table(*partly))
+def test_text_table_marks_lowest_and_missing(partial_results: Any) -> None:
+    made = lines(table(*partial_results))
     assert made["ETTh1"] == "fem_sm patchtst naive"
     assert made["96"] == "0.111+-0.007 0.100 (1 of 2 seeds)* -"
     assert made["mean"] == "0.351+-0.007 - -" and made["published"] == "0.419 0.413 -" and made["gap"] == "-16.2% - -"
     assert made["failed:"] == "ETTh1 naive 96 seed 2: ValueError: no"
-    assert "| 96 | 0.111+-0.007 | **0.100 (1 of 2 seeds)** | - |" in to_text(table(*partly), markdown=True)
+    assert "| 96 | 0.111+-0.007 | **0.100 (1 of 2 seeds)** | - |" in to_text(table(*partial_results), markdown=True)
 
 
-def test_csv_has_the_columns_of_the_interface(partly: Any) -> None:
-    made = to_csv(table(*partly)).splitlines()
+def test_csv_columns(partial_results: Any) -> None:
+    made = to_csv(table(*partial_results)).splitlines()
     assert made[0] == (
         "dataset,model,pred_len,seq_len,seeds,mse,mse_sd,mae,published_mse,naive_mse,skill,mase,wape,bias,windows,"
         "missing,chosen,seen"
@@ -96,11 +96,11 @@ def test_csv_has_the_columns_of_the_interface(partly: Any) -> None:
     assert made[1].startswith("ETTh1,fem_sm,96,1024,1 2,0.11")
     assert made[5].startswith("ETTh1,fem_sm,mean,,1 2,0.35") and made[5].endswith(",0.5,0.419,,,,,,36,0,,False")
     assert made[9] == "ETTh1,patchtst,720,,,,,,0.447,,,,,,0,0,,False"
-    assert "\n'=cmd,fem_sm" in to_csv(table(*partly).assign(dataset="=cmd")), "no formula of a spreadsheet"
+    assert "\n'=cmd,fem_sm" in to_csv(table(*partial_results).assign(dataset="=cmd")), "no formula of a spreadsheet"
 
 
 @pytest.mark.parametrize(("first", "chosen"), [(0.2, 1024), (0.1, 512)], ids=["the lowest", "the first of equals"])
-def test_validation_chooses_the_look_back(first: float, chosen: int, tmp_path: Path) -> None:
+def test_look_back_is_selected_on_validation(first: float, chosen: int, tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("sm", seq_lens=(512, 1024))
     for cell, val, test in zip(of, (first, 0.1), (0.3, 0.4), strict=True):
         store.finish(cell, record(cell, test, val=scores(val)))
@@ -129,9 +129,7 @@ def test_untrained_choices_are_listed(tmp_path: Path) -> None:
     assert list(table(of, store)["missing"]) == [2, 0]
 
 
-def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_older_than_a_setting_use_its_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, of = Store(tmp_path), cells("sm", param_grid={"model.patch_len": ("none", "32")})
     store.finish(of[0], record(of[0], 0.4))
     words = "table --datasets ETTh1 --models sm --horizons 96 --seq-len 512 --param-grid model.patch_len=none,32 --show"
@@ -140,9 +138,7 @@ def test_a_setting_that_is_younger_than_a_record_is_at_its_default_there(
 
 
 @pytest.mark.parametrize(("part", "setting", "old"), [("model", "dropout", 0.7), ("training", "lr", 0.5)])
-def test_a_record_by_a_default_that_has_changed_since_is_not_used(
-    part: str, setting: str, old: float, tmp_path: Path
-) -> None:
+def test_records_of_changed_defaults_are_not_used(part: str, setting: str, old: float, tmp_path: Path) -> None:
     store, (cell,) = Store(tmp_path), cells("sm")
     made = record(cell, 0.4)
     made["config"][part][setting] = old
@@ -152,8 +148,8 @@ def test_a_record_by_a_default_that_has_changed_since_is_not_used(
     assert lines(table([cell], store))["96"] == "-"
 
 
-def test_rolled_out_models_count_where_validation_prefers_them(partly: Any) -> None:
-    of, store = partly
+def test_recursive_scores_are_used_if_validation_prefers_them(partial_results: Any) -> None:
+    of, store = partial_results
     rolled = {  # at 192 better on validation than the direct model's .202 and worse on test, at 336 the other way round
         "192": {"val": scores(0.001), "test": scores(0.9)},
         "336": {"val": scores(0.9), "test": scores(0.001)},
@@ -167,7 +163,7 @@ def test_rolled_out_models_count_where_validation_prefers_them(partly: Any) -> N
     assert list(alone["mse"]) == [0.1, 0.9, pytest.approx(0.5)] and lines(alone)["192"] == "0.900 r"
 
 
-def test_a_direct_model_competes_by_the_windows_of_the_rolled_out_ones(tmp_path: Path) -> None:
+def test_direct_and_recursive_models_share_windows(tmp_path: Path) -> None:
     store, (short, direct) = Store(tmp_path), cells("sm", pred_lens=(96, 192))
     store.finish(short, record(short, 0.1, rolled={"192": {"val": scores(0.3), "test": scores(0.5)}}))
     assert lines(table([short, direct], store, (192,)))["192"] == "0.500 r (1 of 2 choices)"
@@ -189,14 +185,14 @@ def test_a_direct_model_competes_by_the_windows_of_the_rolled_out_ones(tmp_path:
         ((48, 96), (96,), "Models of 48 and of 96 steps are validated on different windows at 96 steps"),
     ],
 )
-def test_horizons_that_no_record_has_or_has_on_other_windows_are_refused(
+def test_incomparable_roll_out_horizons_are_refused(
     pred_lens: tuple[int, ...], roll_out: tuple[int, ...], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
         check_roll_out(cells("sm", pred_lens=pred_lens), roll_out)
 
 
-def test_models_of_several_horizons_are_not_rolled_out_side_by_side_where_a_file_is_short(tmp_path: Path) -> None:
+def test_roll_out_of_short_files_needs_a_fixed_split(tmp_path: Path) -> None:
     mine = str(tmp_path / "mine.csv")
     small_table(2400).to_csv(mine, index=False)
     axes: dict[str, Any] = {"pred_lens": (96, 192), "seq_lens": (48,)}
@@ -206,14 +202,14 @@ def test_models_of_several_horizons_are_not_rolled_out_side_by_side_where_a_file
     check_roll_out(make_grid(Grid((mine,), ("ridge",), (96,), seq_lens=(48,))), (192,))
 
 
-def test_score_over_fewer_windows_is_marked_and_never_the_lowest(tmp_path: Path) -> None:
+def test_score_on_fewer_windows_is_marked(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("sm", "gla", "ridge")
     for cell, test in zip(of, (scores(0.1, 4), scores(0.3), scores(0.4)), strict=True):
         store.finish(cell, record(cell, 0.4, test=test))
     assert lines(table(of, store))["96"] == "0.100 (4 windows) 0.300* 0.400"
 
 
-def test_naive_forecast_of_the_records_is_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_naive_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, of = Store(tmp_path), cells("fem_sm", pred_lens=(96, 192))
     for cell in of:
         store.finish(cell, record(cell, 0.4 if cell.pred_len == 96 else 0.6, naive=naive(0.5)))
@@ -230,7 +226,7 @@ def test_naive_forecast_of_the_records_is_in_the_table(tmp_path: Path, capsys: p
     assert capsys.readouterr().err.startswith(f"warning: {warning[:80]}")
 
 
-def test_wape_and_bias_stand_below_the_scores_where_records_have_them(tmp_path: Path) -> None:
+def test_wape_and_bias_rows(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("fem_sm", "sm", pred_lens=(96, 192))
     for cell in of:
         more = {"wape": cell.pred_len / 960, "bias": -0.04} if cell.model == "fem_sm" else {}
@@ -240,7 +236,7 @@ def test_wape_and_bias_stand_below_the_scores_where_records_have_them(tmp_path: 
     assert "wape" not in lines(table(of[1::2], store))
 
 
-def test_older_records_are_beside_the_cells_of_that_model(tmp_path: Path) -> None:
+def test_older_records_are_compared_with_naive_cells(tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells("fem_sm", "seasonal_naive", pred_lens=(96, 192))
     for cell in of:
         store.finish(cell, record(cell, 0.4 if cell.model == "fem_sm" else 0.5))
@@ -249,7 +245,7 @@ def test_older_records_are_beside_the_cells_of_that_model(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("models", [("naive", "sm"), ("sm", "naive")])
-def test_naive_forecast_is_compared_if_the_look_back_holds_a_season(models: tuple[str, str], tmp_path: Path) -> None:
+def test_naive_with_the_longest_season_is_used(models: tuple[str, str], tmp_path: Path) -> None:
     store, of = Store(tmp_path), cells(*models)
     for cell in of:
         short = cell.model == "naive"
@@ -259,7 +255,7 @@ def test_naive_forecast_is_compared_if_the_look_back_holds_a_season(models: tupl
     assert lines(table(of, store))["96"].split()[-1] == "0.400"
 
 
-def test_a_naive_forecast_of_other_windows_is_not_laid_beside_a_model(tmp_path: Path) -> None:
+def test_naive_on_other_windows_is_not_compared(tmp_path: Path) -> None:
     store, (short, whole) = Store(tmp_path), cells("naive", "sm")
     store.finish(short, record(short, 0.2, test=scores(0.8, 4), naive=naive(0.8, 1)))
     store.finish(whole, record(whole, 0.2, naive=naive(0.4)))
@@ -267,7 +263,7 @@ def test_a_naive_forecast_of_other_windows_is_not_laid_beside_a_model(tmp_path: 
     assert pd.isna(skill[0]) and skill[1] == 0.5
 
 
-def test_nothing_is_published_on_a_file_of_the_same_name(tmp_path: Path) -> None:
+def test_published_scores_apply_to_catalogue_data_only(tmp_path: Path) -> None:
     mine = tmp_path / "ETTh1.csv"
     small_table(2000).to_csv(mine, index=False)
     of = [make_grid(Grid((name,), ("patchtst",), (96,), (1,), "paper", (48,))) for name in ("ETTh1", str(mine))]

@@ -1,9 +1,8 @@
-"""Explanations: the posterior by hand, segments that must win, what is refused, and the picture."""
+"""Explanations of mixer forecasts and their plots."""
 
 from __future__ import annotations
 
 import math
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +35,7 @@ COLUMNS = ("load", "heat")
 def make(
     name: str = "fem_sm", freq: str | None = "h", columns: tuple[str, ...] = COLUMNS, **settings: Any
 ) -> Forecaster:
-    """A small forecaster of random weights, large enough that no component idles."""
+    """A small forecaster with random weights."""
     torch.manual_seed(0)
     small = {"d_model": 16, "n_heads": 2, "n_layers": 2} if "fem" in name or name == "sm" else {}
     if "ridge" in name:
@@ -53,7 +52,7 @@ def make(
 
 
 def mixer(forecaster: Forecaster) -> Any:
-    """The layer of the first block."""
+    """The mixer of the first block."""
     model: Any = forecaster.model
     return model.blocks[0].mixer
 
@@ -64,7 +63,7 @@ def history() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["fem_sm", "fem_mamba", "fem_aft"])
-def test_weights_are_distributions_over_the_tokens(name: str, history: pd.DataFrame) -> None:
+def test_weights_are_distributions(name: str, history: pd.DataFrame) -> None:
     frame = make(name).explain(history)
     assert list(frame.columns[:7]) == ["channel", "layer", "token", "start", "end", "weight", "prior"]
     assert len(frame) == len(COLUMNS) * 2 * N * 2
@@ -80,8 +79,8 @@ def test_weights_are_distributions_over_the_tokens(name: str, history: pd.DataFr
 @pytest.mark.parametrize(
     ("name", "components"), [("fem_sm", "CLTG"), ("fem_gla", "CLTG"), ("fem_aft", "CLTG"), ("fem_sm", "L")]
 )
-def test_against_the_posterior_by_hand_in_float64(name: str, components: str) -> None:
-    """Equations 5, 10 and proposition G.2 with loops over channels and components, from the parts of the layer."""
+def test_posterior_matches_loops_in_float64(name: str, components: str) -> None:
+    """Equations 5 and 10 and proposition G.2, with explicit loops."""
     model: Any = make(name, components=components).model.double()
     x = torch.randn(1, L, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     inputs: list[torch.Tensor] = []
@@ -135,8 +134,7 @@ def _free_energy(p: np.ndarray, v: np.ndarray, beta: float) -> float:
 
 
 def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
-    """One layer whose keys tell nothing apart and whose every value is the mean of the segment: the
-    highest must win."""
+    """One layer with uniform keys whose values are segment means, so the highest segment wins."""
     forecaster = make(freq=None, n_layers=1, components=components)
     model: Any = forecaster.model
     with torch.no_grad():
@@ -156,13 +154,13 @@ def planted(components: str = "L", beta: float = 8.0) -> Forecaster:
 
 
 def pulses() -> pd.DataFrame:
-    """Zero but for one segment of each channel: the second of `load`, the fourth of `heat`."""
+    """Zeros except for one segment of each channel."""
     values = np.zeros((40, 2))
     values[40 - 5 * P : 40 - 4 * P, 0] = values[40 - 3 * P : 40 - 2 * P, 1] = 10.0
     return pd.DataFrame(values, columns=list(COLUMNS))
 
 
-def test_each_channel_picks_the_segment_planted_for_it() -> None:
+def test_planted_segment_is_selected() -> None:
     frame = planted().explain(pulses())
     for channel, start in (("load", 20), ("heat", 28)):
         rows = frame[frame["channel"] == channel]
@@ -175,7 +173,7 @@ def test_each_channel_picks_the_segment_planted_for_it() -> None:
     np.testing.assert_allclose(frame["prior"], 1 / (2 * N), rtol=1e-5)
 
 
-def test_a_closed_inner_gate_leaves_the_prior() -> None:
+def test_closed_inner_gate_gives_the_prior() -> None:
     forecaster = planted("LT")
     layer = mixer(forecaster)
     with torch.no_grad():
@@ -185,8 +183,7 @@ def test_a_closed_inner_gate_leaves_the_prior() -> None:
     np.testing.assert_allclose(frame["weight"], frame["prior"], rtol=1e-5)
 
 
-def test_components_that_reach_nothing_do_not_count() -> None:
-    """Half of the components, cut off from the output, are made to pick the lowest segment instead."""
+def test_disconnected_components_are_ignored() -> None:
     forecaster = planted()
     layer = mixer(forecaster)
     half = layer.widths.fem_dim // 2
@@ -200,7 +197,7 @@ def test_components_that_reach_nothing_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("patch_len", [None, 3])
-def test_segments_tile_the_look_back_and_nothing_else_is_read(history: pd.DataFrame, patch_len: int | None) -> None:
+def test_segments_tile_the_look_back(history: pd.DataFrame, patch_len: int | None) -> None:
     forecaster = make(patch_len=patch_len)
     before = history.copy(deep=True)
     frame = forecaster.explain(history)
@@ -217,7 +214,7 @@ def test_segments_tile_the_look_back_and_nothing_else_is_read(history: pd.DataFr
     assert not mixer(forecaster)._forward_pre_hooks
 
 
-def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
+def test_selected_queries_match_all_and_are_causal() -> None:
     layer = mixer(make()).double()
     x = torch.randn(2, 7, 16, dtype=torch.float64)
     later = x.clone()
@@ -231,7 +228,7 @@ def test_chosen_queries_are_those_of_all_and_see_no_future() -> None:
     )
 
 
-def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_channels_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     model: Any = make().model
     x = torch.randn(1, L, 2)
     whole = explained(model, Batch(x))
@@ -241,7 +238,7 @@ def test_channels_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_data_without_dates_counts_steps_up_to_the_forecast(history: pd.DataFrame) -> None:
+def test_steps_are_counted_without_dates(history: pd.DataFrame) -> None:
     forecaster, values = make(freq=None), history.drop(columns="date")
     frame = forecaster.explain(values)
     assert frame["end"].max() + 1 == forecaster.predict(values)["step"].iloc[0] == 60
@@ -264,7 +261,7 @@ def test_models_without_a_posterior_are_refused(history: pd.DataFrame) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_the_command_writes_table_and_picture(
+def test_explain_command_writes_table_and_plot(
     tmp_path: Path, history: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forecaster = make("fem_gla")
@@ -280,7 +277,7 @@ def test_the_command_writes_table_and_picture(
     assert capsys.readouterr().out == (tmp_path / "why.csv").read_text()
 
 
-def test_the_picture_shows_the_channels_and_how_many_it_leaves_out(tmp_path: Path) -> None:
+def test_plot_shows_channels_and_omissions(tmp_path: Path) -> None:
     columns = tuple(f"cost ${i}" for i in range(14))
     history = small_table(60, columns)
     frame = make(columns=columns).explain(history)
@@ -295,42 +292,22 @@ def test_the_picture_shows_the_channels_and_how_many_it_leaves_out(tmp_path: Pat
         plot_explanation(history, frame, tmp_path / "none.png", columns=["cost"])
 
 
-def test_picture_shows_the_sharpness_of_the_selection(tmp_path: Path) -> None:
-    text = plot_explanation(pulses(), planted().explain(pulses()), tmp_path / "p.svg").read_text()
-    assert re.search(r"<!-- 12\W -->", text)  # the share of a segment that took all, times an even one
-    assert text.count("<!-- 1.0 -->") == 2  # effective segments
-    assert text.count("<!-- 8.00 -->") == 2  # hidden temperature
-
-
 def even_explanation(weights: list[float]) -> pd.DataFrame:
-    """An explanation of one channel by the `weights` of the eight tokens of four segments."""
+    """An explanation with the given weights of eight tokens."""
     hours = small_table(60)["date"].tail(32).to_numpy()
     start, end = (np.repeat(hours[first::8], 2) for first in (0, 7))
     frame = pd.DataFrame({"channel": "load", "layer": 1, "token": 4 * ["context", "main"], "start": start, "end": end})
     return frame.assign(weight=weights, prior=0.125, hidden_temperature=1.0, effective_segments=3.9, prior_segments=4.0)
 
 
-def test_shares_near_even_are_drawn_as_even(tmp_path: Path) -> None:
-    def picture(weights: list[float]) -> tuple[str, set[str]]:
-        """The picture, and the fills of the cells of its strip, which have a fine grey border."""
-        text = plot_explanation(small_table(60), even_explanation(weights), tmp_path / "p.svg").read_text()
-        return text, set(re.findall(r"fill: (#[0-9a-f]{6}); stroke: #d5dade", text))
-
-    text, (white,) = picture([0.125 * (1 + 0.04 * noise) for noise in (1, -1, 1, -1, 0, 0, 0.5, -0.5)])
-    assert min(bytes.fromhex(white[1:])) >= 0xFE
-    assert "<!-- sharpness (hidden -->" in text, "a plain word for the hidden temperature"
-    assert len(picture([0.3, 0.05, 0.1, 0.1, 0.15, 0.1, 0.1, 0.1])[1]) > 3
-
-
-def test_a_column_without_change_or_value_has_no_range(tmp_path: Path) -> None:
+def test_plot_of_constant_or_empty_column(tmp_path: Path) -> None:
     for value, said in ((7.0, "always 7"), (np.nan, "no value")):
         history = small_table(60).assign(load=value)
         text = plot_explanation(history, even_explanation([0.125] * 8), tmp_path / "p.svg").read_text()
         assert f"<!-- {said} -->" in text and "nan" not in text
 
 
-def test_forecasts_of_other_threads_do_not_enter_an_explanation() -> None:
-    """Threads share a forecaster, as docs/how-to/serving.md lets them."""
+def test_explain_is_thread_safe() -> None:
     forecaster, frame = small_run("fem_sm", max_epochs=1), synthetic_frame(200)
     pasts = [frame, frame.iloc[:-20]] * 2
     alone, all_started = [forecaster.explain(past) for past in pasts], threading.Barrier(4)

@@ -1,4 +1,4 @@
-"""Importance of inputs: on data whose truth is known, what reads what, and what is said of too little."""
+"""Permutation importance on data with known effects."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ QUICK: dict[str, Any] = {"seq_len": 48, "pred_len": 12, "device": "cpu"}
 
 
 def table() -> pd.DataFrame:
-    """A load that grows with `cold`, does not know `dice`, and moves with `price` one way under a promotion, the other
-    way without."""
+    """`load` depends on `cold` linearly and on `price` times `promo`, not on `dice`."""
     rng, hour = np.random.default_rng(0), np.arange(HOURS)
     cold, dice, price = rng.normal(size=(3, HOURS))
     promo = rng.integers(0, 2, HOURS)
@@ -45,7 +44,7 @@ def rises(importance: pd.DataFrame) -> pd.Series:
     return importance.set_index("input")["rise"]
 
 
-def test_an_effect_matters_and_an_interaction_that_no_line_can_have_does_not(ridge: femts.Forecaster) -> None:
+def test_linear_effect_is_important_and_interaction_is_not(ridge: femts.Forecaster) -> None:
     importance = ridge.importance()
     assert list(importance["kind"]) == ["column", "lags", "lags", *["future"] * 4]
     assert list(importance["input"]) == ["load", "1-24", "25-48", "cold", "dice", "price", "promo"]
@@ -57,7 +56,7 @@ def test_an_effect_matters_and_an_interaction_that_no_line_can_have_does_not(rid
     pd.testing.assert_frame_equal(ridge.importance(), importance)
 
 
-def test_trees_say_what_they_make_of_a_look_back() -> None:
+def test_tree_feature_groups() -> None:
     rng, rows = np.random.default_rng(0), 700
     cold, dice = rng.normal(size=(2, rows))
     y = np.concatenate([rng.normal(size=7), np.zeros(rows - 7)])
@@ -78,16 +77,15 @@ def test_trees_say_what_they_make_of_a_look_back() -> None:
     pd.testing.assert_frame_equal(one.importance(), importance)
 
 
-def test_a_network_finds_both_halves_of_an_interaction(data: femts.data.dataset.Dataset) -> None:
+def test_network_finds_an_interaction(data: femts.data.dataset.Dataset) -> None:
     rise = rises(femts.train(data, "tide", **QUICK, max_steps=250).importance())
     assert min(rise["cold"], rise["price"], rise["promo"]) > 1
     assert abs(rise["dice"]) < 0.2
 
 
-def test_the_error_without_an_exchange_is_that_of_evaluate(
+def test_baseline_error_matches_evaluate(
     ridge: femts.Forecaster, data: femts.data.dataset.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The raw windows are read as training reads them: covariates, effects and all."""
     from femts.forecaster import importance
 
     errors = list[float]()
@@ -104,13 +102,13 @@ def test_the_error_without_an_exchange_is_that_of_evaluate(
     assert errors[0] == pytest.approx(ridge.evaluate("val")["mse"], rel=1e-5)
 
 
-def test_only_what_is_read_matters() -> None:
+def test_unread_lags_have_no_importance() -> None:
     rise = rises(femts.train(femts.load_dataset(small_table(600)), "seasonal_naive", **QUICK).importance(windows=40))
     assert rise["25-48"] == 0, "exactly, as it is not read"
     assert rise["1-24"] == pytest.approx(rise["load"] + rise["heat"]) and min(rise["load"], rise["heat"]) > 0.2
 
 
-def test_series_of_other_sizes_exchange_their_shapes_and_not_their_sizes() -> None:
+def test_panel_permutation_keeps_series_scale() -> None:
     rng, panel = np.random.default_rng(0), panel_table().query("unique_id != 'tiny'")
     kind = panel["unique_id"].map({"long": "a", "short": "b", "young": "b"})
     panel = panel.assign(size=kind, promo=rng.integers(0, 2, len(panel)))
@@ -128,13 +126,13 @@ def test_series_of_other_sizes_exchange_their_shapes_and_not_their_sizes() -> No
     assert len(fc.importance("test", windows=2, repeats=1)) == 6
 
 
-def test_of_a_refitted_forecaster_the_scored_one_is_explained(data: femts.data.dataset.Dataset) -> None:
+def test_refitted_run_explains_the_scored_model(data: femts.data.dataset.Dataset) -> None:
     fc = femts.train(data, "ridge", **QUICK, refit=True)
     assert fc.scored is not None
     pd.testing.assert_frame_equal(fc.importance(windows=20, repeats=1), fc.scored.importance(windows=20, repeats=1))
 
 
-def test_too_little_is_one_sentence(ridge: femts.Forecaster) -> None:
+def test_invalid_importance_arguments_are_refused(ridge: femts.Forecaster) -> None:
     with pytest.raises(UsageError, match="no column 'laod'; did you mean 'load'"):
         ridge.importance(columns=["laod"])
     with pytest.raises(UsageError, match="'windows' takes a whole number of at least 2"):
@@ -144,7 +142,7 @@ def test_too_little_is_one_sentence(ridge: femts.Forecaster) -> None:
         femts.train(femts.load_dataset(flat), "seasonal_naive", 6, seq_len=48, device="cpu").importance()
 
 
-def test_the_command_and_its_picture(
+def test_importance_command_and_plot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ridge: femts.Forecaster
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Data in any form, wherever a forecaster takes some; and what a dataset and a forecaster say of themselves."""
+"""Data as a path, a frame or a dataset."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def forecaster(own_names: pd.DataFrame) -> Forecaster:
     return femts.train(femts.load_dataset(own_names, columns=NAMES, na=-9999), "ridge", 12, seq_len=24)
 
 
-def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
-    forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_path_frame_and_dataset_score_equally(forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "moved.csv"
     own_names.to_csv(path, index=False)
     data = femts.load_dataset(own_names, columns=NAMES, na=-9999)
@@ -49,9 +47,7 @@ def test_a_name_a_path_a_frame_and_a_data_set_score_alike(
         forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
 
 
-def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
-    forecaster: Forecaster, own_names: pd.DataFrame
-) -> None:
+def test_frame_keeps_user_column_names(forecaster: Forecaster, own_names: pd.DataFrame) -> None:
     frame = forecaster.training_data().frame()
     assert list(frame.columns) == ["when", "load", "heat"]
     pd.testing.assert_frame_equal(forecaster.predict(frame), forecaster.predict(own_names))
@@ -62,27 +58,7 @@ def test_a_frame_comes_back_under_the_users_names_and_is_forecast(
     assert list(trained.predict(own_names).columns) == ["when", "load", "heat"]
 
 
-def test_repr_describes_data_and_forecaster(forecaster: Forecaster) -> None:
-    said = repr(forecaster.training_data())
-    assert said.splitlines() == [
-        "Dataset 'frame': 300 rows of 2 columns",
-        "  columns: load, heat",
-        "  step: h, from 2024-01-01 to 2024-01-13 11:00:00, season 24 steps",
-        "  gaps: 1 of 600 values",
-        "  split: train 210, val 30, test 60 rows",
-    ]
-    lines = repr(forecaster).splitlines()
-    assert lines[:2] == [
-        "Forecaster 'ridge': 12 steps of h ahead from 24 steps",
-        "  data: 'frame', 2 columns to forecast: load, heat",
-    ]
-    assert lines[3].startswith(f"  test: mse {forecaster.metrics['test']['mse']:.4f}, ")
-    assert lines[4] == "  intervals: any level up to 99.9 %, from 19 windows"
-
-
-def test_a_plot_is_a_figure_that_a_notebook_shows(
-    forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_plot_returns_a_figure(forecaster: Forecaster, own_names: pd.DataFrame, tmp_path: Path) -> None:
     past, future = own_names.iloc[:-12], own_names.tail(12)
     figure = forecaster.plot(past, level=[80], actual=future, columns=["heat"])
     assert isinstance(figure, plt.Figure) and [panel.get_title(loc="left") for panel in figure.axes] == ["heat"]

@@ -1,4 +1,4 @@
-"""Within the autocast of a caller, forecasts, scores and trainings are those of the run's own precision, to the bit."""
+"""The caller's autocast does not change results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import femts
 SETTINGS = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2}
 
 
-def low() -> AbstractContextManager[None]:
+def bf16_autocast() -> AbstractContextManager[None]:
     return torch.autocast("cpu", dtype=torch.bfloat16)
 
 
@@ -26,7 +26,7 @@ def waves(rows: int = 300) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "fem_sm_ridge", "dlinear"])
-def test_every_door_of_a_table_gives_the_same_within_autocast(model: str) -> None:
+def test_autocast_does_not_change_results(model: str) -> None:
     table = waves()
     look_back = table[["a", "b"]].to_numpy()[None, -48:]
 
@@ -44,15 +44,15 @@ def test_every_door_of_a_table_gives_the_same_within_autocast(model: str) -> Non
         ]
 
     plain = made()
-    with low():
+    with bf16_autocast():
         lowered = made()
     for one, other in zip(plain, lowered, strict=True):
         np.testing.assert_array_equal(one, other)  # type: ignore[arg-type]
 
 
-def test_a_panel_gives_the_same_within_autocast() -> None:
+def test_autocast_does_not_change_a_panel_forecast() -> None:
     panel = waves(120).melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     forecaster = femts.train(panel, "fem_sm", 12, seq_len=24, max_steps=4, settings=SETTINGS)
     plain = forecaster.predict(panel)
-    with low():
+    with bf16_autocast():
         pd.testing.assert_frame_equal(forecaster.predict(panel), plain, check_exact=True)

@@ -1,4 +1,4 @@
-"""Scores, calibration and choice of a forecaster with a domain: of what `predict` returns."""
+"""Scores and calibration of bounded forecasts."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ QUICK: dict[str, Any] = {"pred_len": STEPS, "seq_len": 24, "device": "cpu", "max
 LOUD: dict[str, Any] = {"training.loss": "pinball"}
 
 
-def sun(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
-    """Power of the sun, hourly: zeros at night, and forecasts below them for a model that does not know."""
+def solar_power(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
+    """Hourly solar power with zeros at night."""
     wave = height * np.sin(np.arange(rows) * np.pi / 12) + np.random.default_rng(0).normal(0, height / 10, rows)
     return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=rows, freq="h"), "y": np.maximum(0, wave)})
 
 
-def suns() -> pd.DataFrame:
-    """Two of them, one a hundred times as strong."""
-    parts = [sun(300, height).assign(unique_id=name) for name, height in (("a", 10.0), ("b", 1000.0))]
+def two_plants() -> pd.DataFrame:
+    """Two series whose sizes differ by a factor of 100."""
+    parts = [solar_power(300, height).assign(unique_id=name) for name, height in (("a", 10.0), ("b", 1000.0))]
     return pd.concat(parts).rename(columns={"date": "ds"})
 
 
 def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -> pd.DataFrame:
-    """What `predict` says of all windows from row `first` of each series on, and what happened, in `truth`."""
+    """Forecasts of `predict` for each window from row `first` on, with the `truth`."""
     series = table["unique_id"] if "unique_id" in table else pd.Series("", index=table.index)
     place, said = table.groupby(series.to_numpy()).cumcount().to_numpy() - first, list[pd.DataFrame]()
     with warnings.catch_warnings(action="ignore", category=AgeWarning):
@@ -60,10 +60,8 @@ def by_predict(run: Forecaster, table: pd.DataFrame, first: int, windows: int) -
         ("dlinear", {"min": 0, "max": 3}, LOUD),
     ],
 )
-def test_scores_and_coverage_are_of_what_predict_returns(
-    model: str, wish: dict[str, Any], settings: dict[str, Any]
-) -> None:
-    table = sun().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
+def test_bounded_scores_match_predict(model: str, wish: dict[str, Any], settings: dict[str, Any]) -> None:
+    table = solar_power().assign(y=lambda f: f["y"] + (wish.get("transform") == "boxcox"))
     data = femts.load_dataset(table, **wish)
     run = femts.train(data, model, **QUICK, settings=settings)
     said = by_predict(run, table, data.split.test[0, 0], int(run.metrics["test"]["windows"]))
@@ -95,8 +93,8 @@ def test_scores_and_coverage_are_of_what_predict_returns(
 
 
 @pytest.mark.parametrize("calendar", [False, True])
-def test_scores_of_many_series_are_of_what_predict_returns(calendar: bool) -> None:
-    table = suns()
+def test_bounded_panel_scores_match_predict(calendar: bool) -> None:
+    table = two_plants()
     data = femts.load_dataset(table, min=0, calendar=calendar, panel=True)
     run = femts.train(data, "ridge", **QUICK)
     windows = int(run.metrics["test"]["windows"]) // 2
@@ -114,8 +112,8 @@ def test_scores_of_many_series_are_of_what_predict_returns(calendar: bool) -> No
     assert run.coverage(level=[80], dataset=data)["coverage"].mean() == pytest.approx(inside.mean(), abs=few)
 
 
-def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
-    table = sun(1500)
+def test_validation_and_calibration_use_bounded_forecasts() -> None:
+    table = solar_power(1500)
     data = femts.load_dataset(table, max=1)
     run = femts.train(data, "ridge", **QUICK)
     said = by_predict(run, table, data.split.val[0, 0], int(run.metrics["val"]["windows"]))
@@ -125,12 +123,12 @@ def test_validation_and_calibration_are_of_bounded_forecasts() -> None:
     assert inside[said["truth"] <= 1].mean() >= 0.79, "the interval ends at the bound"
 
 
-def test_run_with_bounds_passes_its_audit() -> None:
-    data = femts.load_dataset(sun(), min=0, max=5)
+def test_bounded_run_passes_the_audit() -> None:
+    data = femts.load_dataset(solar_power(), min=0, max=5)
     assert not femts.audit(femts.train(data, "ridge", **QUICK), dataset=data).failed
 
 
-def test_chosen_mean_ends_at_the_bounds_and_not_its_members() -> None:
+def test_bounds_apply_to_the_mean_not_its_members() -> None:
     limits = (Limits(torch.zeros(1, 1, 1), torch.full((1, 1, 1), torch.inf)),)
     truth = np.zeros((2, 3, 1))
     low, high = (CandidateResult("x", forecasts=(truth + by,), targets=(truth,), limits=limits) for by in (-3.0, 2.0))
@@ -138,7 +136,7 @@ def test_chosen_mean_ends_at_the_bounds_and_not_its_members() -> None:
     assert low.error_of([truth - 0.5]) == 0.0
 
 
-def test_only_a_domain_or_a_transform_that_ends_limits_forecasts() -> None:
+def test_limits_follow_domain_and_transform() -> None:
     plain = Preprocess(("y",), ("",), Scaler.even(1))
     log = replace(plain, power=PowerTransform(1.0, np.zeros((1, 1))))
     for each in (plain, log, replace(log, domain=Domain(high=-2.0))):  # the last is below all that the transform takes
@@ -148,7 +146,7 @@ def test_only_a_domain_or_a_transform_that_ends_limits_forecasts() -> None:
     assert (low.tolist(), high.tolist()) == ([[-2.0, -np.inf]], [[np.inf, 2.0]])
 
 
-def test_values_that_are_not_finite_are_not_hidden() -> None:
+def test_clip_keeps_non_finite_values() -> None:
     limits = Limits(torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
     clipped = limits.clip(torch.tensor([[[-1.0], [0.5], [torch.inf], [torch.nan]]])).flatten().tolist()
     assert clipped[:3] == [0.0, 0.5, np.inf] and np.isnan(clipped[3])

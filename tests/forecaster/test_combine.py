@@ -1,4 +1,4 @@
-"""A mean of forecasters is one of them: it forecasts, is scored, saved, trained again and taken apart."""
+"""Means of forecasters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = small_table(160)
 
 
 def forecasts(members: Any, *arguments: Any, **more: Any) -> np.ndarray:
-    """Mean of the members' forecasts, in numpy."""
+    """Mean of the members' forecasts."""
     made = [one.predict(*arguments, **more) for one in members]
     return np.mean([table.select_dtypes("number").to_numpy() for table in made], axis=0)
 
@@ -63,7 +63,7 @@ def run(made: femts.Forecaster, past: Path) -> Path:
     return past.parent / "run"
 
 
-def test_forecast_is_the_mean_of_the_members(made: femts.Forecaster, members: list[Any]) -> None:
+def test_forecast_is_the_mean_of_members(made: femts.Forecaster, members: list[Any]) -> None:
     for steps in (None, 1, 20):
         check_mean(made, members, TABLE, steps)
     assert made.config.seq_len == max(one.config.seq_len for one in members)
@@ -78,7 +78,7 @@ def test_forecast_is_the_mean_of_the_members(made: femts.Forecaster, members: li
         check_mean(made, members, TABLE[-40:])
 
 
-def test_weights_count_by_member_and_target(members: list[Any], data: Any, tmp_path: Path) -> None:
+def test_weights_per_member_and_target(members: list[Any], data: Any, tmp_path: Path) -> None:
     weights = np.arange(2.0 * len(members)).reshape(-1, 2)
     made = femts.mean_of(members, weights)
     each = np.stack([one.predict(TABLE)[["load", "heat"]].to_numpy() for one in members])
@@ -101,7 +101,7 @@ def test_invalid_weights_are_refused(members: list[Any]) -> None:
             femts.mean_of(members, wrong)
 
 
-def test_mean_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> None:
+def test_mean_scores_intervals_and_backtest(made: femts.Forecaster, data: Any) -> None:
     scores = made.evaluate()
     assert scores["mse"] == pytest.approx(made.scores().query("units == 'scaled'")["mse"].item())
     assert scores["windows"] == (3 if CLASSICS else 27)
@@ -115,7 +115,7 @@ def test_mean_is_scored_like_any_other(made: femts.Forecaster, data: Any) -> Non
     np.testing.assert_allclose(last, forecasts(made.members, TABLE[:-6]), rtol=1e-6)
 
 
-def test_members_stay_what_they_were(made: femts.Forecaster, members: list[Any]) -> None:
+def test_members_are_unchanged(made: femts.Forecaster, members: list[Any]) -> None:
     assert len(made.members) == len(members) and made.members[0].members == ()
     for member, one in zip(made.members, members, strict=True):
         assert member.config == one.config and member.metrics == one.metrics
@@ -126,7 +126,7 @@ def test_members_stay_what_they_were(made: femts.Forecaster, members: list[Any])
     assert len(made.members[-1].explain(TABLE))
 
 
-def test_saved_mean_is_bit_identical(made: femts.Forecaster, run: Path, tmp_path: Path) -> None:
+def test_mean_roundtrip_is_bit_identical(made: femts.Forecaster, run: Path, tmp_path: Path) -> None:
     loaded = femts.load(run)
     for steps, level in ((9, None), (None, [80])):
         one, other = (each.predict(TABLE, steps, level=level) for each in (loaded, made))
@@ -139,9 +139,7 @@ def test_saved_mean_is_bit_identical(made: femts.Forecaster, run: Path, tmp_path
         pd.testing.assert_frame_equal(again.predict(TABLE), member.predict(TABLE), check_exact=True)
 
 
-def test_refit_is_the_mean_of_refitted_members(
-    made: femts.Forecaster, members: list[Any], data: Any, tmp_path: Path
-) -> None:
+def test_refit_refits_every_member(made: femts.Forecaster, members: list[Any], data: Any, tmp_path: Path) -> None:
     again, each = refit(made, data), [refit(one, data) for one in members]
     check_mean(again, each, TABLE)
     assert again.scored is made and again.intervals is made.intervals
@@ -164,7 +162,7 @@ def test_refit_is_the_mean_of_refitted_members(
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
+def test_mean_of_panel_models(static: bool, tmp_path: Path) -> None:
     table = panel_table()
     if static:
         table = table.assign(kind=table["unique_id"].str.len())
@@ -189,8 +187,7 @@ def test_mean_of_models_of_many_series(static: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("models", [("fem_sm", "fem_gla"), ("naive", "ridge", "nhits", "fem_sm")])
-def test_past_and_known_columns_go_through(models: tuple[str, ...], tmp_path: Path) -> None:
-    """Also where some members read known columns, and others have their effect taken off alone."""
+def test_mean_with_covariates(models: tuple[str, ...], tmp_path: Path) -> None:
     table = small_table(160, ("load", "heat", "open"))
     past = [] if "ridge" in models else ["heat"]
     table = table if past else table.drop(columns="heat")
@@ -205,19 +202,18 @@ def test_past_and_known_columns_go_through(models: tuple[str, ...], tmp_path: Pa
     assert made.targets == ("load",) and made.columns == ("load", *past)
 
 
-def test_mean_of_linear_models_is_exported(data: Any, tmp_path: Path) -> None:
+def test_mean_exports_to_onnx(data: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
     members = small_members(data, ("ridge", "dlinear"))
     made = femts.mean_of(members)
-    for steps in (None, 14):
-        assert made.export(tmp_path / "mean.onnx", steps).difference < 1e-4
+    assert made.export(tmp_path / "mean.onnx", 14).difference < 1e-4
     past = TABLE[["load", "heat"]].to_numpy(np.float32)[None, -16:]
     (graph,) = onnxruntime.InferenceSession(tmp_path / "mean.onnx").run(None, {"history": past})
     np.testing.assert_allclose(graph[0], forecasts(members, TABLE, 14), rtol=1e-3, atol=1e-3)
 
 
-def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], made: femts.Forecaster) -> None:
+def test_incompatible_members_are_refused(data: Any, members: list[Any], made: femts.Forecaster) -> None:
     def other(table: pd.DataFrame, model: str = "naive", steps: int = 6, **reading: Any) -> Any:
         return small_members(femts.load_dataset(table, **reading), (model,), steps)[0]
 
@@ -248,7 +244,7 @@ def test_forecasters_without_a_mean_are_refused(data: Any, members: list[Any], m
         assert "\n" not in str(refused.value) and str(refused.value).endswith(".")
 
 
-def test_commands_take_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_accept_a_mean(run: Path, past: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     why, line = tmp_path / "why.csv", f"explain {run} {past}"
     for words in (
         f"evaluate {run} --dataset {past}",

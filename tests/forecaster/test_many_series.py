@@ -1,4 +1,4 @@
-"""Forecasters of many series: views of one series, scores and intervals over all, pictures, explanations, ONNX."""
+"""Forecasters of panels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wide(name: str) -> pd.DataFrame:
     return TABLE.query("unique_id == @name")[["ds", "y"]].rename(columns={"ds": "date"})
 
 
-def test_a_view_forecasts_its_series_as_the_panel_does(fem: Forecaster) -> None:
+def test_series_view_forecasts_like_the_panel(fem: Forecaster) -> None:
     together = fem.predict(TABLE, level=[80], quantiles=[0.1]).set_index("unique_id")
     for name in ("long", "young"):
         alone = fem.of(name).predict(wide(name), level=[80], quantiles=[0.1])
@@ -39,7 +39,7 @@ def test_a_view_forecasts_its_series_as_the_panel_does(fem: Forecaster) -> None:
             np.testing.assert_allclose(alone[column], together.loc[name, column], rtol=1e-5)
 
 
-def test_a_view_has_the_data_and_scores_of_its_series(ridge: Forecaster) -> None:
+def test_series_view_has_its_own_data_and_scores(ridge: Forecaster) -> None:
     own = ridge.of("long")
     assert own.training_data().rows == LENGTHS["long"] and own.config.dataset == "long"
     raw = own.scores().set_index("units").loc["raw"]
@@ -48,7 +48,7 @@ def test_a_view_has_the_data_and_scores_of_its_series(ridge: Forecaster) -> None
         assert raw[column] == pytest.approx(row[column], rel=1e-5), column
 
 
-def test_a_view_needs_no_data_to_forecast(ridge: Forecaster, tmp_path: Path) -> None:
+def test_series_view_forecasts_without_data(ridge: Forecaster, tmp_path: Path) -> None:
     ridge.save(tmp_path / "run")
     view = Forecaster.load(tmp_path / "run").of("long")
     pd.testing.assert_frame_equal(view.predict(wide("long")), ridge.of("long").predict(wide("long")))
@@ -58,7 +58,7 @@ def test_a_view_needs_no_data_to_forecast(ridge: Forecaster, tmp_path: Path) -> 
         ridge.of("lonk")
 
 
-def test_scores_over_all_are_means_of_the_windows(ridge: Forecaster) -> None:
+def test_panel_scores_are_window_means(ridge: Forecaster) -> None:
     whole, by_step = ridge.scores(level=[80]), ridge.scores(by="step")
     test = ridge.evaluate()
     assert whole["mse"].item() == pytest.approx(by_step["mse"].mean(), rel=1e-3) and len(by_step) == P  # a gap
@@ -68,7 +68,7 @@ def test_scores_over_all_are_means_of_the_windows(ridge: Forecaster) -> None:
     assert ridge.scores(by="channel")["mae"].item() == pytest.approx(test["mae"])
 
 
-def test_coverage_agrees_by_step_and_by_series(ridge: Forecaster) -> None:
+def test_coverage_by_step_and_by_series_agree(ridge: Forecaster) -> None:
     overall, every = ridge.scores(level=[80]), ridge.scores(by="series", level=[80])
     by_series = every.query("series != 'short'")
     table = ridge.coverage(level=[80])
@@ -84,7 +84,7 @@ def test_coverage_agrees_by_step_and_by_series(ridge: Forecaster) -> None:
     assert np.average(widths, weights=every["windows"]) == pytest.approx(table["width"].mean(), rel=1e-2)  # a gap
 
 
-def test_calibrating_takes_all_series(ridge: Forecaster) -> None:
+def test_calibrate_uses_all_series(ridge: Forecaster) -> None:
     fresh = Forecaster(
         ridge.model, ridge.config, ridge.preprocess, ridge.freq, ridge.data, _dataset=ridge.training_data()
     )
@@ -99,7 +99,7 @@ def test_calibrating_takes_all_series(ridge: Forecaster) -> None:
     assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
 
 
-def test_an_explanation_names_its_series(fem: Forecaster, ridge: Forecaster) -> None:
+def test_explanation_per_series(fem: Forecaster, ridge: Forecaster) -> None:
     both = fem.explain(TABLE, ["young", "long"])
     assert list(both["series"].unique()) == ["young", "long"]
     for name in ("long", "young"):
@@ -115,7 +115,7 @@ def test_an_explanation_names_its_series(fem: Forecaster, ridge: Forecaster) -> 
         ridge.explain(TABLE)
 
 
-def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) -> None:
+def test_plot_has_one_axes_per_series(ridge: Forecaster) -> None:
     figure = ridge.plot(TABLE.iloc[:-3], level=[80], actual=TABLE)
     assert [panel.get_title(loc="left") for panel in figure.axes] == list(LENGTHS)
     ends = TABLE.iloc[:-3].groupby("unique_id")["ds"].max()
@@ -132,7 +132,7 @@ def test_a_picture_has_a_panel_a_series_with_its_own_dates(ridge: Forecaster) ->
         ridge.plot(TABLE, series=["none"])
 
 
-def test_one_series_is_exported(ridge: Forecaster, tmp_path: Path) -> None:
+def test_single_series_exports_to_onnx(ridge: Forecaster, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     made = ridge.export(tmp_path / "long.onnx", series="long")

@@ -1,5 +1,4 @@
-"""A forecaster as ONNX: the same forecasts in onnxruntime, raw units in and out, and nothing
-written where they differ."""
+"""Export to ONNX."""
 
 from __future__ import annotations
 
@@ -33,7 +32,6 @@ TINY = {"model.d_model": 8, "model.n_layers": 1, "model.n_heads": 2}
 SETTINGS: dict[str, dict[str, Any]] = {
     "patchtst": {"model.patch_len": 8, "model.stride": 4, "model.n_layers": 1},
     "nhits": {"model.hidden": 8},
-    "fem_aft": TINY,
     "fem_mamba": TINY,
     "fem_sm_ridge": {**TINY, "model.longest": 2 * P, "model.season": 6},
 }
@@ -47,7 +45,7 @@ def trained(model: str, rows: int = 600) -> Forecaster:
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-def test_onnxruntime_and_torch_forecast_alike(model: str, tmp_path: Path) -> None:
+def test_onnxruntime_matches_torch(model: str, tmp_path: Path) -> None:
     forecaster, file = trained(model), tmp_path / "m.onnx"
     before = {name: value.clone() for name, value in forecaster.model.state_dict().items()}
     made = forecaster.export(file)
@@ -78,7 +76,7 @@ def test_onnxruntime_and_torch_forecast_alike(model: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(found[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
 
 
-def test_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_with_a_longer_horizon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained("naive").save(tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--horizon", "30"]) == 0
     out = capsys.readouterr().out
@@ -88,8 +86,8 @@ def test_longer_horizon_is_rolled_out_in_the_graph(tmp_path: Path, capsys: pytes
     np.testing.assert_allclose(found, np.ones_like(past[:, :1]).repeat(30, axis=1), atol=1e-3)
 
 
-class Solved(Naive):
-    """A model with an operator that ONNX has not."""
+class UnsupportedModel(Naive):
+    """A model with an operator that ONNX lacks."""
 
     def forward(self, batch: Batch) -> Tensor:
         return super().forward(batch) + torch.linalg.eigvalsh(batch.past.mT @ batch.past).sum()
@@ -103,7 +101,7 @@ def test_failed_or_differing_export_is_refused(
     (tmp_path / "m.onnx").write_bytes(b"before")
     command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
     with monkeypatch.context() as patch:
-        patch.setattr(forecaster, "model", Solved(forecaster.config.model_config))
+        patch.setattr(forecaster, "model", UnsupportedModel(forecaster.config.model_config))
         with pytest.raises(
             UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"
         ):
@@ -127,7 +125,7 @@ def test_failed_or_differing_export_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
 
 
-def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_that_fills_missing_forecasts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forecaster, whole = trained("naive"), exporting.RawForecast.forward
     monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
     with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by inf in scaled units"):
@@ -135,8 +133,7 @@ def test_graph_that_makes_up_a_forecast_is_refused(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_transformed_forecasts_are_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A float32 apart is more in raw units than the scale of logarithms allows, and next to nothing in theirs."""
+def test_transformed_export_is_compared_in_scaled_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = synthetic_frame(600)
     table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)
     data = femts.load_dataset(table, transform="boxcox")

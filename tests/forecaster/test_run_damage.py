@@ -1,4 +1,4 @@
-"""A damaged run folder is told in one sentence, or what is damaged has no effect."""
+"""Damaged run folders."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FLIPS = 24
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small run that learned from all rows, beside the one that is scored, with a column known in advance."""
+def intact_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A refitted run with a future covariate."""
     folder = tmp_path_factory.mktemp("damage")
     small_table(columns=("load", "heat", "open")).to_csv(folder / "past.csv", index=False)
     data = femts.load_dataset(folder / "past.csv", future_covariates=["open"])
@@ -29,14 +29,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+def run(intact_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(intact_run, tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
     "name", [*FILES, "scored/preprocess.json", "scored/metrics.json", "scored/intervals.safetensors"]
 )
-def test_flipped_bit_is_found_or_without_effect(run: Path, name: str) -> None:
+def test_flipped_bit_is_detected_or_harmless(run: Path, name: str) -> None:
     path, before, noticed = run / name, loaded(run), 0
     for changed in flipped(path.read_bytes(), FLIPS):
         path.write_bytes(changed)
@@ -55,7 +55,7 @@ def test_flipped_bit_is_found_or_without_effect(run: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES[:-1])
-def test_file_of_another_kind_is_named(run: Path, name: str) -> None:
+def test_replaced_file_is_refused(run: Path, name: str) -> None:
     for content in (b"", b"[" * 100_000, b"\xff" * 64, b"{}", b"9" * 5000, b"- &a [*a]"):
         (run / name).write_bytes(content)
         with pytest.raises(UsageError, match=rf"Run .*{name}.*; ") as caught:
@@ -63,8 +63,8 @@ def test_file_of_another_kind_is_named(run: Path, name: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_scored_half_of_another_run_is_refused(whole: Path, run: Path) -> None:
+def test_mixed_run_folders_are_refused(intact_run: Path, run: Path) -> None:
     shutil.rmtree(run / "scored")
-    shutil.copytree(whole.parent / "other" / "scored", run / "scored")
+    shutil.copytree(intact_run.parent / "other" / "scored", run / "scored")
     with pytest.raises(UsageError, match=r"scored/model.safetensors does not match"):
         femts.load(run)

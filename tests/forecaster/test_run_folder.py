@@ -1,4 +1,4 @@
-"""The run folder: written whole or not at all, and every fault of it in one sentence."""
+"""Reading and writing of run folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)[0, 3]
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of a small finished run."""
+    """Files of a small finished run."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     train("synthetic", "seasonal_naive", pred_len=24, seq_len=48, out=folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -41,16 +41,14 @@ def run(template: dict[str, bytes], tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_whole_run_is_read(run: Path) -> None:
+def test_run_is_read(run: Path) -> None:
     saved = read_run(run)
     assert saved.config.model == "seasonal_naive" and getattr(saved.config.model_config, "season", None) == 24
     assert saved.metrics["test"]["windows"] == TEST_WINDOWS
 
 
 @pytest.mark.parametrize("files", [0, 1, 2])
-def test_calibration_killed_at_any_moment_leaves_the_old_or_the_new_intervals(
-    run: Path, files: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_calibration_leaves_old_or_new_intervals(run: Path, files: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before, new = femts.load(run), femts.load(run)
     new.calibrate(48)
     assert before.intervals is not None and new.intervals is not None
@@ -73,7 +71,7 @@ def test_calibration_killed_at_any_moment_leaves_the_old_or_the_new_intervals(
     assert len(list(run.glob("intervals*"))) == 1
 
 
-def test_loads_beside_calibrations_have_intervals(run: Path) -> None:
+def test_load_during_calibration(run: Path) -> None:
     made = femts.load(run)
     contents = [made.calibrate(steps).to_bytes() for steps in (24, 48)]
     stop = threading.Event()
@@ -97,7 +95,7 @@ def _edit(path: Path, **changes: Any) -> None:
     path.write_bytes(sealed({**record, **changes}))
 
 
-def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> None:
+def test_invalid_run_folders_are_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Run folder .*nowhere does not exist"):
         femts.load(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"Run folder .* does not exist"):
@@ -119,7 +117,7 @@ def test_each_fault_of_a_folder_has_its_sentence(run: Path, tmp_path: Path) -> N
     assert femts.load(run)
 
 
-def test_another_format_is_refused_and_another_version_is_not(run: Path) -> None:
+def test_other_format_is_refused_but_other_version_loads(run: Path) -> None:
     _edit(run / "metrics.json", versions={"femts": "0.1.99", "torch": "2", "python": "3"})
     assert femts.load(run)
     _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
@@ -138,7 +136,7 @@ def test_loading_needs_no_pickle(run: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert femts.load(run).evaluate("test")["windows"] == TEST_WINDOWS
 
 
-def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
+def test_new_run_needs_an_empty_folder(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already holds a finished run"):
         check_new_folder(run)
     with pytest.raises(UsageError, match="is a file"):
@@ -152,7 +150,7 @@ def test_a_new_run_needs_a_folder_of_its_own(run: Path, tmp_path: Path) -> None:
         check_new_folder(tmp_path / "other")
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailure, match=r"Could not write .*file/run/config\.yaml: Not a directory"):
         write_file(tmp_path / "file" / "run" / "config.yaml", b"x")
@@ -177,8 +175,8 @@ except RunFailure as error:
 """
 
 
-def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
-    """Run with a limit of the system on the size of a file, which fails like a full disk."""
+def run_on_full_disk(tmp_path: Path, limit: int, what: str) -> str:
+    """Run with a limit on the file size, which fails like a full disk."""
     script = tmp_path / "script.py"
     script.write_text(_FULL)
     env = {**os.environ, "PYTHONPATH": str(Path(femts.__file__).parents[1])}
@@ -189,8 +187,8 @@ def _full_disk(tmp_path: Path, limit: int, what: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX limit on file sizes")
-def test_a_full_disk_while_saving_is_named_and_leaves_no_loadable_run(run: Path, tmp_path: Path) -> None:
-    said = _full_disk(tmp_path, 600, str(run))
+def test_full_disk_while_saving_leaves_no_loadable_run(run: Path, tmp_path: Path) -> None:
+    said = run_on_full_disk(tmp_path, 600, str(run))
     assert said.startswith(f"Could not write {tmp_path / 'out'}/")
     assert not list((tmp_path / "out").glob("*.part")) and not list((tmp_path / "out").glob(".*"))
     with pytest.raises(UsageError):

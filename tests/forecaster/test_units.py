@@ -1,4 +1,4 @@
-"""A hint at a history in other units, where trends, jumps and quiet hours give none."""
+"""Warnings about changed units."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(values: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"date": pd.date_range("2024", periods=len(values), freq="h"), "y": values})
 
 
-def hints(forecaster: femts.Forecaster | femts.Forecaster, history: pd.DataFrame) -> list[str]:
+def unit_warnings(forecaster: femts.Forecaster | femts.Forecaster, history: pd.DataFrame) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         forecaster.predict(history)
@@ -41,7 +41,7 @@ def hints(forecaster: femts.Forecaster | femts.Forecaster, history: pd.DataFrame
 def test_trends_and_jumps_do_not_warn_of_units() -> None:
     for name in RECENT:
         data = femts.load_dataset(table(RECENT[name]), test_rows=100, val_rows=50)
-        assert not hints(femts.train(data, "naive", 12, seq_len=24), table(RECENT[name]))
+        assert not unit_warnings(femts.train(data, "naive", 12, seq_len=24), table(RECENT[name]))
 
 
 def test_history_in_another_unit_warns() -> None:
@@ -53,20 +53,20 @@ def test_history_in_another_unit_warns() -> None:
         ]:
             values = table(200 + 10 * NOISE)
             forecaster = femts.train(femts.load_dataset(values, transform=transform), "naive", 12, seq_len=24)
-            (hint,) = hints(forecaster, values.assign(y=factor * values["y"]))
+            (hint,) = unit_warnings(forecaster, values.assign(y=factor * values["y"]))
             assert hint == f"The recent history is some {says} as the training rows in 'y'; check its units."
 
 
-def test_units_are_checked_by_the_scale_of_each_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_are_checked_per_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = {"a": 200 + NOISE, "b": 200_000 + NOISE, "c": NOISE}
     long = pd.concat([table(values).assign(unique_id=name) for name, values in series.items()])
     long = long.rename(columns={"date": "ds"})
     femts.train(long, "naive", 12, seq_len=24).save(tmp_path / "run")
     forecaster = femts.load(tmp_path / "run")
-    assert not hints(forecaster, long)
-    assert not hints(forecaster, long.assign(unique_id=long["unique_id"] + "-new"))
+    assert not unit_warnings(forecaster, long)
+    assert not unit_warnings(forecaster, long.assign(unique_id=long["unique_id"] + "-new"))
     later = long.assign(y=long["y"] * np.where(long["unique_id"] == "a", 1000, 1))
-    assert hints(forecaster, later) == [
+    assert unit_warnings(forecaster, later) == [
         "The recent history is some 1,000 times as large as the training rows in 'a'; check its units."
     ]
     later.to_csv(tmp_path / "later.csv", index=False)

@@ -1,4 +1,4 @@
-"""What only a CUDA device can show: the same layer, the same forecaster and the same training as on the CPU."""
+"""The layer, forecasts and training on a CUDA device."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_layer_in_bfloat16_is_finite_and_near(prior: str) -> None:
     assert (z.float() - y).abs().max() < 0.05 * y.abs().max()
 
 
-def test_flash_backend_runs_where_it_can_and_is_refused_where_not() -> None:
+def test_flash_backend_runs_or_is_refused() -> None:
     config = FreeEnergyMixerConfig(n_embd=64, n_head=4, softmax_backend="flash")
     layer = FreeEnergyMixer(config).cuda()
     x = torch.randn(2, 128, 64, device="cuda")
@@ -85,7 +85,7 @@ def test_one_epoch_in_bf16_scores_near_the_cpu() -> None:
     assert gpu.metrics["val"]["mse"] == pytest.approx(cpu.metrics["val"]["mse"], rel=0.05)
 
 
-def test_report_and_backtest_compute_there(tmp_path: Path) -> None:
+def test_report_and_backtest_on_gpu(tmp_path: Path) -> None:
     run = tmp_path / "run"
     few: dict[str, Any] = {
         "max_steps": 50,

@@ -74,7 +74,7 @@ LEVELS = st.sampled_from([None, [80], [80, 95], [0], [101], "80", [float("nan")]
     given=mostly({}, SETTINGS),
     roles=mostly({}, ROLES),
 )
-def test_training_answers_or_explains_the_refusal(
+def test_any_training_succeeds_or_is_refused(
     frame: Any, model: str, pred_len: Any, seq_len: Any, given: dict[str, Any], roles: dict[str, Any]
 ) -> None:
     before = copied(frame)
@@ -101,7 +101,7 @@ def test_training_answers_or_explains_the_refusal(
     part=mostly("test", st.sampled_from(["val", "train", "tset", None, 3])),
     by=mostly("channel", st.sampled_from([None, "step", ["step", "channel"], "chanel", 3, [None]])),
 )
-def test_forecaster_answers_or_explains_the_refusal(
+def test_any_forecaster_call_succeeds_or_is_refused(
     frame: pd.DataFrame,
     history: Any,
     model: str,
@@ -154,7 +154,9 @@ def test_forecaster_answers_or_explains_the_refusal(
     roles=mostly(USUAL_ROLES, ODD_ROLES),
     model=st.sampled_from(["naive", "ridge", "dlinear", "fem_sm", "fem_sm"]),
 )
-def test_many_series_answer_or_say_why(frame: Any, later: Any, future: Any, roles: dict[str, Any], model: str) -> None:
+def test_any_panel_succeeds_or_is_refused(
+    frame: Any, later: Any, future: Any, roles: dict[str, Any], model: str
+) -> None:
     history = frame if later is None else later
     ahead = frame if future is None else future
     given = [(each, copied(each)) for each in (frame, history, ahead)]
@@ -185,7 +187,7 @@ def test_many_series_answer_or_say_why(frame: Any, later: Any, future: Any, role
 
 @DRAWN
 @given(frame=panels(odd=False), roles=mostly(st.just({"target": ["y"]}), USUAL_ROLES), drop=st.integers(0, 9))
-def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, roles: dict[str, Any], drop: int) -> None:
+def test_panel_equals_series_read_separately(frame: pd.DataFrame, roles: dict[str, Any], drop: int) -> None:
     frame = frame.drop(index=frame.index[5 :: drop + 3]) if drop else frame
     together = attempt(lambda: femts.load_dataset(frame, **roles, panel=True))
     if together is None:
@@ -193,16 +195,18 @@ def test_series_read_at_once_are_those_read_one_by_one(frame: pd.DataFrame, role
     for name in together.series:
         data = together[name]
         alone = frame[frame["unique_id"] == name]
-        wide = alone[["ds", *data.columns, *data.schema.roles.future]].rename(columns={"ds": "date"})
+        known, kept = data.schema.roles.future, [name in alone for name in data.columns]  # categories are encoded
+        columns = [name for name in data.columns if name in alone]
+        wide = alone[["ds", *columns, *known]].rename(columns={"ds": "date"})
         expected = attempt(partial(check_frame, wide, freq=together.freq))
         if expected is None:  # its stamps alone may leave open which number is the day
             continue
         assert pd.Index(expected["date"]).equals(data.stamps)
-        np.testing.assert_array_equal(expected[list(data.columns)], data.values)
-        np.testing.assert_array_equal(expected[list(data.schema.roles.future)], data.covariates)
+        np.testing.assert_array_equal(expected[columns], data.values[:, kept])
+        np.testing.assert_array_equal(expected[list(known)], data.covariates)
 
 
-def _spoil(content: bytes, kind: str, at: int) -> bytes:
+def corrupt(content: bytes, kind: str, at: int) -> bytes:
     at %= len(content) + 1
     kinds = {
         "cut": content[:at],
@@ -262,7 +266,7 @@ def _one_of(lines: str) -> st.SearchStrategy[str]:
     flags=mostly([], st.lists(_one_of(FLAGS), max_size=2)),
     orders=st.lists(_one_of(ORDERS), min_size=1, max_size=4),
 )
-def test_commands_answer_or_say_why(
+def test_any_command_succeeds_or_is_refused(
     frame: Any, name: str, spoil: str, at: int, model: str, piped: bool, flags: list[str], orders: list[str]
 ) -> None:
     if not isinstance(frame, pd.DataFrame):
@@ -278,18 +282,18 @@ def test_commands_answer_or_say_why(
                 frame.to_csv(file, index=isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex))
         except (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, KeyError):
             return  # pandas does not write it
-        content = _spoil(file.read_bytes(), spoil, at)
+        content = corrupt(file.read_bytes(), spoil, at)
         file.write_bytes(content)
         source = "-" if piped else f"./{name}"
         first = f"train --dataset {source} --model {model} --horizon 3 --seq-len 24 --max-steps 2 --out run"
         for order in [f"{first} {' '.join(flags)}", *orders]:
             line = f"{first} --resume" if order == "train" else order.format(f"./{name}")
             with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):
-                _check(line.split())
+                run_command(line.split())
             assert file.read_bytes() == content, line
 
 
-def _check(arguments: list[str]) -> None:
+def run_command(arguments: list[str]) -> None:
     out, err = io.StringIO(), io.StringIO()
     with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(arguments)

@@ -1,4 +1,4 @@
-"""The clock of a calendar: a forecast of the same instants is the same, in whatever time zone they are written."""
+"""Time zones of calendar features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {"pred_len": 24, "seq_len": 48, "max_steps": 1, "device"
 
 
 def table(zone: str | None = ZONE, days: bool = False) -> pd.DataFrame:
-    """`load`, which is higher by 8 in working hours of Berlin; the clock is set forward in the sixth week."""
+    """`load` is higher by 8 in working hours of Berlin, across a DST change."""
     when = pd.date_range("2024-02-20", periods=ROWS, freq="D" if days else "h", tz="Europe/Berlin")
     noise = 0.1 * np.random.default_rng(0).normal(size=ROWS)
     work = (when.dayofweek < 5) & (days | ((when.hour >= 8) & (when.hour < 17)))
@@ -27,7 +27,7 @@ def table(zone: str | None = ZONE, days: bool = False) -> pd.DataFrame:
     return pd.DataFrame({"date": when, "load": wave + noise + 8 * work})
 
 
-def many(frame: pd.DataFrame) -> pd.DataFrame:
+def as_panel(frame: pd.DataFrame) -> pd.DataFrame:
     long = frame.rename(columns={"date": "ds", "load": "y"})
     return pd.concat([long.assign(unique_id=name, y=long["y"] * size) for name, size in (("a", 1), ("b", 3))])
 
@@ -48,20 +48,20 @@ def berlin(tmp_path_factory: pytest.TempPathFactory) -> femts.Forecaster:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "UTC+02:00"])
-def test_the_same_instants_in_another_zone(berlin: femts.Forecaster, zone: str) -> None:
+def test_time_zone_does_not_change_the_forecast(berlin: femts.Forecaster, zone: str) -> None:
     usual, other = berlin.predict(table()), berlin.predict(table(zone))
     np.testing.assert_allclose(load(other), load(usual))
     assert (other["date"] == usual["date"].dt.tz_convert(zone)).all() and str(other["date"].dt.tz) == zone
 
 
-def test_a_panel_in_another_zone() -> None:
-    forecaster = femts.train(femts.load_dataset(many(table()), calendar=True), "ridge", **QUICK)
-    usual, other = (forecaster.predict(many(table(zone))) for zone in (ZONE, "UTC"))
+def test_time_zone_does_not_change_a_panel_forecast() -> None:
+    forecaster = femts.train(femts.load_dataset(as_panel(table()), calendar=True), "ridge", **QUICK)
+    usual, other = (forecaster.predict(as_panel(table(zone))) for zone in (ZONE, "UTC"))
     np.testing.assert_allclose(load(other), load(usual))
     with pytest.raises(
         UsageError, match="have no time zone, but the calendar features were trained on stamps in Europe/Berlin"
     ):
-        forecaster.predict(many(table(None)[-200:]))
+        forecaster.predict(as_panel(table(None)[-200:]))
 
 
 def test_time_zone_mismatch_is_refused(berlin: femts.Forecaster) -> None:
@@ -76,9 +76,7 @@ def test_time_zone_mismatch_is_refused(berlin: femts.Forecaster) -> None:
         trained(naive).predict(table("UTC"))
 
 
-def test_a_file_with_summer_time_is_forecast_by_the_hours_of_the_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_csv_across_a_dst_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame = table()
     frame.assign(date=frame["date"].map(lambda stamp: stamp.isoformat())).to_csv("berlin.csv", index=False)
@@ -93,16 +91,10 @@ def test_a_file_with_summer_time_is_forecast_by_the_hours_of_the_training(
     np.testing.assert_allclose(load(forecaster.predict(pd.read_csv("berlin.csv"))), expected)
 
 
-def test_days_written_as_midnights_need_no_zone() -> None:
+def test_daily_midnights_need_no_time_zone() -> None:
     frame = table(days=True)
     frame["date"] = frame["date"].map(lambda stamp: stamp.isoformat())  # at two offsets, so they are taken as days
     forecaster = trained(frame)
     expected = load(forecaster.predict(table(None, days=True)))
     np.testing.assert_array_equal(load(forecaster.predict(table(days=True))), expected)
     np.testing.assert_array_equal(load(forecaster.predict(frame[-48:])), expected)
-
-
-def test_the_zone_is_kept_where_there_is_one(berlin: femts.Forecaster) -> None:
-    assert berlin.preprocess.to_dict()["effects"]["zone"] == ZONE
-    assert "zone" not in trained(table(None)[: 24 * 7 * 5]).preprocess.to_dict()["effects"]
-    assert "effects" not in femts.train(table(), "ridge", **QUICK).preprocess.to_dict()

@@ -1,5 +1,4 @@
-"""Columns that are known up to now, or for the steps to come as well: from the table to the
-forecast, and no further."""
+"""Past and future covariates from the table to the forecast."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device":
 
 
 def table(rows: int = 400) -> pd.DataFrame:
-    """`load` jumps with `open`, which no model could foresee; `heat` is another wave, `note` text."""
+    """`load` jumps with `open`, which is random; `heat` is another wave, `note` text."""
     frame = small_table(rows)
     frame["open"] = (np.random.default_rng(5).uniform(size=rows) < 0.3).astype(float)
     frame["load"] += 3 * frame["open"]
@@ -33,45 +32,45 @@ def table(rows: int = 400) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def known() -> femts.Forecaster:
+def forecaster_with_covariate() -> femts.Forecaster:
     return femts.train(femts.load_dataset(table(), target=["load"], future_covariates=["open"]), "ridge", **QUICK)
 
 
-def test_a_known_column_makes_the_forecast_better(known: femts.Forecaster) -> None:
+def test_future_covariate_improves_the_forecast(forecaster_with_covariate: femts.Forecaster) -> None:
     blind = femts.train(femts.load_dataset(table(), target=["load"]), "ridge", **QUICK)
-    assert known.metrics["test"]["mse"] < 0.1 * blind.metrics["test"]["mse"]
-    assert known.metrics["known"]["load"] > 0.9
-    assert known.targets == known.columns == ("load",)
+    assert forecaster_with_covariate.metrics["test"]["mse"] < 0.1 * blind.metrics["test"]["mse"]
+    assert forecaster_with_covariate.metrics["known"]["load"] > 0.9
+    assert forecaster_with_covariate.targets == forecaster_with_covariate.columns == ("load",)
 
 
-def test_predict_is_what_evaluate_scores(known: femts.Forecaster, tmp_path: Path) -> None:
+def test_predict_matches_backtest(forecaster_with_covariate: femts.Forecaster, tmp_path: Path) -> None:
     frame = table()
-    forecast = known.predict(frame[:-P], future=frame[-P:])
+    forecast = forecaster_with_covariate.predict(frame[:-P], future=frame[-P:])
     assert list(forecast.columns) == ["date", "load"]
-    last = femts.backtest(known, frame, n_windows=1, step_size=1)
+    last = femts.backtest(forecaster_with_covariate, frame, n_windows=1, step_size=1)
     np.testing.assert_allclose(forecast["load"], last["forecast"])
     jump = frame["open"][-P:].to_numpy() == 1
     assert forecast["load"][jump].mean() - forecast["load"][~jump].mean() == pytest.approx(3, abs=0.7)
-    known.save(tmp_path / "run")
+    forecaster_with_covariate.save(tmp_path / "run")
     again = femts.load(tmp_path / "run").predict(frame[:-P], future=frame)  # more rows and columns than needed
     pd.testing.assert_frame_equal(again, forecast)
 
 
-def test_several_futures_give_a_forecast_each(known: femts.Forecaster, tmp_path: Path) -> None:
+def test_scenarios(forecaster_with_covariate: femts.Forecaster, tmp_path: Path) -> None:
     frame = table()
     shut, open_ = (frame[-P:].assign(open=value) for value in (0.0, 1.0))
-    both = known.predict(frame[:-P], level=[80], future={"shut": shut, "open": open_})
+    both = forecaster_with_covariate.predict(frame[:-P], level=[80], future={"shut": shut, "open": open_})
     assert list(both.columns) == ["scenario", "date", "load", "load-lo-80", "load-hi-80"]
     for name, future in (("shut", shut), ("open", open_)):
         rows = both[both["scenario"] == name].drop(columns="scenario").reset_index(drop=True)
-        pd.testing.assert_frame_equal(rows, known.predict(frame[:-P], level=[80], future=future))
-    figure = known.plot(frame[:-P], level=[80], future={"shut": shut, "open": open_})
+        pd.testing.assert_frame_equal(rows, forecaster_with_covariate.predict(frame[:-P], level=[80], future=future))
+    figure = forecaster_with_covariate.plot(frame[:-P], level=[80], future={"shut": shut, "open": open_})
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["history", "forecast, shut", "forecast, open", "80 % interval"]
     with pytest.raises(UsageError, match=r"Scenario 'late': The table of future covariates has no 'open' at "):
-        known.predict(frame[:-P], future={"shut": shut, "late": open_[3:]})
+        forecaster_with_covariate.predict(frame[:-P], future={"shut": shut, "late": open_[3:]})
 
-    known.save(tmp_path / "run")
+    forecaster_with_covariate.save(tmp_path / "run")
     frame[:-P].to_csv(tmp_path / "past.csv", index=False)
     shut.to_csv(tmp_path / "shut.csv", index=False)
     open_.to_csv(tmp_path / "open.csv.gz", index=False)
@@ -82,7 +81,7 @@ def test_several_futures_give_a_forecast_each(known: femts.Forecaster, tmp_path:
     pd.testing.assert_frame_equal(written, both, check_dtype=False)
 
 
-def test_series_have_scenarios_of_their_own(tmp_path: Path) -> None:
+def test_scenarios_on_a_panel(tmp_path: Path) -> None:
     rows = [table(200).assign(unique_id=name).rename(columns={"date": "ds"}) for name in ("a", "b")]
     panel = pd.concat(rows)[["unique_id", "ds", "load", "open"]]
     fc = femts.train(
@@ -96,29 +95,29 @@ def test_series_have_scenarios_of_their_own(tmp_path: Path) -> None:
     assert len(fc.plot(past, future=future).axes) == 2
 
 
-def test_intervals_scores_and_audit_are_those_of_the_targets(known: femts.Forecaster) -> None:
+def test_intervals_scores_and_audit_cover_targets_only(forecaster_with_covariate: femts.Forecaster) -> None:
     frame = table()
-    bounds = known.predict(frame[:-P], level=[80], future=frame)
+    bounds = forecaster_with_covariate.predict(frame[:-P], level=[80], future=frame)
     assert list(bounds.columns) == ["date", "load", "load-lo-80", "load-hi-80"]
-    scores = known.scores(by="channel", level=[80])
+    scores = forecaster_with_covariate.scores(by="channel", level=[80])
     assert scores["channel"].unique().tolist() == ["load"]
-    assert scores["mse"][0] == pytest.approx(known.metrics["test"]["mse"])
+    assert scores["mse"][0] == pytest.approx(forecaster_with_covariate.metrics["test"]["mse"])
     assert scores["skill"][0] > 0.9
-    assert not femts.audit(known).failed
+    assert not femts.audit(forecaster_with_covariate).failed
 
 
-def test_the_report_is_on_the_targets(known: femts.Forecaster, tmp_path: Path) -> None:
-    page = femts.report(known, tmp_path / "report.html").read_text()
+def test_report_covers_targets_only(forecaster_with_covariate: femts.Forecaster, tmp_path: Path) -> None:
+    page = femts.report(forecaster_with_covariate, tmp_path / "report.html").read_text()
     assert "Future covariates" in page
     numbers = json.loads(page.split("<script type=application/json id=numbers>")[1].split("</script>")[0])
     assert numbers["columns"] == ["load"]
     _, truth, forecast = np.split(unpack(numbers["samples"]["windows"][-1]["series"])[0], [-2 * P, -P])
-    wanted = known.predict(table()[:-P], future=table())["load"]
+    wanted = forecaster_with_covariate.predict(table()[:-P], future=table())["load"]
     np.testing.assert_allclose(forecast, wanted, atol=1e-3)
     np.testing.assert_allclose(truth, table()["load"][-P:], atol=1e-3)
 
 
-def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_detects_effects_fitted_on_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def peeking(data: Dataset, *given: Any) -> Preprocess:
         return replace(fit(data, *given), effects=fit(data.all_rows(), *given).effects)
 
@@ -131,7 +130,7 @@ def test_the_audit_finds_effects_that_saw_all_rows(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("model", ["fem_sm", "itransformer"])
-def test_past_columns_are_read_and_not_scored(model: str) -> None:
+def test_past_covariates_are_read_but_not_scored(model: str) -> None:
     frame = table()
     data = femts.load_dataset(frame, target=["load"], past_covariates=["heat"], future_covariates=["open"])
     small: dict[str, Any] = (
@@ -139,7 +138,7 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     )
     forecaster = femts.train(data, model, **QUICK, **small)
     assert forecaster.columns == ("load", "heat") and forecaster.targets == ("load",)
-    forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], later(frame)]))
+    forecast = forecaster.predict(frame[:-P], horizon=2 * P - 5, future=pd.concat([frame[-P:], continued(frame)]))
     assert list(forecast.columns) == ["date", "load"] and len(forecast) == 2 * P - 5
     if model == "fem_sm":
         assert forecaster.explain(frame)["channel"].unique().tolist() == ["load", "heat"]
@@ -156,26 +155,14 @@ def test_past_columns_are_read_and_not_scored(model: str) -> None:
     )
 
 
-def later(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table goes on for as many steps again."""
+def continued(frame: pd.DataFrame) -> pd.DataFrame:
+    """Future rows of the same length."""
     return frame[["date", "open"]].assign(
         date=frame["date"] + (frame["date"].iloc[-1] - frame["date"].iloc[0]) + pd.Timedelta("1h")
     )
 
 
-def test_effects_are_computed_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, offsets = [], Preprocess.offsets
-
-    def count(*given: Any) -> Any:
-        calls.append(1)
-        return offsets(*given)
-
-    monkeypatch.setattr(Preprocess, "offsets", count)
-    femts.train(femts.load_dataset(table(), target=["load"], future_covariates=["open"]), "naive", **QUICK)
-    assert len(calls) == 1
-
-
-def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
+def test_calendar_features_improve_the_forecast(tmp_path: Path) -> None:
     frame = small_table(24 * 7 * 6)
     frame["load"] += 3.0 * ((frame["date"].dt.dayofweek == 0) & (frame["date"].dt.hour > 8))
     frame.to_csv(tmp_path / "mine.csv", index=False)
@@ -188,24 +175,24 @@ def test_the_calendar_needs_nothing_but_the_stamps(tmp_path: Path) -> None:
     assert forecast["load"].notna().all()
 
 
-def test_refit_keeps_the_roles(known: femts.Forecaster) -> None:
-    frame = femts.backtest(known, table(), n_windows=2, step_size=10, refit=True)
+def test_backtest_refit_keeps_covariates(forecaster_with_covariate: femts.Forecaster) -> None:
+    frame = femts.backtest(forecaster_with_covariate, table(), n_windows=2, step_size=10, refit=True)
     assert frame["column"].unique().tolist() == ["load"]
     assert np.square(frame["forecast"] - frame["actual"]).mean() < 0.2
 
 
-def test_long_tables_name_series(known: femts.Forecaster) -> None:
+def test_multivariate_long_table_with_covariates(forecaster_with_covariate: femts.Forecaster) -> None:
     frame = table().drop(columns="note")
     long = frame.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     forecaster = femts.train(femts.load_dataset(long, target=["load"], future_covariates=["open"]), "ridge", **QUICK)
-    assert forecaster.metrics["test"]["mse"] == pytest.approx(known.metrics["test"]["mse"])
+    assert forecaster.metrics["test"]["mse"] == pytest.approx(forecaster_with_covariate.metrics["test"]["mse"])
     cut = frame["date"].iloc[-P]
     forecast = forecaster.predict(long[long["ds"] < cut], future=long[long["ds"] >= cut])
     assert list(forecast.columns) == ["ds", "unique_id", "y"] and forecast["unique_id"].unique().tolist() == ["load"]
-    np.testing.assert_allclose(forecast["y"], known.predict(frame[:-P], future=frame)["load"])
+    np.testing.assert_allclose(forecast["y"], forecaster_with_covariate.predict(frame[:-P], future=frame)["load"])
 
 
-def test_from_the_command_line(
+def test_covariates_on_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -232,31 +219,31 @@ STRAY: dict[str, list[str]] = {
 }
 
 
-def test_rows_beyond_the_needed_steps_do_not_matter(known: femts.Forecaster) -> None:
+def test_extra_future_rows_are_ignored(forecaster_with_covariate: femts.Forecaster) -> None:
     for stray in STRAY:
         frame = table()
         more = pd.DataFrame({"date": pd.to_datetime(STRAY[stray]), "open": "unknown"})
         future = frame[-P:][["date", "open"]]
-        usual = known.predict(frame[:-P], future=future)
+        usual = forecaster_with_covariate.predict(frame[:-P], future=future)
         long = pd.concat([future, more.assign(open=0.0)]).rename(columns={"date": "ds", "open": "y"})
         for given in (pd.concat([future, more]), pd.concat([more, future]).astype(str), long.assign(unique_id="open")):
-            pd.testing.assert_frame_equal(known.predict(frame[:-P], future=given), usual)
+            pd.testing.assert_frame_equal(forecaster_with_covariate.predict(frame[:-P], future=given), usual)
 
 
-def test_known_columns_are_of_the_instants_of_the_history(known: femts.Forecaster) -> None:
+def test_future_covariates_match_by_instant(forecaster_with_covariate: femts.Forecaster) -> None:
     frame, zoned = table(), table().assign(date=table()["date"].dt.tz_localize("UTC"))
-    usual = known.predict(frame[:-P], future=frame)
+    usual = forecaster_with_covariate.predict(frame[:-P], future=frame)
     east = zoned.assign(date=zoned["date"].dt.tz_convert("Asia/Tokyo"))
-    np.testing.assert_array_equal(known.predict(zoned[:-P], future=east)["load"], usual["load"])
+    np.testing.assert_array_equal(forecaster_with_covariate.predict(zoned[:-P], future=east)["load"], usual["load"])
     with pytest.raises(UsageError, match="covariates has stamps in the time zone UTC, but the history has stamps wi"):
-        known.predict(frame[:-P], future=zoned)
+        forecaster_with_covariate.predict(frame[:-P], future=zoned)
     with pytest.raises(
         UsageError, match="The history has stamps in the time zone UTC, but the table of future covariates"
     ):
-        known.predict(zoned[:-P], future=frame)
+        forecaster_with_covariate.predict(zoned[:-P], future=frame)
 
 
-def test_many_series_ask_nothing_of_other_rows_either() -> None:
+def test_extra_future_rows_are_ignored_on_a_panel() -> None:
     frame = table()[["date", "load", "open"]].rename(columns={"date": "ds", "load": "y"})
     frame = pd.concat([frame.assign(unique_id=name) for name in ("a", "b")], ignore_index=True)
     forecaster = femts.train(femts.load_dataset(frame, target="y", future_covariates="open"), "ridge", **QUICK)
@@ -275,7 +262,7 @@ def test_many_series_ask_nothing_of_other_rows_either() -> None:
         forecaster.predict(history, future=east)
 
 
-def test_missing_future_values_are_refused(known: femts.Forecaster) -> None:
+def test_missing_future_covariates_are_refused(forecaster_with_covariate: femts.Forecaster) -> None:
     for future, says in [
         (
             lambda frame: pd.concat([frame, frame[-1:]]),
@@ -289,10 +276,10 @@ def test_missing_future_values_are_refused(known: femts.Forecaster) -> None:
     ]:
         frame = table()
         with pytest.raises(UsageError, match=says):
-            known.predict(frame[:-P], future=future if future is None else future(frame))
+            forecaster_with_covariate.predict(frame[:-P], future=future if future is None else future(frame))
 
 
-def test_roles_that_do_not_fit_are_refused() -> None:
+def test_conflicting_column_roles_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
         (
@@ -314,7 +301,7 @@ def test_roles_that_do_not_fit_are_refused() -> None:
             femts.load_dataset(frame.assign(copy=frame["load"]), **roles)
 
 
-def test_other_refusals(known: femts.Forecaster) -> None:
+def test_unsupported_uses_of_covariates_are_refused(forecaster_with_covariate: femts.Forecaster) -> None:
     frame = table()
     with pytest.raises(
         UsageError, match="'ridge' forecasts each column from its own past alone, so --past-covariates heat"
@@ -323,22 +310,22 @@ def test_other_refusals(known: femts.Forecaster) -> None:
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
     with pytest.raises(UsageError, match="takes offsets= only if the effect of covariates"):
-        known.predict_array(np.zeros((1, L, 1)))
+        forecaster_with_covariate.predict_array(np.zeros((1, L, 1)))
     with pytest.raises(UsageError, match="loaded without its future covariates; load it with"):
-        known.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
+        forecaster_with_covariate.evaluate(dataset=femts.load_dataset(frame, target=["load"]))
     with pytest.raises(UsageError, match="cannot be exported to ONNX"):
-        known.export("never.onnx")
+        forecaster_with_covariate.export("never.onnx")
     plain = femts.train(femts.load_dataset(frame, target=["load"]), "naive", **QUICK)
     with pytest.raises(UsageError, match="trained without any; leave them out"):
         plain.predict(frame, future=frame)
 
 
-def test_gaps_in_future_covariates_are_noted(known: femts.Forecaster) -> None:
+def test_gaps_in_future_covariates_warn(forecaster_with_covariate: femts.Forecaster) -> None:
     frame = table()
     holed = frame[:-P].copy()
     holed.loc[len(holed) - 3, "open"] = np.nan
     with pytest.warns(GapWarning, match="'open'; the training mean is read instead"):
-        known.predict(holed, future=frame)
+        forecaster_with_covariate.predict(holed, future=frame)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +335,7 @@ def test_gaps_in_future_covariates_are_noted(known: femts.Forecaster) -> None:
         ("--config calendar.yaml", "Setting 'calendar' takes true or false, not 3"),
     ],
 )
-def test_one_sentence_and_no_run(
+def test_invalid_covariate_options_write_nothing(
     options: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -360,7 +347,7 @@ def test_one_sentence_and_no_run(
 
 
 @pytest.mark.parametrize(("model", "form"), [("tide", "long"), ("fem_sm", "wide")])
-def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
+def test_shorter_horizon_is_a_prefix(model: str, form: str) -> None:
     frame = table(200)[["date", "load", "open"]]
     if form == "long":
         frame = frame.rename(columns={"date": "ds", "load": "y"}).assign(unique_id="a")
@@ -386,7 +373,7 @@ def test_fewer_steps_are_the_first_of_more(model: str, form: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The history ends:femts.AgeWarning")
-def test_scores_of_fewer_steps_are_of_the_same_forecasts() -> None:
+def test_shorter_horizon_scores_match_predict() -> None:
     data = femts.load_dataset(table(300), target=["load"], future_covariates=["open"])
     run = femts.train(data, "tide", P, seq_len=L, max_steps=30)
     scores = run.scores(by="step")
@@ -400,7 +387,7 @@ def test_scores_of_fewer_steps_are_of_the_same_forecasts() -> None:
     assert few["mse"] == pytest.approx((errors**2).mean(), rel=1e-5)
 
 
-def test_a_warning_is_at_the_line_of_the_caller() -> None:
+def test_warnings_point_at_the_caller() -> None:
     run = femts.train(small_table(), "naive", P, seq_len=L)
     with pytest.warns(femts.AgeWarning) as caught:
         run.predict(small_table())

@@ -1,4 +1,4 @@
-"""Runs that fail or are stopped from outside: a full disk, Ctrl-C, a loss that is no number."""
+"""Full disks, closed pipes, Ctrl-C and non-finite losses."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def assert_one_sentence(err: str, *words: str) -> None:
 
 
 def _small_files_only() -> None:
-    """In the child: files end at 8 kB, as if the disk were full."""
+    """Limit files of the child to 8 kB, as if the disk were full."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
 
-def test_full_disk_while_predicting_leaves_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
+def test_full_disk_while_predicting_writes_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
     arguments = ("predict", own / "run", own / "past.csv", "--horizon", 900, "-o", tmp_path / "out.csv")
     result = femts_process(*arguments, preexec_fn=_small_files_only)
     assert result.returncode == 1
@@ -50,7 +50,7 @@ def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_p
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_full_disk_behind_standard_output() -> None:
+def test_full_stdout_is_reported() -> None:
     with open("/dev/full", "w") as full:
         result = subprocess.run([*LIST], stdout=full, stderr=subprocess.PIPE, text=True)
     said = (

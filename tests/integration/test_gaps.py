@@ -1,4 +1,4 @@
-"""What is missing: reported, filled for the models to read, and left out of every loss and score."""
+"""Missing values in training, scores and forecasts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from femts.cli import main
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess, fill_gaps
-from femts.data.resident import ScaledSeries
-from femts.data.windows import Windows, part_windows
+from femts.data.windows import part_windows
 from femts.errors import GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.models.naive import Naive
@@ -32,7 +31,7 @@ QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device":
 
 
 def with_gaps(rows: int = 300, share: float = 0.1) -> pd.DataFrame:
-    """A small table with a tenth of its values missing at random, and one column that begins late."""
+    """A tenth of the values is missing at random, and one column begins late."""
     frame = small_table(rows)
     gone = np.random.default_rng(2).uniform(size=(rows, 2)) < share
     frame[["load", "heat"]] = frame[["load", "heat"]].mask(gone)
@@ -40,14 +39,14 @@ def with_gaps(rows: int = 300, share: float = 0.1) -> pd.DataFrame:
     return frame
 
 
-def test_gaps_are_filled_with_what_came_before_them() -> None:
+def test_fill_gaps_carries_values_forward() -> None:
     values = np.array([[np.nan, 1.0], [2.0, np.nan], [np.nan, np.nan], [4.0, 3.0]])
     assert fill_gaps(values).tolist() == [[0.0, 1.0], [2.0, 1.0], [2.0, 1.0], [4.0, 3.0]]
     assert fill_gaps(values[None])[0].tolist() == fill_gaps(values).tolist()
     assert np.isnan(values).sum() == 4
 
 
-def test_ended_series_has_no_forecast_and_does_not_block_others() -> None:
+def test_ended_column_has_no_forecast() -> None:
     frame = small_table(300)
     forecaster = femts.train(frame, "seasonal_naive", **QUICK)
     ended = frame.assign(heat=frame["heat"].where(frame.index < 300 - L))
@@ -57,7 +56,7 @@ def test_ended_series_has_no_forecast_and_does_not_block_others() -> None:
     pd.testing.assert_series_equal(forecast["load-lo-80"], forecaster.predict(frame, level=[80])["load-lo-80"])
 
 
-def test_sentinels_missing_rows_and_empty_cells_are_the_same_gap() -> None:
+def test_sentinels_missing_rows_and_empty_cells_are_equal() -> None:
     whole = small_table(300)
     empty, sentinel = whole.copy(), whole.copy()
     empty.loc[[40, 90], ["load", "heat"]] = np.nan
@@ -77,7 +76,7 @@ def test_sentinels_missing_rows_and_empty_cells_are_the_same_gap() -> None:
     assert femts.load_dataset(whole).observed is None
 
 
-def test_series_of_different_length_make_one_table() -> None:
+def test_unequal_series_form_one_table() -> None:
     days = pd.date_range("2024-01-01", periods=60, freq="D")
     parts = {"a": days, "b": days[20:], "c": days[:35].delete([5, 6])}
     long = pd.concat(
@@ -88,7 +87,7 @@ def test_series_of_different_length_make_one_table() -> None:
     assert data.observed is not None and data.observed.sum(0).tolist() == [60, 40, 33]
 
 
-def test_scores_are_means_over_what_is_there() -> None:
+def test_scores_average_observed_values() -> None:
     data = femts.load_dataset(with_gaps())
     preprocess = Preprocess.fit(data)
     windows = part_windows(data, preprocess, "test", L, P)
@@ -103,7 +102,7 @@ def test_scores_are_means_over_what_is_there() -> None:
     assert found["windows"] == 60 - P + 1
 
 
-def test_a_target_without_a_value_in_its_look_back_is_not_scored() -> None:
+def test_target_without_history_is_not_scored() -> None:
     frame = small_table()
     frame.loc[250 : 250 + L + 3, "load"] = np.nan
     made = femts.train(frame, "naive", **QUICK)
@@ -123,11 +122,11 @@ TRAINED = [name for name in model_names() if name not in FITTED and not model_ca
 
 
 @pytest.mark.parametrize("name", of_each_class(TRAINED))
-def test_no_loss_depends_on_what_is_missing(name: str) -> None:
+def test_loss_ignores_missing_values(name: str) -> None:
     check_gaps_are_left_out(name)
 
 
-def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
+def test_filled_segments_are_not_learned() -> None:
     config = build_config("fem_sm", seq_len=L, pred_len=P, n_channels=2, settings={"dropout": 0.0})
     model: Any = build_model("fem_sm", config)
     x, y = torch.randn(3, L, 2), torch.randn(3, P, 2)
@@ -137,7 +136,7 @@ def test_segments_of_the_look_back_that_are_filled_are_not_learned() -> None:
     torch.testing.assert_close(model.loss(batch), (model(batch) - y).square().mean())
 
 
-def test_ridge_leaves_missing_targets_out() -> None:
+def test_ridge_ignores_missing_targets() -> None:
     series = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
     series[1:] += 0.8 * series[:-1]
     observed = torch.rand(400, 2, generator=torch.Generator().manual_seed(1)) > 0.2
@@ -154,8 +153,7 @@ def test_ridge_leaves_missing_targets_out() -> None:
     ).abs().max()
 
 
-def test_ridge_learns_a_series_that_begins_late_as_well() -> None:
-    """Half of the rows of a channel are filling; what is left of it follows the same law."""
+def test_ridge_learns_from_a_late_series() -> None:
     series = torch.randn(3000, 2, generator=torch.Generator().manual_seed(0))
     for row in range(1, 3000):
         series[row] += 0.9 * series[row - 1]
@@ -171,7 +169,7 @@ def test_ridge_learns_a_series_that_begins_late_as_well() -> None:
 
 
 @pytest.mark.parametrize("model", ["fem_sm_ridge", "seasonal_naive"])
-def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path) -> None:
+def test_run_with_gaps_roundtrip(model: str, tmp_path: Path) -> None:
     settings = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
     frame = with_gaps().fillna(-9999.0)
     path = tmp_path / "mine.csv"
@@ -190,7 +188,7 @@ def test_a_run_on_gaps_is_saved_scored_and_forecasts(model: str, tmp_path: Path)
     )
 
 
-def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
+def test_missing_history_rows_are_filled() -> None:
     trained = femts.train(small_table(), "naive", **QUICK)
     frame = small_table()
     with pytest.warns(GapWarning, match="lacks 4 of 48 values"):
@@ -200,7 +198,7 @@ def test_a_history_that_skips_rows_is_read_on_its_grid() -> None:
 
 
 @pytest.mark.parametrize("gap", [slice(210, 239), slice(180, 235)], ids=["part", "look-backs"])
-def test_a_part_or_its_look_backs_without_any_value_are_refused(gap: slice) -> None:
+def test_split_without_values_is_refused(gap: slice) -> None:
     frame = small_table()
     frame.loc[gap, ["load", "heat"]] = np.nan
     says = "No val row of 'frame' has a value, or none has a value in its look-back of 24 steps; provide"
@@ -220,16 +218,7 @@ def test_commands_note_missing_values(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["pred_len"][str(P)] == kept
 
 
-def test_windows_without_gaps_carry_no_mask() -> None:
-    index = torch.tensor([0, 3])
-    batch = Windows(torch.zeros(50, 2), L, P).batch(index)
-    assert batch.past_observed is None and batch.future_observed is None
-    batch = Windows(ScaledSeries(torch.zeros(50, 2), torch.ones(50, 2, dtype=torch.bool)), L, P).batch(index)
-    assert batch.future_observed is not None and batch.future_observed.shape == (2, P, 2)
-    assert batch.future_observed.all()
-
-
-def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
+def test_intervals_and_scores_ignore_gaps() -> None:
     data = femts.load_dataset(with_gaps(1300))
     trained = femts.train(data, "naive", **QUICK)
     filled = fill_gaps(trained.preprocess.scaler.transform(data.values))
@@ -251,7 +240,7 @@ def test_intervals_and_detailed_scores_leave_gaps_out() -> None:
     assert inside.between(0, 1).all() and inside.mean() > 0.5
 
 
-def test_scores_in_detail_are_those_of_the_training_where_steps_lack_values() -> None:
+def test_detailed_scores_match_training_scores() -> None:
     frame = small_table(300)
     frame.loc[[250, 251, 290, 299], "load"] = np.nan
     made = femts.train(frame, "ridge", 30, seq_len=L)
@@ -260,7 +249,7 @@ def test_scores_in_detail_are_those_of_the_training_where_steps_lack_values() ->
     assert table["coverage-80"] == pytest.approx(made.metrics["intervals"]["test"]["80"]["coverage"])
 
 
-def test_a_long_history_gets_its_bounds_in_long_form() -> None:
+def test_long_history_gets_long_intervals() -> None:
     table = small_table()
     trained = femts.train(table, "naive", **QUICK)
     long = table.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})

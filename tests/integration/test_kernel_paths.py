@@ -1,5 +1,4 @@
-"""An accelerator library changes no result: one saved forecaster, loaded and run by every kernel
-that this machine has."""
+"""Every available kernel gives the same forecast."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def paths() -> Iterator[tuple[str, str]]:
 
 
 def dense(model: str, steps: int) -> bool:
-    """Whether so few tokens are a dense product, which is torch's anywhere."""
+    """Whether torch's dense product is used for so few tokens."""
     return MODELS[model] == "linear" and steps == 12
 
 
@@ -58,7 +57,7 @@ def forecast(folder: Path) -> np.ndarray:
     return forecaster.predict(small_table())[list(forecaster.columns)].to_numpy()
 
 
-def test_every_path_gives_the_same_forecast(saved: tuple[str, int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kernel_gives_the_same_forecast(saved: tuple[str, int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model, steps, folder = saved
     with using(**dict.fromkeys(OPERATIONS, "torch")):
         expected = forecast(folder)
@@ -76,7 +75,7 @@ def test_every_path_gives_the_same_forecast(saved: tuple[str, int, Path], monkey
     np.testing.assert_allclose(forecast(folder), expected, rtol=5e-5, atol=5e-5)
 
 
-def test_a_run_records_which_kernels_computed_it(saved: tuple[str, int, Path]) -> None:
+def test_run_records_its_kernels(saved: tuple[str, int, Path]) -> None:
     model, steps, folder = saved
     ran = femts.load(folder).metrics["kernels"]
     assert ran["read"] == "torch"

@@ -1,4 +1,4 @@
-"""A gap at the start of a look-back is filled by the value before it, in forecasts as in training."""
+"""Missing values at the start of a look-back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from combinations import in_turn
 from small_tables import small_table
 
 import femts
-from femts.cli import main
 from femts.data.loading import load_dataset
 from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning", "igno
 
 
 def sparse(every: int = 17) -> pd.DataFrame:
-    """A table with a level that is reported every 17th step, so that most look-backs of 24 begin with a gap."""
+    """A column with a value every 17th step, so that most look-backs begin with a gap."""
     frame = small_table(N)
     frame["heat"] = (50 + np.random.default_rng(3).normal(size=N).cumsum()).round(3)
     return frame.assign(heat=frame["heat"].where(np.arange(N) % every == 5))
@@ -72,7 +71,7 @@ def data_of(shape: str, every: int = 17) -> Any:
 
 
 @in_turn(shape=tuple(SHAPES), every=(17, 30))
-def test_predict_reads_what_the_evaluator_reads(shape: str, every: int) -> None:
+def test_predict_and_evaluate_fill_alike(shape: str, every: int) -> None:
     data = data_of(shape, every)
     model = {"past": "itransformer", "static": "fem_sm"}.get(shape, "ridge")
     made = femts.train(data, model, max_epochs=None if model == "ridge" else 1, **QUICK)
@@ -82,7 +81,7 @@ def test_predict_reads_what_the_evaluator_reads(shape: str, every: int) -> None:
 
 
 @in_turn(shape=("wide", "long", "known", "known, long", "zone"), suffix=(".csv", ".parquet"))
-def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_path: Path) -> None:
+def test_file_forecast_matches_dataset_windows(shape: str, suffix: str, tmp_path: Path) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     data = data_of(shape)
@@ -109,7 +108,7 @@ def test_a_file_is_read_as_the_windows_of_its_data(shape: str, suffix: str, tmp_
 
 
 @pytest.mark.parametrize("rows", [299, 280])
-def test_an_explanation_and_a_forecast_are_those_of_the_filled_table(rows: int) -> None:
+def test_forecast_and_explanation_equal_a_forward_filled_table(rows: int) -> None:
     frame = sparse()
     made = femts.train(frame, "fem_sm", settings=SMALL, max_epochs=1, **QUICK)
     filled, gaps = frame.ffill().head(rows), frame.head(rows)
@@ -119,7 +118,7 @@ def test_an_explanation_and_a_forecast_are_those_of_the_filled_table(rows: int) 
 
 
 @pytest.mark.parametrize("panel", [False, True])
-def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) -> None:
+def test_target_without_history_has_no_forecast(panel: bool) -> None:
     table, later = (long(sparse(30).head(rows)) for rows in (269, 270))  # row 245 is the first of 24, and before them
     data: Any = load_dataset(later, panel=True) if panel else femts.load_dataset(later, panel=False)
     made = femts.train(data, "ridge", **QUICK)
@@ -129,7 +128,7 @@ def test_a_target_without_a_value_in_the_look_back_has_no_forecast(panel: bool) 
     assert forecast["heat"].isna().all() and forecast["load"].notna().all()
 
 
-def test_a_channel_beside_the_targets_is_read_from_before_even_if_it_has_ended() -> None:
+def test_ended_past_covariate_is_carried_forward() -> None:
     frame = sparse()
     made = femts.train(femts.load_dataset(frame, past_covariates=["heat"]), "itransformer", max_epochs=1, **QUICK)
     ended = frame.assign(heat=frame["heat"].where(frame.index < 250))
@@ -138,7 +137,7 @@ def test_a_channel_beside_the_targets_is_read_from_before_even_if_it_has_ended()
     assert not made.predict(ended.tail(L)).equals(filled)
 
 
-def test_a_matrix_without_stamps_keeps_its_last_values(tmp_path: Path) -> None:
+def test_headerless_matrix_keeps_values_before_the_gap(tmp_path: Path) -> None:
     path, whole = tmp_path / "mine.csv", sparse()[COLUMNS].head(283)
     whole.to_csv(path, index=False, header=False)
     recent = read_recent(path, L, None, cells=20, names=["0", "1"])
@@ -153,15 +152,3 @@ def test_warning_locates_leading_gaps() -> None:
         made.predict(frame.tail(L))
     with pytest.warns(GapWarning, match=r"the last value before each is read instead\."):
         made.predict(frame)
-
-
-def test_a_backtest_at_the_command_line_counts_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    frame = sparse()
-    femts.train(frame, "ridge", out=tmp_path / "run", **QUICK)
-    frame["heat"] = frame["heat"].where(frame.index > 100)  # its first value is in row 107
-    path = write_table(frame, tmp_path / "mine.csv")
-    assert main(["backtest", str(tmp_path / "run"), str(path), "--n-windows", "18"]) == 0
-    said = capsys.readouterr().err
-    none = "rows with gaps, which are filled with the last value before them or, if there is none, with the training mean\n"
-    assert f"note: 4 of 18 forecasts use {none}" in said
-    assert "note: 14 of 18 forecasts use rows with gaps, which are filled with the last value before them\n" in said

@@ -1,4 +1,4 @@
-"""A run whose data lie elsewhere than they did in training."""
+"""Runs whose data have moved or changed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from femts.training.train import train
 L, P = 48, 12
 
 
-def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scored, calibrated and reported like before; the page says nothing of where the maker kept them."""
+def test_moved_data_are_accepted_by_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report does not show where the data were in training."""
     synthetic_frame(400).to_csv(tmp_path / "mine.csv", index=False)
     run = str(tmp_path / "run")
     train(tmp_path / "mine.csv", "naive", P, seq_len=L, device="cpu", out=run)
@@ -44,9 +44,7 @@ def test_data_that_have_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["backtest", run, moved]) == 0
 
 
-def test_other_data_of_a_panel_are_refused_with_a_remedy_that_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_panel_data_are_refused_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, other = str(tmp_path / "run"), tmp_path / "other.csv"
     panel_table().to_csv(tmp_path / "mine.csv", index=False)
     table = panel_table()

@@ -1,4 +1,4 @@
-"""The source archive and the wheel made of it: all that femts needs, and nothing of this machine."""
+"""Contents of the source archive and the wheel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def _build(kind: str, source: Path, folder: Path) -> Path:
-    """The one file that setuptools of this environment makes in `folder`; it takes no network."""
+    """Build with the installed setuptools, without network."""
     folder.mkdir()
     done = subprocess.run(
         [sys.executable, "-c", BUILD, kind, str(folder)], cwd=source, capture_output=True, text=True, timeout=600
@@ -37,7 +37,7 @@ def _build(kind: str, source: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The source archive of a copy of the checkout, and the wheel made of that archive."""
+    """The source archive of a copy of the checkout, and the wheel built from it."""
     pytest.importorskip("setuptools", "70.1", reason="without setuptools 70.1, building a wheel takes the network")
     place = tmp_path_factory.mktemp("packages")
     source = place / "checkout"
@@ -54,7 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def _files(package: Path) -> dict[str, bytes]:
-    """Content of each file of an archive or a wheel, by its path within the first folder of an archive."""
+    """Content of each file of an archive or a wheel."""
     if package.suffix == ".whl":
         with zipfile.ZipFile(package) as wheel:
             return {name: wheel.read(name) for name in wheel.namelist()}
@@ -63,14 +63,14 @@ def _files(package: Path) -> dict[str, bytes]:
         return {name.partition("/")[2]: content.read() for name, content in members.items() if content}
 
 
-def test_they_hold_the_package_whole(built: tuple[Path, Path]) -> None:
+def test_packages_contain_all_sources(built: tuple[Path, Path]) -> None:
     code = {str(path.relative_to(ROOT)) for path in (ROOT / "femts").rglob("*") if path.suffix in WRITTEN}
     assert "femts/analysis/report/templates/sections/scores.html" in code
     for package in built:
         assert {name for name in _files(package) if name.startswith("femts/")} == code
 
 
-def test_they_hold_nothing_else(built: tuple[Path, Path]) -> None:
+def test_packages_contain_nothing_else(built: tuple[Path, Path]) -> None:
     archive, wheel = map(_files, built)
     information = f"femts-{femts.__version__}.dist-info/"
     assert {name for name in wheel if not name.startswith(("femts/", information))} == set()
@@ -78,7 +78,7 @@ def test_they_hold_nothing_else(built: tuple[Path, Path]) -> None:
     assert rest == {*BESIDE, "PKG-INFO"}
 
 
-def test_they_name_no_path_of_a_machine(built: tuple[Path, Path]) -> None:
+def test_packages_contain_no_local_paths(built: tuple[Path, Path]) -> None:
     place = re.compile(rb"(?<![\w.])/(?:work|tmp|root|Users)/|" + re.escape(os.fsencode(ROOT)) + rb"/")
     for package in built:
         assert [name for name, content in _files(package).items() if place.search(content)] == []

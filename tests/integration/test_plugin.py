@@ -1,4 +1,4 @@
-"""An installed package adds a model, a metric, a loss, a scaler and intervals, which every command uses."""
+"""A plugin package with a model, metric, loss, scaler and intervals."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ LENGTHS = ("--seq-len", "24", "--set", "training.max_steps=20")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place with a table, and with a package that is installed in `site`."""
+    """A folder with a table and an installed plugin package in `site`."""
     folder = tmp_path_factory.mktemp("plugin")
     info = folder / "site" / "my_femts-1.0.dist-info"
     info.mkdir(parents=True)
@@ -95,45 +95,51 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
+SEVERAL = "import sys; from femts.cli import main; sys.exit(max(main(line.split()) for line in sys.argv[1:]))"
+
+
+def run(folder: Path, *arguments: str, options: tuple[str, ...] = ("-m", "femts")) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a subprocess."""
     path = os.pathsep.join(
         [str(folder / "site"), str(Path(femts.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
-    command = [sys.executable, "-m", "femts", *arguments]
+    command = [sys.executable, *options, *arguments]
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> Path:
-    """A run with all that the package brings."""
+    """A run that uses every plugin component."""
     asked = ("--dataset", "boiler.csv", "--model", "last_and_shift", "--horizon", "12", "--out", "run")
     made = run(folder, "train", *asked, *LENGTHS, *RECIPE)
     assert made.returncode == 0, made.stderr
     return folder / "run"
 
 
-def test_a_run_is_made_by_what_a_package_adds(folder: Path, trained: Path) -> None:
-    assert "The last value, and a learned shift for each step." in run(folder, "models").stdout
+def test_plugin_trains_a_run(trained: Path) -> None:
     metrics = json.loads((trained / "metrics.json").read_text())
     assert metrics["val"]["largest"] > metrics["val"]["mae"] and metrics["test"]["largest"] > metrics["test"]["mae"]
     rows = pd.read_csv(trained / "metrics.csv")
     assert rows["val_largest"].iloc[-1] == pytest.approx(metrics["val"]["largest"])
 
 
-def test_commands_use_it_in_another_process(folder: Path, trained: Path) -> None:
-    made = run(folder, "predict", "run", "boiler.csv", "--level", "50,85", "--out", "next.csv")
+def test_commands_load_the_plugin(folder: Path, trained: Path) -> None:
+    lines = (
+        "predict run boiler.csv --level 50,85 --out next.csv",
+        "evaluate run",
+        "report run --out page.html",
+        "models",
+    )
+    made = run(folder, *lines, options=("-c", SEVERAL))
     assert made.returncode == 0, made.stderr
+    assert "The last value, and a learned shift for each step." in made.stdout
     forecast = pd.read_csv(folder / "next.csv")
     half = [(forecast[f"load-hi-{level}"] - forecast["load"]).to_numpy() for level in (50, 85)]
     assert half[1] / half[0] == pytest.approx([1.43953 / 0.67449] * 12, rel=1e-3), "normal quantiles"
-    for command in (("evaluate", "run"), ("report", "run", "--out", "page.html")):
-        again = run(folder, *command)
-        assert again.returncode == 0, again.stderr
 
 
-def test_cells_of_a_table_find_it(folder: Path) -> None:
+def test_benchmark_table_loads_the_plugin(folder: Path) -> None:
     asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--horizons", "12", "--jobs", "2")
     made = run(folder, "table", *asked, *LENGTHS, *RECIPE)
     assert made.returncode == 0, made.stderr
@@ -141,7 +147,7 @@ def test_cells_of_a_table_find_it(folder: Path) -> None:
     assert json.loads(record.read_text())["config"]["training"]["metric"] == "largest"
 
 
-def test_without_the_package_its_names_are_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+def test_plugin_names_are_refused_without_the_package(folder: Path, tmp_path: Path) -> None:
     for name, value in SETTINGS.items():
         with pytest.raises(femts.UsageError, match=f"Unknown .*'{value}'"):
             femts.train(
@@ -150,7 +156,7 @@ def test_without_the_package_its_names_are_refused_and_nothing_is_written(folder
     assert not (tmp_path / "r").exists()
 
 
-def test_a_package_that_cannot_be_imported_is_named(folder: Path, tmp_path: Path) -> None:
+def test_broken_plugin_is_refused(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "site" / "broken-1.0.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")

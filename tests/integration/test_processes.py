@@ -1,4 +1,4 @@
-"""Forecasts in processes that were forked after the first one."""
+"""Forecasts in forked processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ assert torch.get_num_threads() == 2
 """
 
 
-def test_a_pool_forked_after_a_forecast_answers(own: Path, tmp_path: Path) -> None:
-    """It waited for ever: threads of OpenMP do not survive a fork."""
+def test_forked_pool_can_forecast(own: Path, tmp_path: Path) -> None:
+    """OpenMP threads do not survive a fork, which used to deadlock."""
     train = "-m femts train --model fem_sm --horizon 12 --seq-len 96 --max-steps 2 --set model.d_model=128 --out run"
     command = [sys.executable, *train.split(), "--dataset", str(own / "past.csv")]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

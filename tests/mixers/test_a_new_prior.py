@@ -1,4 +1,4 @@
-"""A new prior is one file and one registration: with that it is in the layer, the budget, the host and the commands."""
+"""A new prior needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Fading(Prior):
 
 @pytest.fixture
 def fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of the prior in a file of its own, known while the test runs."""
+    """Name of a prior in its own file."""
     registry.prior_names()
     models.model_names()
     with patch.dict(registry.PRIORS), patch.dict(models.MODELS):
@@ -89,7 +89,7 @@ def fading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.parametrize("components", ["", "LT", "CLTG"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_it_matches_its_definition(fading: str, components: str, causal: bool) -> None:
+def test_new_prior_matches_its_definition(fading: str, components: str, causal: bool) -> None:
     layer, x = make_layer(fading, components, causal=causal), make_input()
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[0, 2], mask[1, 0] = False, False
@@ -98,7 +98,7 @@ def test_it_matches_its_definition(fading: str, components: str, causal: bool) -
     torch.testing.assert_close(layer.weights(x).sum(-1), torch.ones(2, 2, 9, dtype=torch.float64))
 
 
-def test_the_future_does_not_matter_and_a_stream_equals_the_whole(fading: str) -> None:
+def test_new_prior_is_causal_and_streams(fading: str) -> None:
     layer, x = make_layer(fading), make_input()
     whole, changed = layer(x), x.clone()
     changed[:, 5:] += 1.0
@@ -109,7 +109,7 @@ def test_the_future_does_not_matter_and_a_stream_equals_the_whole(fading: str) -
         torch.testing.assert_close(token, whole[:, t], rtol=1e-9, atol=1e-10)
 
 
-def test_its_weights_are_counted(fading: str) -> None:
+def test_new_prior_weight_count(fading: str) -> None:
     config = FreeEnergyMixerConfig(64, 4, prior_type=fading, bias=False, **component_flags("LTG"))
     widths = resolve_widths(config)
     layer = femts.FreeEnergyMixer(config)
@@ -118,7 +118,7 @@ def test_its_weights_are_counted(fading: str) -> None:
     assert abs(maps / (4 * 64**2) - 1) < 0.1
 
 
-def test_it_trains_in_the_host_and_commands_show_it(fading: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_prior_trains_and_is_listed(fading: str, capsys: pytest.CaptureFixture[str]) -> None:
     models.register("fem_fading", "Free Energy Mixer on a fading memory", prior=fading)(SegmentForecaster)
     trained = femts.train("synthetic", "fem_fading", 24, seq_len=96, max_steps=2, device="cpu")
     assert trained.metrics["test"]["mse"] > 0

@@ -1,4 +1,4 @@
-"""A sample has the same output and gradient whatever shares its batch, in every form that a length chooses."""
+"""Outputs and gradients are independent of the rest of the batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @pairwise(prior=PRIORS, causal=(True, False), length=(14, 300))
-def test_gradients_of_a_batch_are_those_of_its_samples_summed(prior: str, causal: bool, length: int) -> None:
+def test_batch_gradient_is_the_sum_over_samples(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(3, length)
 
     def output_and_gradients(part: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

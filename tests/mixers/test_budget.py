@@ -1,4 +1,4 @@
-"""Every variant spends what a softmax attention block does: 4 D^2 weights (section 2.3.3)."""
+"""Weight budgets: 4 D^2 weights as in softmax attention (section 2.3.3)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ HEADS = {64: (1, 2, 4, 8), 128: (2, 4, 8), 352: (4, 8), 512: (4, 8), 768: (8, 12
 CASES = [(d, heads) for d, several in HEADS.items() for heads in several]
 
 
-def counted(layer: FreeEnergyMixer) -> int:
-    """Weights of the layer without biases, norms, conditioner and the temperature vector, counted on the parameters."""
+def count_weights(layer: FreeEnergyMixer) -> int:
+    """Number of weights without biases, norms, conditioner and temperature."""
     skipped = ("conditioner.", "beta_raw")
     counts = {n: p.numel() for n, p in layer.named_parameters() if not n.startswith(skipped)}
     return sum(count for name, count in counts.items() if not name.endswith(("bias", "skip")))
 
 
 @over_priors
-def test_every_variant_matches_the_budget(prior: str) -> None:
-    """5 % at D = 64, 2 % from D = 128 on, with and without rotary positions."""
+def test_every_variant_matches_the_weight_budget(prior: str) -> None:
+    """Within 5 % at D = 64 and 2 % from D = 128 on."""
     for (d, heads), components, rope in itertools.product(CASES, ALL_COMPONENTS, (True, False)):
         config = FreeEnergyMixerConfig(d, heads, prior, use_rope=rope, **component_flags(components))
         widths = resolve_widths(config)
@@ -40,16 +40,18 @@ def test_every_variant_matches_the_budget(prior: str) -> None:
 
 
 @over_priors
-def test_the_rule_counts_what_the_layer_has(prior: str) -> None:
+def test_weight_count_matches_the_layer(prior: str) -> None:
     for components in ALL_COMPONENTS:
         config = FreeEnergyMixerConfig(64, 4, prior, **component_flags(components))
         layer, widths = FreeEnergyMixer(config), resolve_widths(config)
         expected = weight_count(config, widths.fem_dim, widths.qk_dim)
-        assert abs(counted(layer) - expected) <= widths.fem_dim, f"{components}: up to the skip of the state space"
+        assert abs(count_weights(layer) - expected) <= widths.fem_dim, (
+            f"{components}: up to the skip of the state space"
+        )
 
 
-def test_paper_defaults_fall_out_for_softmax() -> None:
-    """fem_ratio 1/2 and |q| + |k| = 4 E, exactly; without components it is the standard attention block."""
+def test_softmax_defaults_match_the_paper() -> None:
+    """fem_ratio 1/2 and |q| + |k| = 4 E; without components, the standard attention block."""
     for d, heads in CASES:
         alone = FreeEnergyMixerConfig(d, heads, "softmax", **component_flags(""))
         widths = resolve_widths(alone)
@@ -62,7 +64,7 @@ def test_paper_defaults_fall_out_for_softmax() -> None:
             assert resolve_widths(given) == widths
 
 
-def test_given_widths_win() -> None:
+def test_explicit_widths_are_used() -> None:
     config = FreeEnergyMixerConfig(64, 4, fem_dim=24, qk_dim=40, conv_hidden=7)
     assert dataclasses.astuple(resolve_widths(config)) == (24, 40, 7)
     ratio = FreeEnergyMixerConfig(512, 8, fem_ratio=2 / 3, p_t_to_fem_ratio=2.0)
@@ -92,25 +94,25 @@ def test_given_widths_win() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_settings_are_named(settings: Any, word: str) -> None:
+def test_invalid_settings_are_refused(settings: Any, word: str) -> None:
     with pytest.raises(UsageError, match=word) as caught:
         FreeEnergyMixer(FreeEnergyMixerConfig(**{"n_embd": 64, "n_head": 4, **settings}))
     assert str(caught.value).count(". ") == 0, "one sentence"
 
 
-def test_bad_component_sets_are_named() -> None:
+def test_invalid_component_sets_are_refused() -> None:
     for components in ["X", "CLTGG", "TG"]:
         with pytest.raises(UsageError, match=components):
             component_flags(components)
 
 
-def test_component_sets_in_any_order_and_case() -> None:
+def test_component_sets_ignore_order_and_case() -> None:
     assert component_flags("gtlc") == component_flags("CLTG")
     assert not any(component_flags("").values())
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
+def test_initial_temperature(prior: str) -> None:
     layer = FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior))
     read: Any = layer.read(torch.zeros(1, 2, 64))
     torch.testing.assert_close(read.beta, torch.full_like(read.beta, 1.9529), rtol=0, atol=1e-4)
@@ -120,8 +122,7 @@ def test_temperature_starts_at_1953_without_weight_decay(prior: str) -> None:
     assert torch.equal(layer.conditioner.out_proj.weight, torch.zeros_like(layer.conditioner.out_proj.weight))
 
 
-def test_parameters_have_the_same_names_for_every_component_set() -> None:
-    """Components only add parameters, so that a name always means the same thing."""
+def test_parameter_names_do_not_depend_on_components() -> None:
     for prior in PRIORS:
         full = {n for n, _ in FreeEnergyMixer(FreeEnergyMixerConfig(64, 4, prior)).named_parameters()}
         for components in ALL_COMPONENTS:

@@ -1,4 +1,4 @@
-"""No past output changes when the future does: exactly for scans, to rounding for float32 softmax."""
+"""Causality of outputs and gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FUTURES = {
 
 
 @pairwise(prior=PRIORS, future=list(FUTURES), dtype=(torch.float64, torch.float32), at=((12, 5), (90, 64), (200, 130)))
-def test_the_past_does_not_feel_the_future(prior: str, future: str, dtype: torch.dtype, at: tuple[int, int]) -> None:
+def test_outputs_are_causal(prior: str, future: str, dtype: torch.dtype, at: tuple[int, int]) -> None:
     length, cut = at
     layer, x = make_layer(prior, "CLTG", dtype=dtype), make_input(length=length, dtype=dtype)
     changed = FUTURES[future](x, cut)
@@ -28,7 +28,7 @@ def test_the_past_does_not_feel_the_future(prior: str, future: str, dtype: torch
 
 
 @over_layers
-def test_no_gradient_flows_back_from_the_past_to_the_future(prior: str, components: str) -> None:
+def test_gradients_are_causal(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input(length=10).requires_grad_()
     (gradient,) = torch.autograd.grad(layer(x)[:, :6].square().sum(), x)
     assert (gradient[:, 6:] == 0).all()
@@ -36,8 +36,8 @@ def test_no_gradient_flows_back_from_the_past_to_the_future(prior: str, componen
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_scans_keep_the_past_to_the_bit_when_a_value_reaches_the_cap(prior: str) -> None:
-    """exp(40) at the next token must not round the sums before it."""
+def test_scans_are_bitwise_causal_at_the_cap(prior: str) -> None:
+    """exp(40) at a later token must not round earlier sums."""
     layer, x = make_layer(prior, "L", dtype=torch.float32), make_input(length=140, dtype=torch.float32)
     bound, v = layer.bind(x), values(layer, x)
     huge = v.clone()

@@ -1,4 +1,4 @@
-"""C, the time-decay conditioner: eq. 33 as a double sum, its streaming form and its start at zero (appendix I)."""
+"""The time-decay conditioner C (eq. 33, appendix I)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_conditioner(causal: bool = True, norm_first: bool = True, hidden: int =
 
 
 @in_turn(prior=PRIORS, causal=(True, False), length=(9, 70, 70, 9))
-def test_modulation_equals_the_double_sum(prior: str, causal: bool, length: int) -> None:
+def test_conditioner_matches_the_double_sum(prior: str, causal: bool, length: int) -> None:
     """The pre-activations of the layer minus its own projection are W_c h of eq. 33."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
     keep = torch.ones(1, length, dtype=torch.bool)
@@ -37,7 +37,7 @@ def test_modulation_equals_the_double_sum(prior: str, causal: bool, length: int)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_features_follow_appendix_i(norm_first: bool) -> None:
+def test_conditioner_features_match_the_paper(norm_first: bool) -> None:
     tdc: Any = make_conditioner(norm_first=norm_first)
     x = make_input(1, 12)
     inner = F.layer_norm(x, (16,), tdc.norm_in.weight, tdc.norm_in.bias) if norm_first else x
@@ -51,7 +51,7 @@ def test_features_follow_appendix_i(norm_first: bool) -> None:
     torch.testing.assert_close(tdc(x), features, rtol=1e-11, atol=1e-12)
 
 
-def test_steps_equal_the_parallel_form_in_a_fixed_state() -> None:
+def test_conditioner_streaming_matches_parallel() -> None:
     tdc, x = make_conditioner(), make_input(2, 30)
     state, outputs = tdc.init_state(2), []
     for t in range(30):
@@ -61,14 +61,14 @@ def test_steps_equal_the_parallel_form_in_a_fixed_state() -> None:
     torch.testing.assert_close(torch.stack(outputs, dim=1), tdc(x), rtol=1e-11, atol=1e-12)
 
 
-def test_the_past_does_not_feel_the_future() -> None:
+def test_conditioner_is_causal() -> None:
     tdc, x = make_conditioner(), make_input(2, 100)
     changed = torch.cat([x[:, :60], 100 * x[:, 60:]], dim=1)
     assert torch.equal(tdc(changed)[:, :60], tdc(x)[:, :60])
 
 
-def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even() -> None:
-    """With one decay for all steps, turning the sequence round turns the features round."""
+def test_bidirectional_conditioner_is_symmetric() -> None:
+    """With equal decays, reversing the sequence reverses the features."""
     tdc, x = make_conditioner(causal=False), make_input(2, 20)
     with torch.no_grad():
         tdc.in_proj.weight[:5] = 0
@@ -80,7 +80,7 @@ def test_two_sided_form_is_its_own_mirror_image_where_decay_is_even() -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_a_new_layer_is_unconditioned(prior: str) -> None:
+def test_conditioner_is_zero_at_initialization(prior: str) -> None:
     torch.manual_seed(0)
     layer, x = FreeEnergyMixer(FreeEnergyMixerConfig(32, 2, prior)).double(), make_input(2, 11, 32)
     torch.testing.assert_close(layer._parts(x, None), layer._project(x, None), rtol=1e-12, atol=1e-14)
@@ -90,7 +90,7 @@ def test_a_new_layer_is_unconditioned(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_inner_gate_stays_in_the_unit_interval_however_strong_the_conditioner(prior: str) -> None:
+def test_inner_gate_stays_in_the_unit_interval(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=15)
     assert layer.conditioner is not None
     with torch.no_grad():
@@ -101,7 +101,7 @@ def test_inner_gate_stays_in_the_unit_interval_however_strong_the_conditioner(pr
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_conditioner_still_works_after_thousands_of_tokens(dtype: torch.dtype) -> None:
-    """Same tokens later in a long sequence give the same features: nothing underflows or is clipped."""
+    """Equal tokens late in a long sequence give equal features."""
     tdc = make_conditioner().to(dtype)
     block = make_input(1, 64, dtype=dtype)
     with torch.no_grad():

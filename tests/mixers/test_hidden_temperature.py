@@ -1,4 +1,4 @@
-"""The inner gate is a temperature: (1 - lambda) mu + lambda F_max = F(beta*) for one beta* (proposition G.2)."""
+"""The inner gate as a temperature: (1 - lambda) mu + lambda F_max = F(beta*) (proposition G.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from femts.mixers.temperature import find_hidden_temperature, hidden_selection, 
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior: str, causal: bool) -> None:
+def test_hidden_temperature_reproduces_the_gated_read(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=10)
     read: Any = layer.read(x)
     star = layer.hidden_temperature(x)
@@ -33,7 +33,7 @@ def test_the_gated_read_is_the_free_energy_at_the_hidden_temperature(prior: str,
 
 
 @over_priors
-def test_posterior_at_the_hidden_temperature_is_a_distribution_on_the_support(prior: str) -> None:
+def test_posterior_is_a_distribution(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=10)
     q, p, v = layer.posterior(x), dense(layer, x), values(layer, x)
     assert q.shape == (2, 10, 10, *v.shape[2:])
@@ -64,7 +64,7 @@ def random_case(seed: int, length: int = 6) -> tuple[Tensor, Tensor]:
 
 
 def solve(p: Tensor, v: Tensor, beta: float, lam: float) -> tuple[Tensor, Tensor, Tensor]:
-    """beta* of one query over all tokens: the functions take one query per token, so the query is repeated."""
+    """beta* of one query over all tokens, repeated for each token."""
     length = v.shape[1]
     p = p.expand(1, length, length, 1, 1)
     star = find_hidden_temperature(p, v, torch.tensor(beta, dtype=v.dtype), torch.full_like(v, lam))
@@ -79,27 +79,20 @@ def solve(p: Tensor, v: Tensor, beta: float, lam: float) -> tuple[Tensor, Tensor
 
 @given(lam=st.floats(0.0, 1.0), beta=st.floats(0.1, 10.0), seed=st.integers(0, 9999))
 @settings(max_examples=40, deadline=None)
-def test_found_for_any_gate_in_the_unit_interval(lam: float, beta: float, seed: int) -> None:
+def test_hidden_temperature_exists_for_any_gate(lam: float, beta: float, seed: int) -> None:
     star, target, reached = solve(*random_case(seed), beta, lam)
     assert (star >= 0).all() and (star <= beta).all()
     torch.testing.assert_close(reached, target, rtol=0, atol=1e-9)
 
 
-@given(low=st.floats(0.0, 0.9), step=st.floats(0.01, 0.1), seed=st.integers(0, 9999))
-@settings(max_examples=20, deadline=None)
-def test_rises_strictly_with_the_gate(low: float, step: float, seed: int) -> None:
-    p, v = random_case(seed)
-    assert (solve(p, v, 4.0, low + step)[0] > solve(p, v, 4.0, low)[0]).all()
-
-
-def test_ends_of_the_gate() -> None:
+def test_hidden_temperature_at_gate_limits() -> None:
     p, v = random_case(3)
     assert (solve(p, v, 3.0, 0.0)[0] == 0).all()
     assert (solve(p, v, 3.0, 1.0)[0] == 3.0).all()
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1e-6])
-def test_small_gates_are_distinguished(lam: float) -> None:
+def test_hidden_temperature_resolves_small_gates(lam: float) -> None:
     """Near 0 beta* is 2 lambda (F_max - mu) / Var_p(v) (appendix F.5): relative accuracy, not only absolute."""
     p, v = random_case(5)
     star, _, _ = solve(p, v, 2.0, lam)
@@ -111,8 +104,8 @@ def test_small_gates_are_distinguished(lam: float) -> None:
 
 
 @pairwise(prior=PRIORS, components=("L", "LT"), scale=(1, 3000))
-def test_of_the_read_that_is_computed_when_values_are_beyond_the_cap(prior: str, components: str, scale: float) -> None:
-    """F of what the exponential sees, at beta*, is the read; or one sentence says that nothing is."""
+def test_posterior_respects_the_cap(prior: str, components: str, scale: float) -> None:
+    """F at beta* is the read, or the posterior is refused."""
     layer, x = make_layer(prior, components), make_input(length=10)
     with torch.no_grad():
         layer.in_proj.weight[: layer.widths.fem_dim].mul_(scale)  # the values alone
@@ -142,7 +135,7 @@ CAPPED = {  # values of equal weight and the inner gate; at beta_max = 20 the ca
 
 
 @pytest.mark.parametrize("column,lam,expected", CAPPED.values(), ids=list(CAPPED))
-def test_a_capped_read_is_answered_or_refused(column: list[float], lam: float, expected: str) -> None:
+def test_capped_read_has_a_temperature_or_is_refused(column: list[float], lam: float, expected: str) -> None:
     v = torch.tensor(column, dtype=torch.float64).view(1, 3, 1, 1)
     p, beta = torch.full((1, 1, 3, 1, 1), 1 / 3, dtype=torch.float64), torch.full((1, 1), 20.0, dtype=torch.float64)
     gate = torch.full((1, 1, 1, 1), lam, dtype=torch.float64)

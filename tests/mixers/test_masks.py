@@ -1,4 +1,4 @@
-"""Padding: masked tokens leave the support; a row that sees nothing is 0, with finite gradients."""
+"""Attention masks and padding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MASKS = {
 }
 
 
-def supported(mask: Tensor, causal: bool) -> Tensor:
+def rows_with_support(mask: Tensor, causal: bool) -> Tensor:
     """(B, T), True for each row that sees a token."""
     return mask.cumsum(1) > 0 if causal else mask.any(1, keepdim=True).expand_as(mask)
 
@@ -41,24 +41,24 @@ def test_masked_layer_equals_the_dense_reference(prior: str) -> None:
             p = dense(layer, x, mask)
             torch.testing.assert_close(p.flatten(3), expected.p, rtol=1e-11, atol=1e-13)
             assert (p.masked_select(~mask[:, None, :, None, None]) == 0).all()
-            support, total = supported(mask, causal), p.sum(2)
+            support, total = rows_with_support(mask, causal), p.sum(2)
             assert (total[support] - 1).abs().max() < 1e-12 and (total[~support] == 0).all()
 
 
 @over_priors
-def test_rows_without_support_are_zero_and_gradients_finite(prior: str) -> None:
+def test_fully_masked_rows_are_zero(prior: str) -> None:
     for causal in (True, False):
         for components, mask in itertools.product(("", "CLTG"), MASKS.values()):
             layer, x = make_layer(prior, components, causal=causal), make_input().requires_grad_()
             y = layer(x, mask)
-            assert (y[~supported(mask, causal)] == 0).all() and torch.isfinite(y).all()
+            assert (y[~rows_with_support(mask, causal)] == 0).all() and torch.isfinite(y).all()
             y.square().sum().backward()
             tensors = [("x", x), *layer.named_parameters()]
             assert not [name for name, tensor in tensors if not bool(torch.isfinite(gradient_of(tensor)).all())]
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_a_batch_of_nothing_but_padding_is_zero_in_bfloat16(prior: str, causal: bool) -> None:
+def test_all_padding_is_zero_in_bfloat16(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal).bfloat16(), make_input(dtype=torch.bfloat16).requires_grad_()
     y = layer(x, torch.zeros(2, 9))
     assert (y == 0).all()
@@ -68,9 +68,8 @@ def test_a_batch_of_nothing_but_padding_is_zero_in_bfloat16(prior: str, causal: 
 
 
 @pairwise(prior=PRIORS, causal=(True, False), side=("left", "right"), padding=(3, 130))
-def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: str, padding: int) -> None:
-    """An absent token neither feeds nor fades, and places count from the first that is there, so padding may stand
-    on either side, also beside a token that is left out in between."""
+def test_padding_does_not_change_the_output(prior: str, causal: bool, side: str, padding: int) -> None:
+    """Padding may be on either side and beside masked tokens."""
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=7).requires_grad_()
     pad = 5 * make_input(length=padding, seed=9)
     keep, skip = torch.tensor([[1] * 7, [1, 1, 0, 1, 1, 1, 1]]).bool(), torch.zeros(2, padding, dtype=torch.bool)
@@ -87,7 +86,7 @@ def test_padding_changes_nothing_for_the_tokens(prior: str, causal: bool, side: 
 @over_directions
 @given(prior=st.sampled_from(PRIORS), bits=st.integers(1, 2**10 - 1), seed=st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
-def test_masked_tokens_are_absent(causal: bool, prior: str, bits: int, seed: int) -> None:
+def test_masked_tokens_equal_removed_tokens(causal: bool, prior: str, bits: int, seed: int) -> None:
     """Without positions, masking tokens equals leaving them out."""
     layer, x = make_layer(prior, "CLTG", causal=causal, use_rope=False), make_input(1, 10, seed=seed)
     mask = torch.tensor([bits >> i & 1 for i in range(10)]).bool()[None]
@@ -95,7 +94,7 @@ def test_masked_tokens_are_absent(causal: bool, prior: str, bits: int, seed: int
 
 
 @pytest.mark.parametrize("prior", ["softmax", "gla"])
-def test_mask_of_ones_equals_no_mask_for_any_dtype(prior: str) -> None:
+def test_all_ones_mask_equals_no_mask(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input()
     holes = MASKS["holes"]
     torch.testing.assert_close(layer(x, torch.ones(2, 9)), layer(x), rtol=1e-11, atol=1e-13)
@@ -103,15 +102,15 @@ def test_mask_of_ones_equals_no_mask_for_any_dtype(prior: str) -> None:
         assert torch.equal(layer(x, holes.to(kind)), layer(x, holes))
 
 
-def test_a_mask_of_the_wrong_shape_is_refused() -> None:
+def test_wrong_mask_shape_is_refused() -> None:
     layer, x = make_layer("gla", "L"), make_input()
     for shape in ((9,), (2, 8), (2, 9, 9)):
         with pytest.raises(ValueError, match=r"attention_mask.*\(2, 9\)"):
             layer(x, torch.ones(shape))
 
 
-def test_a_mask_that_is_added_to_scores_is_refused() -> None:
-    """It is 0 where a token is read, so as a truth value it would say the opposite."""
+def test_additive_mask_is_refused() -> None:
+    """As a boolean it would mean the opposite."""
     layer, x = make_layer("gla", "L"), make_input()
     for outside in (-1e9, -torch.inf, torch.nan, 0.5):
         added = torch.zeros(2, 9).masked_fill(~MASKS["holes"], outside)
@@ -120,14 +119,14 @@ def test_a_mask_that_is_added_to_scores_is_refused() -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "gla", "mamba"])
-def test_a_mask_of_floats_is_taken_under_vmap(prior: str) -> None:
+def test_float_mask_under_vmap(prior: str) -> None:
     layer, x, mask = make_layer(prior), make_input(), MASKS["holes"].double()
     each = torch.func.vmap(lambda sample, its: layer(sample[None], its[None])[0])(x, mask)
     torch.testing.assert_close(each, layer(x, mask), rtol=1e-11, atol=1e-12)
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_a_mask_is_taken_in_float16(prior: str, causal: bool) -> None:
+def test_mask_in_float16(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CG", causal=causal, dtype=torch.float16), make_input(dtype=torch.float16)
     mask = MASKS["holes"]
     for filler in (0.0, torch.nan, torch.inf, -6e4):
@@ -138,7 +137,7 @@ def test_a_mask_is_taken_in_float16(prior: str, causal: bool) -> None:
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_diagnostics_take_a_mask(prior: str, causal: bool) -> None:
+def test_diagnostics_accept_a_mask(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "LT", causal=causal), make_input()
     mask = MASKS["one sample without any token"]
     q, beta = layer.posterior(x, mask), layer.hidden_temperature(x, mask)

@@ -1,5 +1,4 @@
-"""Masked tokens are ignored whatever stands in them, some priors keep a NaN of the future from the past, and no tokens
-at all give an empty output."""
+"""Non-finite masked tokens and empty inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def test_masked_tokens_affect_neither_reads_nor_gradients(prior: str, causal: bo
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
+def test_priors_ignore_masked_values(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, causal=causal), make_input()
     mask = torch.tensor([[0, 1, 1, 0, 1, 1, 1, 1, 0], [1] * 9]).bool()
     bound = layer.bind(x, mask)
@@ -36,7 +35,7 @@ def test_bound_priors_mix_no_masked_value(prior: str, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_future_nan_does_not_reach_earlier_outputs(prior: str) -> None:
+def test_nan_does_not_propagate_backwards(prior: str) -> None:
     layer = make_layer(prior, dtype=torch.float32)
     for length, cut in ((2, 1), (12, 5), (90, 64), (300, 270), (600, 257)):
         x = make_input(length=length, dtype=torch.float32)
@@ -47,7 +46,7 @@ def test_future_nan_does_not_reach_earlier_outputs(prior: str) -> None:
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_no_tokens_and_no_samples_give_empty_outputs(prior: str, causal: bool) -> None:
+def test_empty_inputs_give_empty_outputs(prior: str, causal: bool) -> None:
     layer = make_layer(prior, causal=causal)
     for shape in ((2, 0), (0, 5), (0, 150), (0, 1100), (0, 0)):
         for mask in (None, torch.ones(shape)):
@@ -61,7 +60,7 @@ def test_no_tokens_and_no_samples_give_empty_outputs(prior: str, causal: bool) -
 
 
 @in_turn(prior=PRIORS, causal=(True, False), length=(300,))
-def test_shapes_are_known_on_the_meta_device(prior: str, causal: bool, length: int) -> None:
+def test_meta_device_shapes(prior: str, causal: bool, length: int) -> None:
     layer = copy.deepcopy(make_layer(prior, causal=causal, dtype=torch.float32)).to("meta")
     x = torch.zeros(2, length, 16, device="meta").requires_grad_()
     for mask in (None, torch.ones(2, length, device="meta")):

@@ -1,4 +1,4 @@
-"""What makes a selection prior: weights that are positive, sum to one and equal the definition (appendix H)."""
+"""Selection priors are distributions that equal their definition (appendix H)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from femts.mixers.priors.softmax import NARROW, SHORT, VECTOR, BoundSoftmax, is_
 
 
 @pairwise(prior=PRIORS, causal=(True, False), length=(1, 140))
-def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool, length: int) -> None:
+def test_weights_are_a_distribution_and_match_mix(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=length)
     bound, p = layer.bind(x), dense(layer, x)
     assert (p >= 0).all()
@@ -36,7 +36,7 @@ def test_weights_are_a_distribution_and_agree_with_mix(prior: str, causal: bool,
     torch.testing.assert_close(bound.mix(columns), expected, rtol=1e-11, atol=1e-12)
 
 
-def test_weights_have_the_public_shape() -> None:
+def test_weights_shape() -> None:
     for prior in PRIORS:
         layer = make_layer(prior)
         per_channel = prior in ("rnn_softmax", "rnn_decay", "mamba")
@@ -45,7 +45,7 @@ def test_weights_have_the_public_shape() -> None:
 
 @over_directions
 @pytest.mark.parametrize("prior", ["linear", "gla"])
-def test_dense_and_chunked_forms_of_linear_attention_agree(prior: str, causal: bool) -> None:
+def test_dense_and_chunked_linear_attention_agree(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "", causal=causal), make_input(length=150)
     mask = torch.rand(2, 150, generator=torch.Generator().manual_seed(0)) > 0.3
     for keep in (None, mask):
@@ -59,7 +59,7 @@ def test_dense_and_chunked_forms_of_linear_attention_agree(prior: str, causal: b
 
 
 @pytest.mark.parametrize("prior", ["softmax", "linear"])
-def test_full_layer_is_equivariant_to_permutation_without_positions(prior: str) -> None:
+def test_permutation_equivariance_without_positions(prior: str) -> None:
     layer, x = make_layer(prior, "LTG", causal=False, use_rope=False), make_input(length=11)
     order = torch.randperm(11, generator=torch.Generator().manual_seed(3))
     torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order], rtol=1e-11, atol=1e-12)
@@ -68,7 +68,7 @@ def test_full_layer_is_equivariant_to_permutation_without_positions(prior: str) 
 
 
 @over_priors
-def test_full_and_causal_share_parameters_and_differ_in_the_past_only(prior: str) -> None:
+def test_causal_and_full_agree_at_the_last_token(prior: str) -> None:
     causal, full = make_layer(prior, "LTG", causal=True), make_layer(prior, "LTG", causal=False)
     full.load_state_dict(causal.state_dict())
     x = make_input(length=10)
@@ -76,8 +76,8 @@ def test_full_and_causal_share_parameters_and_differ_in_the_past_only(prior: str
     torch.testing.assert_close(causal(x)[:, -1], full(x)[:, -1], rtol=1e-10, atol=1e-12)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the number of elements of the largest tensor that any operation made."""
+class LargestTensor(TorchDispatchMode):
+    """Records the size of the largest tensor created."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,14 +95,13 @@ class Largest(TorchDispatchMode):
 
 
 @in_turn(prior=SCAN_PRIORS, causal=(True, False))
-def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> None:
-    """No (T, T) and no (B, T, H, d, d) tensor is ever made: the largest one doubles with T and
-    stays near its inputs."""
+def test_scan_priors_use_linear_memory(prior: str, causal: bool) -> None:
+    """No (T, T) and no (B, T, H, d, d) tensor is created."""
     layer = make_layer(prior, "CLTG", n_embd=32, causal=causal, dtype=torch.float32)
     sizes = []
     for length in (512, 1024):
         x = make_input(1, length, 32, dtype=torch.float32)
-        with Largest() as largest, torch.no_grad():
+        with LargestTensor() as largest, torch.no_grad():
             layer(x)
         sizes.append(largest.numel)
     states = layer.config.ssm_rank if prior == "mamba" else 1
@@ -116,10 +115,10 @@ def test_memory_of_scan_priors_is_linear_in_length(prior: str, causal: bool) -> 
     widths=((8, 8), (4, 12), (12, 4), (NARROW, NARROW + 1)),
     causal=(True, False),
 )
-def test_every_path_of_softmax_agrees_with_the_definition(
+def test_softmax_paths_match_the_definition(
     length: int, widths: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The dense product of short sequences, and the kernel with equal and with padded widths: outputs and gradients."""
+    """The dense path and the kernel with equal and padded widths, gradients included."""
     key, value = widths
     inputs = [torch.randn(3, length, 2, width, dtype=torch.float64, requires_grad=True) for width in (key, key, value)]
     results = []
@@ -140,7 +139,7 @@ def test_every_path_of_softmax_agrees_with_the_definition(
         torch.testing.assert_close(by_kernel, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu() -> None:
+def test_short_softmax_path_selection() -> None:
     q, v = torch.empty(1, 2, SHORT, NARROW), torch.empty(1, SHORT, 2, NARROW)
     assert is_short(q, v)
     assert not is_short(torch.empty(1, 2, SHORT + 1, NARROW), v)
@@ -148,15 +147,15 @@ def test_short_form_is_for_short_and_narrow_sequences_on_a_cpu() -> None:
     assert not is_short(q.to("meta"), v)
 
 
-def test_kernel_makes_no_square_tensor_when_widths_differ() -> None:
+def test_softmax_with_unequal_widths_uses_linear_memory() -> None:
     length = 512
     bound = BoundSoftmax(torch.randn(1, length, 1, 4), torch.randn(1, length, 1, 4), None, True, "auto")
-    with Largest() as largest, torch.no_grad():
+    with LargestTensor() as largest, torch.no_grad():
         bound.mix(torch.randn(1, length, 1, 12))
     assert largest.numel < length * length / 8
 
 
-def test_flash_on_the_cpu_is_an_error_and_not_a_fallback() -> None:
+def test_flash_on_cpu_is_refused() -> None:
     with pytest.raises(UsageError, match=r"flash.*cannot run because.*cpu.*softmax_backend='auto'"):
         layer = FreeEnergyMixer(FreeEnergyMixerConfig(16, 2, softmax_backend="flash"))
         layer(make_input(dtype=torch.float32))

@@ -1,4 +1,4 @@
-"""The free-energy read: bounds, monotony, the KL form and the gradient (section 2.3, appendices F and G)."""
+"""The free-energy read: bounds, monotonicity, KL form and gradient (section 2.3, appendices F and G)."""
 
 from __future__ import annotations
 
@@ -39,21 +39,8 @@ def test_layer_equals_the_dense_reference(prior: str, components: str, causal: b
     torch.testing.assert_close(layer(x), expected.y, rtol=1e-11, atol=1e-12)
 
 
-def test_parts_are_there_exactly_when_their_component_is_on() -> None:
-    for components in COMPONENTS:
-        read = make_layer("gla", components).read(make_input())
-        assert (read.f_max is not None) == ("L" in components)
-        assert (read.beta is not None) == ("L" in components)
-        assert (read.lam is not None) == ("T" in components)
-        assert (read.gate is not None) == ("G" in components)
-        if components == "":
-            assert read.f is read.mu
-        if "L" in components and "T" not in components:
-            assert read.f is read.f_max
-
-
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior: str, causal: bool) -> None:
+def test_mean_and_free_energy_are_bounded_by_the_values(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=12)
     read: Any = layer.read(x)
     v, p = values(layer, x), dense(layer, x)
@@ -71,7 +58,7 @@ def test_mean_and_free_energy_lie_between_the_extremes_of_the_support(prior: str
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: bool) -> None:
+def test_free_energy_increases_with_beta(prior: str, causal: bool) -> None:
     layer, x = make_layer(prior, "L", causal=causal), make_input(length=12)
     v, bound = values(layer, x), layer.bind(x)
     previous = bound.mix(v)
@@ -87,7 +74,7 @@ def test_free_energy_rises_with_beta_and_starts_at_the_mean(prior: str, causal: 
 
 
 @in_turn(prior=PRIORS, causal=(False, True))
-def test_free_energy_is_the_mean_plus_a_kl_divergence(prior: str, causal: bool) -> None:
+def test_free_energy_is_mean_plus_kl(prior: str, causal: bool) -> None:
     """F = mu + KL(p || q) / beta with q the tilted posterior (lemma F.1)."""
     layer, x = make_layer(prior, "L", causal=causal), make_input()
     read: Any = layer.read(x)
@@ -100,7 +87,7 @@ def test_free_energy_is_the_mean_plus_a_kl_divergence(prior: str, causal: bool) 
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_gradient_by_the_values_is_the_posterior(prior: str, causal: bool) -> None:
+def test_value_gradient_is_the_posterior(prior: str, causal: bool) -> None:
     """dF_t / dv_i = q_t(i), by autograd through the fast path against the dense posterior."""
     layer, x = make_layer(prior, "L", causal=causal), make_input(batch=1, length=7)
     q, bound = layer.posterior(x), layer.bind(x)
@@ -112,7 +99,7 @@ def test_gradient_by_the_values_is_the_posterior(prior: str, causal: bool) -> No
 
 
 @over_priors
-def test_gradient_of_the_gated_read_mixes_prior_and_posterior(prior: str) -> None:
+def test_gated_gradient_mixes_prior_and_posterior(prior: str) -> None:
     layer, x = make_layer(prior, "LT"), make_input(batch=1, length=6)
     read: Any = layer.read(x)
     bound, p = layer.bind(x), dense(layer, x)
@@ -146,7 +133,7 @@ def test_shift_and_scale_law(beta: float, scale: float, shift: float, seed: int)
     torch.testing.assert_close(read(v, beta), free_energy(p, v, torch.full_like(v, beta)), rtol=1e-10, atol=1e-11)
 
 
-def test_cap_bounds_the_exponent_but_never_the_mean() -> None:
+def test_cap_does_not_affect_the_mean() -> None:
     v = torch.tensor([1000.0, -1000.0, 3.0], dtype=torch.float64).view(1, 3, 1, 1)
     beta = torch.full((1, 1), 2.0, dtype=torch.float64)
     read: Any = free_energy_read(lambda u: u, v, beta, None, None, 40.0, None)
@@ -155,7 +142,7 @@ def test_cap_bounds_the_exponent_but_never_the_mean() -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_one_pass_through_the_prior(prior: str) -> None:
+def test_read_uses_one_prior_pass(prior: str) -> None:
     """mu and F_max come from one `mix` of [v, exp(beta v)] (appendix F.4)."""
     layer, x = make_layer(prior, "LT"), make_input()
     bound, calls = layer.bind(x), []
@@ -170,7 +157,7 @@ def test_one_pass_through_the_prior(prior: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(dtype: torch.dtype) -> None:
+def test_outer_gate_has_unit_rms(dtype: torch.dtype) -> None:
     for level in (-1e4, -200.0, -60.0, -30.0, 0.0, 30.0, 1e4):
         pre = (level + torch.linspace(-1, 1, 16, dtype=dtype)).requires_grad_()
         gate = outer_gate(pre, 1e-6)
@@ -180,18 +167,7 @@ def test_outer_gate_is_positive_of_unit_rms_with_finite_gradients(dtype: torch.d
         torch.testing.assert_close(gate.square().mean().item(), 1.0, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_gates_multiply_the_read(prior: str) -> None:
-    layer, x = make_layer(prior, "CLTG"), make_input()
-    read: Any = layer.read(x)
-    torch.testing.assert_close(read.f, (1 - read.lam) * read.mu + read.lam * read.f_max, rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(layer(x), layer.out_proj((read.gate * read.f).flatten(2)), rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(
-        read.gate.flatten(2).square().mean(-1), torch.ones(x.shape[:2], dtype=x.dtype), rtol=1e-9, atol=0
-    )
-
-
-def test_aft_alone_is_gated_by_its_query_and_with_gates_it_has_none() -> None:
+def test_aft_query_gate_only_without_components() -> None:
     alone, x = make_layer("rnn_softmax", ""), make_input()
     assert "q" in alone.split_sizes
     q = alone._project(x, None)["q"]

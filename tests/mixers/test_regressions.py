@@ -1,4 +1,4 @@
-"""The traps that the public layer code fell into, one test each."""
+"""Known errors of the published layer code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from femts.mixers.ops.dense import path_sums
 
 
 @in_turn(prior=PRIORS, causal=(True, False))
-def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior: str, causal: bool) -> None:
-    """A dropped row of p would make the free energy -inf: dropout acts on the read, before the output projection."""
+def test_dropout_does_not_affect_the_prior(prior: str, causal: bool) -> None:
+    """A dropped row of p would make the free energy -inf."""
     layer = make_layer(prior, "CLTG", causal=causal, dropout=0.5, dtype=torch.float32)
     x = make_input(dtype=torch.float32)
     layer.train()
@@ -36,7 +36,7 @@ def test_dropout_spares_the_prior_and_training_steps_have_finite_gradients(prior
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 def test_aft_maximum_is_over_the_prefix(dtype: torch.dtype) -> None:
-    """The last key rises by 10 (and by 100): no past read moves, not by one bit."""
+    """A larger last key leaves earlier reads bit-identical."""
     layer, x = make_layer("rnn_softmax", "L", dtype=dtype), make_input(length=80, dtype=dtype)
     params = {"k": layer._project(x, None)["k"]}
     v = values(layer, x)
@@ -50,7 +50,7 @@ def test_aft_maximum_is_over_the_prefix(dtype: torch.dtype) -> None:
 
 
 def test_aft_weights_have_no_floor() -> None:
-    """`+eps` on each weight would give old keys mass that they do not have."""
+    """`+eps` on each weight would give mass to old keys."""
     layer = make_layer("rnn_softmax", "L")
     k = torch.linspace(0, 60, 30, dtype=torch.float64)[None, :, None].expand(1, 30, layer.widths.fem_dim)
     p = layer.prior.bind({"k": k}, None).weights()
@@ -59,8 +59,8 @@ def test_aft_weights_have_no_floor() -> None:
 
 
 @pytest.mark.parametrize("prior", ["gla", "rnn_decay"])
-def test_a_cumulative_decay_is_never_clipped(prior: str) -> None:
-    """At T = 1024 the sum of decays passes 60 many times; the last rows still follow eq. 28 and 31."""
+def test_cumulative_decay_is_not_clipped(prior: str) -> None:
+    """The summed decay passes 60 many times at T = 1024."""
     layer = make_layer(prior, "", dtype=torch.float64)
     prior_module: Any = layer.prior
     length = 1024
@@ -80,8 +80,8 @@ def test_a_cumulative_decay_is_never_clipped(prior: str) -> None:
     torch.testing.assert_close(p[:, -1], expected[:, -1], rtol=1e-3, atol=1e-4)
 
 
-def test_conditioner_does_not_switch_off_after_45_steps() -> None:
-    """1e-12 in a denominator freezes the envelope once it has fallen below: compare step 400 with the double sum."""
+def test_conditioner_works_on_long_sequences() -> None:
+    """1e-12 in a denominator would freeze the envelope."""
     layer, x = make_layer("softmax", "CL"), make_input(1, 400)
     conditioner: Any = layer.conditioner
     s = F.softplus(conditioner.in_proj(conditioner.norm_in(x)).chunk(3, dim=-1)[0])
@@ -94,27 +94,17 @@ def test_conditioner_does_not_switch_off_after_45_steps() -> None:
 
 
 @pytest.mark.parametrize("prior", ["linear", "gla"])
-def test_first_tokens_keep_their_whole_mass(prior: str) -> None:
-    """`+1e-5` in the denominator loses half the mass where the scores are of that size."""
+def test_first_tokens_keep_full_mass(prior: str) -> None:
+    """`+1e-5` in the denominator would lose half of the mass of small scores."""
     layer, x = make_layer(prior, "", dtype=torch.float64), make_input(2, 30)
     params = {name: part * 1e-4 for name, part in layer._project(x, None).items() if name in layer.prior.param_widths}
     p = layer.prior.bind(params, None).weights()
     assert (p.sum(-1) - 1).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("prior", ["rnn_softmax", "rnn_decay", "mamba"])
-def test_nothing_but_the_prior_enters_the_logarithm(prior: str) -> None:
-    """q inside the logarithm made F < mu in a third of the entries."""
-    for seed in range(5):
-        layer, x = make_layer(prior, "CLTG", seed=seed), make_input(2, 20, seed=seed)
-        read: Any = layer.read(x)
-        assert (read.f_max >= read.mu - 1e-12).all()
-
-
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_long_inputs_fit_in_little_memory(prior: str) -> None:
-    """(B, T, H, d, d) at these sizes would be 0.5 GiB and (T, T) 0.27 GiB; what is kept for the
-    gradient stays far below."""
+def test_long_inputs_use_linear_memory(prior: str) -> None:
+    """(B, T, H, d, d) tensors would take 0.5 GiB and (T, T) tensors 0.27 GiB."""
     layer = make_layer(prior, "LTG", n_embd=64, n_head=1, dtype=torch.float32)
     x = make_input(1, 8192, 64, dtype=torch.float32)
     kept: dict[int, int] = {}

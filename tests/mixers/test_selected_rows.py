@@ -1,23 +1,20 @@
-"""A layer that is read at some tokens alone gives what it would have given there, gradients included."""
+"""Outputs at selected tokens equal the full output, gradients included."""
 
 from __future__ import annotations
 
 from unittest.mock import patch
 
-import pytest
 import torch
 from mixer_cases import make_input, make_layer, over_layers, over_priors
 
 from femts.mixers import FreeEnergyMixer
 from femts.mixers.priors import linear, softmax
-from femts.mixers.priors.linear import BoundLinear
-from femts.mixers.priors.softmax import BoundSoftmax
 
 ROWS = [slice(1, None, 2), slice(-1, None), slice(2, 6), slice(None)]
 
 
-def both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
-    """Outputs and all gradients, of the input and the parameters, by both ways."""
+def check_both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) -> None:
+    """Compare outputs and gradients of both ways."""
     x, found = make_input(), []
     weight = make_input(seed=3)[:, rows]
     for way in (lambda x: layer(x, mask, rows), lambda x: layer(x, mask)[:, rows]):
@@ -33,27 +30,19 @@ def both(layer: FreeEnergyMixer, rows: slice, mask: torch.Tensor | None = None) 
 
 
 @over_layers
-def test_rows_are_those_of_the_whole(prior: str, components: str) -> None:
+def test_selected_rows_match_the_full_output(prior: str, components: str) -> None:
     for rows in ROWS:
-        both(make_layer(prior, components), rows)
+        check_both(make_layer(prior, components), rows)
 
 
 @over_priors
-def test_rows_under_masks_in_both_directions_and_long_forms(prior: str) -> None:
+def test_selected_rows_with_masks_and_long_forms(prior: str) -> None:
     for causal in (True, False):
         mask = torch.ones(2, 9, dtype=torch.bool)
         mask[0, :3] = mask[1, 5:] = False  # the first rows of one see nothing, where causal
         layer = make_layer(prior, causal=causal)
         for rows in ROWS:
-            both(layer, rows, mask)
+            check_both(layer, rows, mask)
             with patch.object(softmax, "SHORT", 0), patch.object(linear, "DENSE_UP_TO", 0):
-                both(layer, rows, mask)
-                both(layer, rows)
-
-
-@pytest.mark.parametrize("prior", ["softmax", "linear", "gla"])
-def test_unused_tensors_are_not_created(prior: str) -> None:
-    layer = make_layer(prior)
-    parts, bound = layer._prepare(make_input(), None, slice(-1, None))
-    assert {name: part.shape[1] for name, part in parts.items() if part.shape[1] != 9} == {"lam": 1, "g": 1, "q": 1}
-    assert isinstance(bound, (BoundSoftmax, BoundLinear)) and bound.q.shape[1 + (prior == "softmax")] == 1
+                check_both(layer, rows, mask)
+                check_both(layer, rows)

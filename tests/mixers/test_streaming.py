@@ -1,4 +1,4 @@
-"""`step` by `step` equals the parallel form, in a state that does not grow (section 2.3.4)."""
+"""Streaming equals the parallel form (section 2.3.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femts.mixers import FreeEnergyMixer, MixerState
 
 
 def stream(layer: FreeEnergyMixer, x: Tensor) -> tuple[Tensor, list[int], MixerState]:
-    """All steps of `x`, the state's size after each, and the last state."""
+    """Outputs of all steps, the state size after each, and the last state."""
     state, outputs, sizes = layer.init_state(x.shape[0]), [], []
     for t in range(x.shape[1]):
         y, state = layer.step(x[:, t], state)
@@ -26,13 +26,13 @@ def stream(layer: FreeEnergyMixer, x: Tensor) -> tuple[Tensor, list[int], MixerS
 
 
 @over_layers
-def test_steps_equal_the_parallel_form(prior: str, components: str) -> None:
+def test_streaming_matches_parallel(prior: str, components: str) -> None:
     layer, x = make_layer(prior, components), make_input(length=14)
     torch.testing.assert_close(stream(layer, x)[0], layer(x), rtol=1e-10, atol=1e-12)
 
 
 @over_priors
-def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior: str) -> None:
+def test_streaming_matches_parallel_in_float32(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG", dtype=torch.float32), make_input(1, 200, dtype=torch.float32)
     with torch.no_grad():
         steps, parallel = stream(layer, x)[0], layer(x)
@@ -40,13 +40,13 @@ def test_steps_equal_the_parallel_form_over_several_chunks_in_float32(prior: str
 
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
-def test_state_of_scan_priors_does_not_grow(prior: str) -> None:
+def test_scan_state_has_constant_size(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(length=20)
     empty = sum(leaf.numel() for leaf in tree_leaves(layer.init_state(2)) if isinstance(leaf, torch.Tensor))
     assert set(stream(layer, x)[1]) == {empty}
 
 
-def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step() -> None:
+def test_softmax_cache_grows_by_one_token() -> None:
     layer, x = make_layer("softmax", "LT"), make_input(length=6)
     _, sizes, _ = stream(layer, x)
     growth = {later - earlier for earlier, later in itertools.pairwise(sizes)}
@@ -54,7 +54,7 @@ def test_softmax_keeps_a_cache_that_grows_by_one_token_a_step() -> None:
 
 
 @over_priors
-def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior: str) -> None:
+def test_streams_are_independent_and_state_is_reusable(prior: str) -> None:
     layer, x = make_layer(prior, "CLTG"), make_input(batch=3, length=8)
     _, _, state = stream(layer, x[:, :7])
     one, _ = layer.step(x[:, 7], state)
@@ -65,7 +65,7 @@ def test_streams_of_a_batch_do_not_touch_and_a_state_can_be_reused(prior: str) -
 
 
 @pytest.mark.parametrize("prior", ["linear", "rnn_softmax"])
-def test_a_stream_of_constant_tokens_stays_finite_for_long(prior: str) -> None:
+def test_long_constant_stream_is_finite(prior: str) -> None:
     layer = make_layer(prior, "CLTG", dtype=torch.float32)
     x = torch.full((1, 300, 16), 2.0)
     with torch.no_grad():
@@ -74,8 +74,8 @@ def test_a_stream_of_constant_tokens_stays_finite_for_long(prior: str) -> None:
         torch.testing.assert_close(y, layer(x), rtol=1e-4, atol=1e-4)
 
 
-def test_a_long_memory_of_the_conditioner_is_summed_as_the_parallel_form_does_in_bfloat16() -> None:
-    """A decay of .9975 is 1 in 8 bits: the state would never forget."""
+def test_conditioner_streaming_in_bfloat16() -> None:
+    """A decay of .9975 rounds to 1 in bfloat16."""
     layer, x = make_layer("rnn_decay", "C", dtype=torch.float32), make_input(1, 1000, dtype=torch.float32)
     conditioner: Any = layer.conditioner
     with torch.no_grad():
@@ -88,8 +88,8 @@ def test_a_long_memory_of_the_conditioner_is_summed_as_the_parallel_form_does_in
 
 
 @pytest.mark.parametrize("prior", ["linear", "gla", "mamba"])
-def test_a_stream_under_autocast_sums_as_the_parallel_form_does(prior: str) -> None:
-    """Sums over time leave the range of float16, and lose bits."""
+def test_streaming_under_autocast_is_finite(prior: str) -> None:
+    """Sums exceed the range of float16."""
     layer, x = make_layer(prior, "", dtype=torch.float32, ssm_rank=8), make_input(1, 200, dtype=torch.float32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
         state: Any = layer.init_state(1)
@@ -99,7 +99,7 @@ def test_a_stream_under_autocast_sums_as_the_parallel_form_does(prior: str) -> N
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_tokens_of_another_shape_or_type_are_refused(prior: str) -> None:
+def test_wrong_shape_or_dtype_is_refused(prior: str) -> None:
     layer = make_layer(prior, "", dtype=torch.float32)
     shapes: list[tuple[int, ...]] = [(2, 16), (1, 1, 1, 16), (9, 2, 1, 16), (2, 9, 15), ()]
     for shape in shapes:
@@ -117,7 +117,7 @@ def test_tokens_of_another_shape_or_type_are_refused(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["softmax", "mamba"])
-def test_a_full_layer_has_no_stream(prior: str) -> None:
+def test_streaming_needs_a_causal_layer(prior: str) -> None:
     layer = make_layer(prior, "LTG", causal=False)
     with pytest.raises(ValueError, match="causal"):
         layer.step(make_input()[:, 0], layer.init_state(2))

@@ -1,4 +1,4 @@
-"""What weight decay leaves alone is known by name, also of copies and within hosts."""
+"""Parameters without weight decay."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ OF_PRIOR = {
 CASES = [("softmax", "CLTG"), ("gla", ""), ("rnn_decay", "CLTG"), ("mamba", "CLTG")]
 
 
-def saved(layer: FreeEnergyMixer) -> FreeEnergyMixer:
+def save_and_load(layer: FreeEnergyMixer) -> FreeEnergyMixer:
     file = io.BytesIO()
     torch.save(layer, file)
     return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
 
 
 @pytest.mark.parametrize("prior,components", CASES, ids=str)
-def test_names_survive_copies_files_and_types(prior: str, components: str) -> None:
+def test_undecayed_names_survive_copy_and_save(prior: str, components: str) -> None:
     want = OF_PRIOR.get(prior, set()) | ({"beta_raw"} if "L" in components else set())
     layer = make_layer(prior, components)
-    for made in (layer, copy.deepcopy(layer), saved(layer), layer.double()):
+    for made in (layer, copy.deepcopy(layer), save_and_load(layer), layer.double()):
         assert undecayed(made) == want
 
 
-def test_names_are_those_of_the_host() -> None:
+def test_undecayed_names_in_the_host() -> None:
     host: Any = build_model(
         "fem_mamba", build_config("fem_mamba", seq_len=24, pred_len=8, n_channels=2, settings={"n_layers": 2})
     )

@@ -1,4 +1,4 @@
-"""A new model is one file and one registration: it has every property of models, and all commands know it."""
+"""A new model needs one file and one registration."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ SHAPE = ("--horizon", "12", "--seq-len", "24")
 
 
 @pytest.fixture(autouse=True)
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A file that counts as one of the models while the test runs."""
+def new_model_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A file that counts as part of the models package."""
     model_names()
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "weighted_for_test.py").write_text(_FILE)
@@ -86,7 +86,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of it on a small file."""
+    """A run of the new model."""
     small_table().to_csv(tmp_path / "past.csv", index=False)
     folder = tmp_path / "run"
     data = ("--dataset", str(tmp_path / "past.csv"), "--model", "weighted_mean")
@@ -95,7 +95,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_has_the_properties_of_every_model(name: str) -> None:
+def test_new_model_has_the_common_properties(name: str) -> None:
     check_card(name)
     check_horizons(name)
     check_gaps_are_left_out(name)
@@ -103,7 +103,7 @@ def test_it_has_the_properties_of_every_model(name: str) -> None:
     check_single_channels(name, gaps=True)
 
 
-def test_an_audit_passes_it_and_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_of_a_new_model(monkeypatch: pytest.MonkeyPatch) -> None:
     check_audit("weighted_mean")
     made = type(make_model("weighted_mean"))
     forward: Any = made.forward
@@ -111,7 +111,7 @@ def test_an_audit_passes_it_and_finds_a_claim_that_is_wrong(monkeypatch: pytest.
     assert {check.name for check in femts.audit(quick_run("weighted_mean")).failed} == {"other channels"}
 
 
-def test_it_is_trained_saved_loaded_and_forecasts(tmp_path: Path) -> None:
+def test_new_model_trains_and_roundtrips(tmp_path: Path) -> None:
     table = small_table()
     trained = femts.train(table, "weighted_mean", 12, seq_len=24, max_steps=30, device="cpu", out=tmp_path / "run")
     assert trained.config.training.lr == 1e-2
@@ -126,7 +126,7 @@ def test_it_is_trained_saved_loaded_and_forecasts(tmp_path: Path) -> None:
     assert forecast.shape == (30, 3) and np.isfinite(forecast[["load", "heat"]].to_numpy()).all()
 
 
-def test_commands_know_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_accept_a_new_model(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run)]) == 0
     assert main(["predict", str(run), str(tmp_path / "past.csv"), "--out", str(tmp_path / "next.csv")]) == 0
     assert len((tmp_path / "next.csv").read_text().splitlines()) == 1 + 12
@@ -139,7 +139,7 @@ def test_commands_know_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert ["model.steps", "3"] in settings and ["training.lr", "0.01"] in settings
 
 
-def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
+def test_invalid_uses_of_a_new_model_are_refused(tmp_path: Path) -> None:
     table = small_table()
     with pytest.raises(UsageError, match=r"'model\.steps' \(25\) is not from 1 to the look-back of 24"):
         femts.train(table, "weighted_mean", 12, seq_len=24, settings={"model.steps": 25})
@@ -153,7 +153,7 @@ def test_mistakes_with_it_are_sentences(tmp_path: Path) -> None:
         register("weighted_mean", "Again.")(type(make_model("weighted_mean")))
 
 
-def test_a_table_scores_it_once_its_file_is_in_the_folder(tmp_path: Path) -> None:
+def test_benchmark_table_scores_a_new_model(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path)  # the cells of a table are processes of their own
     checkout.add("models/weighted_mean.py", _FILE)
     small_table().to_csv(tmp_path / "boiler.csv", index=False)

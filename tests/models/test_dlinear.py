@@ -1,4 +1,4 @@
-"""DLinear against a second way of writing the same sums."""
+"""DLinear, compared with explicit sums."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from femts.models.dlinear import DLinear, DLinearConfig, moving_average
 from femts.models.registry import build_config, build_model
 
 
-def test_moving_average_is_the_mean_over_the_padded_neighbourhood() -> None:
+def test_moving_average_matches_numpy() -> None:
     for kernel in [1, 2, 5, 25]:
         series = np.random.default_rng(0).normal(size=40)
         before = (kernel - 1) // 2
@@ -23,12 +23,12 @@ def test_moving_average_is_the_mean_over_the_padded_neighbourhood() -> None:
 
 
 def plain_average(series: Tensor, kernel: int) -> Tensor:
-    """The same by pooling, each mean for itself."""
+    """Moving average by pooling."""
     before = (kernel - 1) // 2
     return F.avg_pool1d(F.pad(series, (before, kernel - 1 - before), mode="replicate"), kernel, stride=1)
 
 
-def test_moving_average_and_its_gradient_are_those_of_pooling() -> None:
+def test_moving_average_and_gradient_match_pooling() -> None:
     for kernel in [1, 2, 25, 64]:
         series, found = torch.randn(2, 3, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), []
         for average in (moving_average, plain_average):
@@ -40,7 +40,7 @@ def test_moving_average_and_its_gradient_are_those_of_pooling() -> None:
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_prefix_sums_of_a_long_look_back_lose_nothing_in_float32() -> None:
+def test_moving_average_is_accurate_in_float32() -> None:
     for shape in ["noise", "trend", "walk", "far from 0"]:
         noise = torch.randn(4, 2, 8192, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         trend = torch.linspace(-3, 3, 8192, dtype=torch.float64).expand_as(noise)
@@ -50,7 +50,7 @@ def test_prefix_sums_of_a_long_look_back_lose_nothing_in_float32() -> None:
 
 
 @pytest.mark.parametrize("individual", [False, True], ids=["shared", "individual"])
-def test_forecast_is_two_linear_maps_of_trend_and_remainder(individual: bool) -> None:
+def test_forecast_is_linear_in_trend_and_remainder(individual: bool) -> None:
     torch.manual_seed(0)
     model = DLinear(DLinearConfig(30, 4, 3, individual=individual)).double()
     x = torch.randn(2, 30, 3, dtype=torch.float64)
@@ -69,7 +69,7 @@ def test_forecast_is_two_linear_maps_of_trend_and_remainder(individual: bool) ->
         torch.testing.assert_close(forecast[:, :, channel], expected)
 
 
-def test_shared_and_individual_differ_in_their_number_of_maps() -> None:
+def test_individual_maps_per_channel() -> None:
     def count(individual: bool) -> int:
         settings = {"individual": individual}
         config = build_config("dlinear", seq_len=20, pred_len=5, n_channels=4, settings=settings)
@@ -79,11 +79,11 @@ def test_shared_and_individual_differ_in_their_number_of_maps() -> None:
     assert count(True) == 4 * count(False)
 
 
-def test_initial_weights_have_the_bound_of_a_linear_layer_of_one_map() -> None:
+def test_initial_weight_bound() -> None:
     weight = DLinear(DLinearConfig(100, 50, 8, individual=True)).trend.weight
     assert 0.09 < weight.abs().max() <= 0.1
 
 
-def test_a_kernel_of_no_width_is_refused() -> None:
+def test_zero_kernel_size_is_refused() -> None:
     with pytest.raises(UsageError, match=r"model\.kernel_size.*not 0"):
         DLinearConfig(30, 4, 3, kernel_size=0)

@@ -1,4 +1,4 @@
-"""The autoregressive-segment host: shapes, normalisation, causality between segments, and what a mixer may change."""
+"""The autoregressive segment model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_ablation_name_removes_one_component() -> None:
 
 
 @pytest.mark.parametrize(("name", "seq_len"), list(zip(HOSTED, itertools.cycle([1, 11, 12, 13, 50]), strict=False)))
-def test_forecast_has_the_horizon_and_every_parameter_a_gradient(name: str, seq_len: int) -> None:
+def test_forecast_shape_and_gradients(name: str, seq_len: int) -> None:
     model = make(name, seq_len=seq_len)
     x, y = torch.randn(3, seq_len, 4), torch.randn(3, 12, 4)
     assert model(Batch(x)).shape == (3, 12, 4)
@@ -46,30 +46,30 @@ def test_forecast_has_the_horizon_and_every_parameter_a_gradient(name: str, seq_
     assert without == []
 
 
-def test_width_follows_the_channels() -> None:
+def test_width_by_number_of_channels() -> None:
     for channels, width in {1: 32, 7: 64, 21: 128, 137: 352}.items():
         assert make(n_channels=channels).config.width == width
 
 
-def test_paper_look_backs_give_its_segments() -> None:
+def test_number_of_segments() -> None:
     for pred_len, seq_len, segments in ((96, 1024, 11), (192, 2048, 11), (336, 2048, 7), (720, 4096, 6)):
         assert make("sm", seq_len=seq_len, pred_len=pred_len, n_channels=7).config.n_segments == segments
 
 
-def test_shift_and_scale_of_a_channel_pass_through() -> None:
+def test_shift_and_scale_equivariance() -> None:
     model = make().double().eval()
     x = torch.randn(2, 50, 4, dtype=torch.float64) * 10
     scale, shift = torch.tensor([0.5, 2.0, 7.0, 30.0]), torch.tensor([-3.0, 0.0, 5.0, 100.0])
     torch.testing.assert_close(model(Batch(x * scale + shift)), model(Batch(x)) * scale + shift, rtol=1e-4, atol=1e-4)
 
 
-def test_with_less_than_the_whole_deviation_a_shift_passes_through_and_a_scale_does_not() -> None:
+def test_partial_window_std_is_only_shift_equivariant() -> None:
     model, x = make(window_std=0.5).eval(), torch.randn(2, 50, 4)
     torch.testing.assert_close(model(Batch(x + 7)), model(Batch(x)) + 7)
     assert (model(Batch(3 * x)) - 3 * model(Batch(x))).abs().max() > 1e-3
 
 
-def test_a_window_is_divided_by_a_deviation_between_its_own_and_that_of_the_training_rows() -> None:
+def test_window_std_interpolates_with_training_std() -> None:
     x = 3 * torch.randn(2, 50, 4)
     own, half, none = (make(window_std=share)._segments(x)[2] for share in (1.0, 0.5, 0.0))
     torch.testing.assert_close(half**2, (own**2 + 1) / 2, rtol=1e-4, atol=0)
@@ -78,12 +78,12 @@ def test_a_window_is_divided_by_a_deviation_between_its_own_and_that_of_the_trai
         make(window_std=1.5)
 
 
-def test_a_constant_window_is_forecast_as_that_constant_on_average() -> None:
+def test_constant_window_is_forecast_as_constant() -> None:
     forecast = make().eval()(Batch(torch.full((1, 50, 4), 3.5)))
     torch.testing.assert_close(forecast, torch.full_like(forecast, 3.5), rtol=0, atol=1e-4)
 
 
-def test_a_channel_sees_the_others_through_the_context_token_alone() -> None:
+def test_channels_interact_only_through_the_context_token() -> None:
     model = make().eval()
     x = torch.randn(1, 50, 4)
     other = x.clone()
@@ -94,7 +94,7 @@ def test_a_channel_sees_the_others_through_the_context_token_alone() -> None:
     torch.testing.assert_close(model(Batch(x))[..., 1:], model(Batch(other))[..., 1:], rtol=0, atol=1e-6)
 
 
-def test_an_earlier_segment_is_predicted_from_what_precedes_it() -> None:
+def test_segment_predictions_are_causal() -> None:
     model = make(seq_len=48).double().eval()
     segments = torch.randn(2, 4, 4, 12, dtype=torch.float64)
     changed = segments.clone()
@@ -104,7 +104,7 @@ def test_an_earlier_segment_is_predicted_from_what_precedes_it() -> None:
     assert (before[:, :, 3] - after[:, :, 3]).abs().max() > 1e-6
 
 
-def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
+def test_loss_adds_next_segment_errors() -> None:
     model = make(seq_len=36, dropout=0.0)
     x, y = torch.randn(2, 36, 4), torch.randn(2, 12, 4)
     mean = x[:, -12:].mean(1, keepdim=True)
@@ -115,7 +115,7 @@ def test_loss_is_the_forecast_error_plus_the_next_segment_errors() -> None:
 
 
 @pytest.mark.parametrize("patch_len", [4, 5, 16])
-def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
+def test_patch_len_differs_from_the_horizon(patch_len: int) -> None:
     model, seq_len = make(seq_len=40, dropout=0.0, patch_len=patch_len), 40
     x, y = torch.randn(2, seq_len, 4), torch.randn(2, 12, 4)
     count = -(-seq_len // patch_len)
@@ -141,7 +141,7 @@ def test_segments_shorter_or_longer_than_the_forecast(patch_len: int) -> None:
 
 
 def with_known(name: str, **settings: Any) -> tuple[SegmentForecaster, SegmentForecaster, Batch]:
-    """A model, one of the same weights that reads 3 known columns too, and windows for both, in float64."""
+    """A model, the same with 3 future covariates, and a batch for both, in float64."""
     plain, reading = (make(name, dropout=0.0, n_known=n, **settings).double().eval() for n in (0, 3))
     found = reading.load_state_dict(plain.state_dict(), strict=False)
     assert not found.unexpected_keys and {key.split(".")[0] for key in found.missing_keys} == {
@@ -156,7 +156,7 @@ def with_known(name: str, **settings: Any) -> tuple[SegmentForecaster, SegmentFo
 
 
 @pytest.mark.parametrize(("name", "patch_len"), [("fem_sm", None), ("fem_mamba", 5), ("lintrans", None)])
-def test_before_the_first_step_known_columns_change_nothing_to_the_bit(name: str, patch_len: int | None) -> None:
+def test_covariates_have_no_effect_at_initialization(name: str, patch_len: int | None) -> None:
     plain, reading, batch = with_known(name, patch_len=patch_len)
     without = Batch(batch.past, future=batch.future)
     assert torch.equal(reading(batch), plain(without)) and torch.equal(reading.loss(batch), plain.loss(without))
@@ -164,7 +164,7 @@ def test_before_the_first_step_known_columns_change_nothing_to_the_bit(name: str
 
 
 @pytest.mark.parametrize("name", ["fem_sm", "lintrans"])
-def test_the_first_step_moves_what_known_columns_do(name: str) -> None:
+def test_covariate_decoder_receives_gradients(name: str) -> None:
     _, reading, batch = with_known(name)
     reading.loss(batch).backward()
     for key, weight in reading.named_parameters():
@@ -172,7 +172,7 @@ def test_the_first_step_moves_what_known_columns_do(name: str) -> None:
             assert weight.grad is not None and weight.grad.abs().sum() > 0, key
 
 
-def test_the_decoder_is_its_formula_step_by_step() -> None:
+def test_covariate_decoder_matches_its_formula() -> None:
     _, reading, batch = with_known("fem_sm")
     decoder = reading.known_decoder
     assert decoder is not None and batch.known is not None
@@ -191,7 +191,7 @@ def test_the_decoder_is_its_formula_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("name", ["fem_sm", "lintrans"])
-def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_order(name: str) -> None:
+def test_channel_permutation_equivariance(name: str) -> None:
     _, model, batch = with_known(name)
     assert model.known_decoder is not None
     nn.init.normal_(model.known_decoder.out.weight)
@@ -206,7 +206,7 @@ def test_channels_in_another_order_with_their_own_weights_are_forecast_in_that_o
     torch.testing.assert_close(moved.loss(reordered), model.loss(batch), rtol=1e-9, atol=1e-9)
 
 
-def test_models_of_one_host_have_the_same_size_up_to_the_mixer() -> None:
+def test_mixers_have_equal_weight_budgets() -> None:
     def weights(name: str) -> int:
         block: Any = make(name, n_channels=21).blocks[0].mixer
         named = {name: m.weight for name, m in block.named_modules() if isinstance(m, nn.Linear)}
@@ -236,7 +236,7 @@ def test_initial_weights_follow_the_protocol() -> None:
         ("fem_sm", {"prior": "sofmax"}, "did you mean 'softmax'"),
     ],
 )
-def test_settings_that_cannot_be_built_are_refused_in_a_sentence(name: str, settings: dict, sentence: str) -> None:
+def test_invalid_settings_are_refused(name: str, settings: dict, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence) as caught:
         make(name, **settings)
     assert str(caught.value).count("\n") == 0

@@ -1,4 +1,4 @@
-"""iTransformer: channels attend to each other, in any order and in any units."""
+"""iTransformer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def x() -> torch.Tensor:
     return torch.randn(3, 24, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
-def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.Tensor) -> None:
+def test_shape_and_scale_equivariance(model: ITransformer, x: torch.Tensor) -> None:
     forecast = model(Batch(x))
     assert forecast.shape == (3, 6, 4)
     torch.testing.assert_close(
@@ -34,19 +34,18 @@ def test_forecast_has_its_shape_and_follows_units(model: ITransformer, x: torch.
     )  # 1e-5 is added to variances
 
 
-def test_channels_have_no_order(model: ITransformer, x: torch.Tensor) -> None:
+def test_channel_permutation_equivariance(model: ITransformer, x: torch.Tensor) -> None:
     order = [2, 0, 3, 1]
     torch.testing.assert_close(model(Batch(x[..., order])), model(Batch(x))[..., order])
 
 
-def test_each_channel_sees_the_others(model: ITransformer, x: torch.Tensor) -> None:
+def test_channels_interact(model: ITransformer, x: torch.Tensor) -> None:
     other = x.clone()
     other[..., 3] = torch.randn(3, 24, dtype=torch.float64)
     assert (model(Batch(other)) - model(Batch(x)))[..., 0].abs().max() > 1e-6
 
 
-def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> None:
-    """Post-norm attention and feed-forward, by hand."""
+def test_blocks_match_the_paper(model: ITransformer, x: torch.Tensor) -> None:
     mean, deviation = x.mean(1, keepdim=True), (x.var(1, keepdim=True, correction=0) + 1e-5).sqrt()
     tokens = model.embed(((x - mean) / deviation).transpose(1, 2))
     block: Any
@@ -61,32 +60,31 @@ def test_blocks_are_those_of_the_paper(model: ITransformer, x: torch.Tensor) -> 
     torch.testing.assert_close(model(Batch(x)), expected)
 
 
-def test_heads_that_do_not_divide_are_refused() -> None:
+def test_indivisible_heads_are_refused() -> None:
     with pytest.raises(UsageError, match=r"model\.d_model' \(16\) takes a multiple of 'model\.n_heads' \(3\)"):
         ITransformerConfig(24, 6, 4, d_model=16, n_heads=3)
 
 
 @pytest.fixture
-def marked() -> ITransformer:
+def model_with_calendar() -> ITransformer:
     torch.manual_seed(0)
     return ITransformer(replace(CONFIG, n_known=3)).double().eval()
 
 
-def test_marks_of_the_calendar_are_tokens_beside_the_channels(marked: ITransformer, x: torch.Tensor) -> None:
-    """A model whose last channels are the marks has the same weights, and forecasts the same of the first ones."""
+def test_calendar_features_are_extra_tokens(model_with_calendar: ITransformer, x: torch.Tensor) -> None:
     marks = torch.randn(3, 24 + 6, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     past = marks[:, :24]
     marks[:, :24] = (past - past.mean(1, keepdim=True)) / past.std(1, keepdim=True, correction=0)
     wide = ITransformer(replace(CONFIG, n_channels=4 + 3)).double().eval()
-    wide.load_state_dict(marked.state_dict())
-    forecast = marked(Batch(x, known=marks))
+    wide.load_state_dict(model_with_calendar.state_dict())
+    forecast = model_with_calendar(Batch(x, known=marks))
     assert forecast.shape == (3, 6, 4)
     beside = wide(Batch(torch.cat([x, marks[:, :24]], dim=-1)))[..., :4]
     torch.testing.assert_close(forecast, beside, rtol=1e-4, atol=1e-4)  # 1e-5 is added to variances
-    torch.testing.assert_close(marked(Batch(x, known=marks[..., [2, 0, 1]])), forecast)
+    torch.testing.assert_close(model_with_calendar(Batch(x, known=marks[..., [2, 0, 1]])), forecast)
 
 
-def test_marks_of_the_look_back_matter_and_later_ones_do_not(marked: ITransformer, x: torch.Tensor) -> None:
+def test_only_look_back_calendar_features_matter(model_with_calendar: ITransformer, x: torch.Tensor) -> None:
     marks = torch.randn(3, 24 + 6, 3, dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(marked(Batch(x, known=marks)).square().sum(), marks)
+    (slope,) = torch.autograd.grad(model_with_calendar(Batch(x, known=marks)).square().sum(), marks)
     assert slope[:, :24].abs().min() > 0 and not slope[:, 24:].any()

@@ -1,4 +1,4 @@
-"""Models that read known columns and static ones: which rows matter, what they learn from, and who is refused."""
+"""Models that read future and static covariates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 
 def make(name: str, quantiles: tuple[float, ...] = (), **inputs: int) -> ForecastModel:
-    """A small model whose weights are all different from zero, in float64."""
+    """A small model with nonzero weights, in float64."""
     torch.manual_seed(0)
     settings = {key: value for key, value in SMALL.items() if key in model_card(name).default_settings()}
     config = build_config(name, seq_len=L, pred_len=P, n_channels=C, settings=settings | inputs)
@@ -53,20 +53,13 @@ def changed(values: Tensor, rows: slice) -> Tensor:
     return other
 
 
-def test_tide_and_the_mixers_read_known_columns() -> None:
-    assert {"tide", "nhits", "fem_sm", "fem_mamba", "lintrans"} <= set(READING)
-    assert not {"dlinear", "itransformer", "ridge", "fem_sm_ridge"} & set(READING)
-
-
 @pytest.mark.parametrize(
     ("inputs", "quantiles"),
     [({"n_known": K}, ()), ({"n_static": E}, QUANTILES), ({"n_known": K, "n_static": E}, QUANTILES)],
     ids=str,
 )
 @pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
-def test_forecasts_have_their_shape_and_every_weight_a_gradient(
-    name: str, inputs: dict[str, int], quantiles: tuple[float, ...]
-) -> None:
+def test_forecast_shape_and_gradients(name: str, inputs: dict[str, int], quantiles: tuple[float, ...]) -> None:
     model, batch = make(name, quantiles, **inputs), draws()
     batch = replace(
         batch,
@@ -80,7 +73,7 @@ def test_forecasts_have_their_shape_and_every_weight_a_gradient(
 
 
 @pytest.mark.parametrize("name", of_each_class(READING))
-def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
+def test_only_rows_of_the_window_are_read(name: str) -> None:
     model, batch = make(name, n_known=K, n_static=E), draws(L + P + 3)
     assert batch.known is not None and batch.static is not None
     forecast = model(batch)
@@ -92,7 +85,7 @@ def test_known_rows_of_the_window_matter_and_no_others(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tide", "nhits", "fem_sm"])
-def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
+def test_covariate_gradients_are_exact(name: str) -> None:
     model, batch = make(name, n_known=K, n_static=E), draws()
     assert batch.known is not None
 
@@ -102,8 +95,7 @@ def test_gradients_at_known_inputs_are_the_differences(name: str) -> None:
     assert torch.autograd.gradcheck(loss, batch.known.requires_grad_(), fast_mode=True)
 
 
-def test_tide_is_the_paper_written_out() -> None:
-    """One channel of a window, block by block and step by step."""
+def test_tide_matches_the_paper() -> None:
     model, batch = make("tide", n_known=K, n_static=E), draws()
     assert isinstance(model, TiDE) and model.narrow is not None and batch.known is not None and batch.static is not None
 
@@ -132,9 +124,7 @@ def test_tide_is_the_paper_written_out() -> None:
         ("fem_sm_ridge", {"future_covariates": "open"}, "open"),
     ],
 )
-def test_a_model_that_cannot_read_known_columns_is_not_given_them(
-    name: str, reading: dict, named: str, tmp_path: Path
-) -> None:
+def test_unsupported_covariate_inputs_are_refused(name: str, reading: dict, named: str, tmp_path: Path) -> None:
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
     sentence = (
         rf"^Model '{name}' cannot read '?{named}'? over the forecast horizon; use one that can, such as fem_sm or tide"
@@ -153,7 +143,7 @@ def test_a_model_that_cannot_read_known_columns_is_not_given_them(
         ("dlinear", {"future_covariates": "open", "calendar": True}, "auto", False, True),
     ],
 )
-def test_known_columns_are_inputs_or_regressed_on_or_both(
+def test_covariates_are_inputs_or_regressed(
     name: str, reading: dict, covariates: str, reads: bool, regressed: bool
 ) -> None:
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)

@@ -1,4 +1,4 @@
-"""Losses and their gradients against plain formulas, in float64."""
+"""Losses and their gradients, compared with formulas in float64."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LEVELS = (0.25, 0.5, 0.75)
 
 
 def relative(forecast: Tensor, batch: Batch) -> Tensor:
-    """A loss as a user writes it: the absolute error over the level of what followed."""
+    """A user-defined loss: absolute error relative to the target."""
     seen = 1.0 if batch.future_observed is None else batch.future_observed.to(forecast.dtype)
     error = (forecast - batch.target).abs() / (1 + batch.target.abs()) * seen
     return error.sum() / (torch.ones_like(error) * seen).sum()
 
 
 def plain_pinball(error: Tensor) -> Tensor:
-    """Mean over levels of the loss of `error` (..., Q), target less forecast."""
+    """Mean over levels of the pinball loss of `error` (..., Q)."""
     levels = torch.tensor(LEVELS, dtype=torch.float64)
     return torch.where(error > 0, levels * error, (levels - 1) * error).mean(-1)
 
@@ -48,13 +48,13 @@ def registered() -> Any:
         yield
 
 
-def test_every_loss_has_a_formula_here() -> None:
+def test_every_loss_is_tested() -> None:
     assert {*BUILT_IN, *LOSSES.names()} == set(PLAIN)
     with pytest.raises(UsageError, match="Unknown loss 'relativ'; did you mean 'relative'"):
         find_loss("relativ")
 
 
-def test_a_loss_and_its_gradient_are_those_of_its_formula() -> None:
+def test_loss_and_gradient_match_the_formula() -> None:
     for dim in [-2, -1]:
         for gaps in [False, True]:
             for name in PLAIN:

@@ -1,38 +1,32 @@
-"""The mean of models: each member reads its own last rows, and what they are decides what the mean is."""
+"""The mean of models."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from small_means import CLASSICS
 
 from femts.cli import main
 from femts.data.batch import Batch
-from femts.data.raw import Raw
 from femts.errors import UsageError
-from femts.models.base import ForecastModel
 from femts.models.listing import models
 from femts.models.mean import MeanConfig, MeanModel, Member
 from femts.models.registry import build_config, model_card, model_names
 from femts.training.train import train
 
 L, P, C = 24, 4, 3
-needs_classics = pytest.mark.skipif(not CLASSICS, reason="needs statsforecast")
 
 
-def member(name: str, seq_len: int, **settings: object) -> Member:
+def make_member(name: str, seq_len: int, **settings: object) -> Member:
     shape = {"seq_len": seq_len, "pred_len": P, "n_channels": C}
     return Member(name, build_config(name, **shape, settings=settings))
 
 
-def mean(*members: Member) -> MeanModel:
+def make_mean(*members: Member) -> MeanModel:
     torch.manual_seed(0)
     return MeanModel(MeanConfig(L, P, C, members)).eval()
 
 
-RIDGE, LINEAR = member("ridge", 12, season=6, longest=8), member("dlinear", L)
+RIDGE, LINEAR = make_member("ridge", 12, season=6, longest=8), make_member("dlinear", L)
 TINY = {"d_model": 16, "n_layers": 1, "n_heads": 2}
 
 
@@ -46,8 +40,8 @@ def average(model: MeanModel, x: Batch, steps: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("steps", [1, P, 3 * P + 1])
-def test_each_member_reads_its_own_look_back_and_is_recursive_alone(steps: int) -> None:
-    model, x = mean(RIDGE, LINEAR, member("naive", 2)), look_backs()
+def test_members_use_their_own_look_back(steps: int) -> None:
+    model, x = make_mean(RIDGE, LINEAR, make_member("naive", 2)), look_backs()
     for linear in (model.models[0],):
         linear.prepare(torch.randn(80, C, generator=torch.Generator().manual_seed(2)))
     with torch.no_grad():
@@ -64,47 +58,15 @@ def test_each_member_reads_its_own_look_back_and_is_recursive_alone(steps: int) 
     assert model.quantiles == ()
 
 
-def test_capabilities_follow_from_the_members() -> None:
-    plain, mixed = mean(RIDGE, LINEAR), mean(RIDGE, member("fem_sm", 12, **TINY))
+def test_capabilities_follow_the_members() -> None:
+    plain, mixed = make_mean(RIDGE, LINEAR), make_mean(RIDGE, make_member("fem_sm", 12, **TINY))
     assert plain.supports.channels == 1 and mixed.supports.channels is None
     assert plain.most_windows is None and not plain.supports.raw
     assert MeanModel.fewest_rows(plain.config) == L and MeanModel.fewest_rows(mixed.config) == 12
     assert not MeanModel.supports_of(plain.config).raw
 
 
-def test_static_inputs_reach_members_that_take_them() -> None:
-    static = member("fem_sm", 12, n_static=2, **TINY)
-    model, x = mean(RIDGE, static), replace(look_backs(), static=torch.randn(5, 2))
-    assert model.config.n_static == 2
-    with torch.no_grad():
-        alone = model.models[1].forecast(x.recent(12), P)
-        torch.testing.assert_close(model.forecast(x, P), (alone + model.models[0].forecast(x.recent(12), P)) / 2)
-
-
-@needs_classics
-def test_raw_rows_reach_members_that_read_them() -> None:
-    classic = member("auto_theta", L, season=6, windows=5)
-    model = mean(classic, RIDGE, member("mstl", 20, season=6, windows=7))
-    assert model.supports.raw and MeanModel.supports_of(model.config).raw and model.most_windows == 5
-    assert MeanModel.fewest_rows(model.config) == 12
-    x, (center, scale) = look_backs().past[:2], torch.tensor([[[3.0]], [[2.0]]]).double().expand(2, 1, C)
-    values = x.double() * 2 + 3
-    values[0, -15:-9, 0] = torch.nan
-    raw = Raw(values, center.expand(2, 1, C), scale.expand(2, 1, C))
-    batch = Batch(x, raw=raw)
-    made = model.forecasts(batch, P).points
-    theta, ridge, mstl = model.models
-    alone = [
-        theta.forecasts(batch, P).points,
-        ridge.forecast(batch.recent(12), P).double(),
-        mstl.forecasts(batch.recent(20), P).points,
-    ]
-    torch.testing.assert_close(made, torch.stack(alone).mean(0))
-    with pytest.raises(TypeError, match="call forecasts"):
-        model(batch)
-
-
-def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mean_cannot_be_trained(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mean" not in model_names() and "mean" not in models()["name"].tolist()
     assert model_card("mean").model_class is MeanModel
     for make in (
@@ -122,14 +84,10 @@ def test_it_is_not_one_to_train(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shape", [{"seq_len": L + 1}, {"pred_len": P + 1}, {"n_channels": C + 1}])
-def test_members_of_another_shape_are_refused(shape: dict[str, int]) -> None:
+def test_mismatched_members_are_refused(shape: dict[str, int]) -> None:
     full = {"seq_len": L, "pred_len": P, "n_channels": C} | shape
     other = Member("dlinear", build_config("dlinear", **full, settings={}))
     with pytest.raises(UsageError, match=r"Member 'dlinear' forecasts .* combine models of the same shape"):
         MeanConfig(L, P, C, (RIDGE, other))
     with pytest.raises(UsageError, match="A mean cannot be a member of another mean"):
         MeanConfig(L, P, C, (RIDGE, Member("mean", MeanConfig(L, P, C, (RIDGE, LINEAR)))))
-
-
-def test_it_is_a_forecast_model() -> None:
-    assert isinstance(mean(RIDGE, LINEAR), ForecastModel)

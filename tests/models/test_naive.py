@@ -1,4 +1,4 @@
-"""The baselines against values worked out by hand."""
+"""The naive baselines."""
 
 import pytest
 import torch
@@ -7,7 +7,6 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
-from femts.models.registry import build_config, build_model
 
 
 def test_naive_repeats_the_last_value() -> None:
@@ -26,7 +25,7 @@ def test_seasonal_naive_repeats_the_last_season() -> None:
         assert model(Batch(torch.arange(6.0).view(1, 6, 1))).flatten().tolist() == expected
 
 
-def test_a_season_beyond_the_look_back_is_refused() -> None:
+def test_invalid_season_is_refused() -> None:
     for season in [0, -1, 7]:
         with pytest.raises(UsageError, match=rf"season of {season} steps .* look-back of 6.*model\.season"):
             SeasonalNaiveConfig(6, 3, 1, season)
@@ -35,11 +34,3 @@ def test_a_season_beyond_the_look_back_is_refused() -> None:
 def test_seasonal_naive_requires_a_season() -> None:
     with pytest.raises(UsageError, match=r"model\.season"):
         SeasonalNaive(SeasonalNaiveConfig(6, 3, 1))(Batch(torch.zeros(1, 6, 1)))
-
-
-@pytest.mark.parametrize("name", ["naive", "seasonal_naive"])
-def test_they_are_registered_and_have_no_parameters(name: str) -> None:
-    settings = {"season": "4"} if name == "seasonal_naive" else {}
-    model = build_model(name, build_config(name, seq_len=8, pred_len=5, n_channels=2, settings=settings))
-    assert model(Batch(torch.randn(3, 8, 2))).shape == (3, 5, 2)
-    assert not list(model.parameters())

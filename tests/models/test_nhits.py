@@ -1,4 +1,4 @@
-"""N-HiTS against the same stacks written out, and what it reads."""
+"""N-HiTS, compared with explicit stacks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def draws() -> Batch:
     return Batch(draw(L, C), known=draw(L + P, K), static=draw(E), future=draw(P, C))
 
 
-def joined(coefficients: Tensor, steps: int) -> Tensor:
-    """Coefficients (K,) as lines of `steps` steps: step t lies at (t + 1/2) K / steps - 1/2 between them."""
+def interpolate(coefficients: Tensor, steps: int) -> Tensor:
+    """Linear interpolation of coefficients (K,) to `steps` steps."""
     count, values = len(coefficients), []
     for step in range(steps):
         place = min(max((step + 0.5) * count / steps - 0.5, 0), count - 1)
@@ -46,7 +46,7 @@ def joined(coefficients: Tensor, steps: int) -> Tensor:
 
 
 def plain_stack(stack: Stack, series: Tensor, beside: Tensor | None, pool: int) -> tuple[Tensor | None, list[Tensor]]:
-    """One channel of one window: backcast (L,), and a forecast (P,) for each output."""
+    """Backcast (L,) and a forecast (P,) for each output, for one channel."""
     groups = [series[max(end - pool, 0) : end].max() for end in range(len(series), 0, -pool)]
     hidden = stack.series.weight @ torch.stack(groups) + stack.series.bias
     if stack.beside is not None and beside is not None:
@@ -56,14 +56,14 @@ def plain_stack(stack: Stack, series: Tensor, beside: Tensor | None, pool: int) 
         if isinstance(layer, torch.nn.Linear):
             hidden = (layer.weight @ hidden + layer.bias).clamp(min=0)
     made = stack.forecast.weight @ hidden + stack.forecast.bias
-    forecasts = [joined(each, P) for each in made.chunk(stack.outputs)]
+    forecasts = [interpolate(each, P) for each in made.chunk(stack.outputs)]
     if stack.backcast is None:
         return None, forecasts
-    return joined(stack.backcast.weight @ hidden + stack.backcast.bias, L), forecasts
+    return interpolate(stack.backcast.weight @ hidden + stack.backcast.bias, L), forecasts
 
 
 @pytest.mark.parametrize(("pool", "downsample", "outputs"), [(1, 1, 3), (2, 4, 1), (3, 2, 3), (20, 20, 1)])
-def test_a_stack_and_its_gradients_are_the_paper_written_out(pool: int, downsample: int, outputs: int) -> None:
+def test_stack_and_gradients_match_the_paper(pool: int, downsample: int, outputs: int) -> None:
     torch.manual_seed(0)
     config = NHiTSConfig(L, P, C, pool=(pool, 1), downsample=(downsample, 1), hidden=8, n_hidden=3)
     stack = Stack(config, 0, E, outputs).double()
@@ -85,7 +85,7 @@ def test_a_stack_and_its_gradients_are_the_paper_written_out(pool: int, downsamp
 
 
 @pytest.mark.parametrize("quantiles", [(), QUANTILES], ids=["mean", "quantiles"])
-def test_the_forecast_is_the_last_value_and_the_sum_of_the_stacks(quantiles: tuple[float, ...]) -> None:
+def test_forecast_sums_the_stacks(quantiles: tuple[float, ...]) -> None:
     model, batch = make(quantiles, n_known=K, n_static=E), draws()
     assert batch.known is not None and batch.static is not None
     series = batch.past[1, :, 1]
@@ -101,19 +101,19 @@ def test_the_forecast_is_the_last_value_and_the_sum_of_the_stacks(quantiles: tup
     torch.testing.assert_close(model(batch)[1, :, 1], expected)
 
 
-def test_short_look_backs_and_horizons_have_a_coefficient_at_least() -> None:
+def test_short_look_backs_and_horizons() -> None:
     for seq_len, pred_len in [(1, 1), (3, 1), (2, 30), (52, 13)]:
         model = make(seq_len=seq_len, pred_len=pred_len, pool=(24, 4, 1), downsample=(24, 12, 1))
         assert model(Batch(torch.randn(B, seq_len, C, dtype=torch.float64))).shape == (B, pred_len, C)
 
 
-def test_interpolation_is_that_of_torch() -> None:
+def test_interpolation_matches_torch() -> None:
     coefficients = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = torch.nn.functional.interpolate(coefficients, 13, mode="linear")
     torch.testing.assert_close(Interpolation(13, 4)(coefficients), expected)
 
 
-def test_shift_and_scale_of_a_window_pass_through_to_the_forecast() -> None:
+def test_shift_and_scale_equivariance() -> None:
     model, batch = make(n_known=K, n_static=E), draws()
     moved = replace(batch, past=5 + 100 * batch.past)
     torch.testing.assert_close(model(moved), 5 + 100 * model(batch), rtol=1e-3, atol=1e-3)
@@ -121,14 +121,14 @@ def test_shift_and_scale_of_a_window_pass_through_to_the_forecast() -> None:
     torch.testing.assert_close(model(shifted), 5 + model(batch), rtol=1e-10, atol=1e-10)
 
 
-def test_a_channel_sees_itself_alone() -> None:
+def test_channels_are_independent() -> None:
     model, batch = make(), draws()
     other = batch.past.clone()
     other[..., 1:] = 9
     torch.testing.assert_close(model(Batch(other))[..., 0], model(Batch(batch.past))[..., 0])
 
 
-def test_a_still_window_has_finite_gradients() -> None:
+def test_constant_window_has_finite_gradients() -> None:
     model, batch = make(n_known=K, n_static=E), draws()
     model.loss(replace(batch, past=torch.full_like(batch.past, 3.0))).backward()
     for name, weight in model.named_parameters():
@@ -136,7 +136,7 @@ def test_a_still_window_has_finite_gradients() -> None:
 
 
 @pytest.mark.parametrize("quantiles", [False, True])
-def test_a_saved_forecaster_forecasts_the_same_to_the_bit(quantiles: bool, tmp_path: Path) -> None:
+def test_roundtrip_is_bit_identical(quantiles: bool, tmp_path: Path) -> None:
     reading: dict[str, Any] = {"future_covariates": "open", "calendar": True}
     data = femts.load_dataset(small_table(columns=("load", "open")), target="load", **reading)
     settings = {"model.hidden": 16} | ({"training.loss": "pinball"} if quantiles else {})
@@ -147,7 +147,7 @@ def test_a_saved_forecaster_forecasts_the_same_to_the_bit(quantiles: bool, tmp_p
         assert torch.equal(again.model.state_dict()[name], weights), name
 
 
-def test_stacks_of_different_numbers_are_refused() -> None:
+def test_unequal_stack_settings_are_refused() -> None:
     for pool, downsample in [("2,2", "4,2,1"), ("2", "2,1")]:
         sentence = (
             rf"^Settings 'model\.pool' \({pool}\) and 'model\.downsample' \({downsample}\) need one number per stack"

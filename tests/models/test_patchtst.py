@@ -1,4 +1,4 @@
-"""PatchTST: each channel by itself, patches as the paper cuts them, scores that grow from block to block."""
+"""PatchTST."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ def x() -> torch.Tensor:
     return torch.randn(2, 40, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
-def test_the_papers_look_backs_make_42_and_64_patches() -> None:
+def test_number_of_patches() -> None:
     assert PatchTSTConfig(336, 96, 7).n_patches == 42
     assert PatchTSTConfig(512, 96, 7).n_patches == 64
 
 
-def test_forecast_has_its_shape_and_follows_units(model: PatchTST, x: torch.Tensor) -> None:
+def test_shape_and_scale_equivariance(model: PatchTST, x: torch.Tensor) -> None:
     assert model(Batch(x)).shape == (2, 6, 3)
     torch.testing.assert_close(model(Batch(5 + 100 * x)), 5 + 100 * model(Batch(x)), rtol=1e-3, atol=1e-3)
 
 
-def test_a_channel_sees_itself_alone(model: PatchTST, x: torch.Tensor) -> None:
+def test_channels_are_independent(model: PatchTST, x: torch.Tensor) -> None:
     other = x.clone()
     other[..., 1:] = 9 * torch.randn(2, 40, 2, dtype=torch.float64)
     torch.testing.assert_close(model(Batch(other))[..., 0], model(Batch(x))[..., 0])
 
 
-def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
-    """One channel, patch by patch and head by head."""
+def test_forecast_matches_the_paper(model: PatchTST, x: torch.Tensor) -> None:
     series = x[0, :, 0]
     mean, deviation = series.mean(), (series.var(correction=0) + 1e-5).sqrt()
     normal = torch.cat([(series - mean) / deviation, ((series[-1] - mean) / deviation).repeat(4)])
@@ -64,7 +63,7 @@ def test_is_the_paper_written_out(model: PatchTST, x: torch.Tensor) -> None:
     torch.testing.assert_close(model(Batch(x))[0, :, 0], expected)
 
 
-def test_impossible_settings_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for settings, message in [
         ({"d_model": 6, "n_heads": 4}, r"model\.d_model' \(6\) takes a multiple"),
         ({"patch_len": 41}, r"model\.patch_len' \(41\).*look-back of 40 steps"),

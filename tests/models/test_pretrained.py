@@ -1,5 +1,4 @@
-"""Pretrained models give the library's own numbers, on tiny random weights: columns beside, panels, files, refusals, "
-"marks."""
+"""Pretrained models, compared with their library on tiny random weights."""
 
 from __future__ import annotations
 
@@ -7,8 +6,6 @@ import hashlib
 import importlib.util
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +50,7 @@ def train(data: Any, name: str, folder: Path, steps: int = 12, **more: Any) -> f
 
 
 def library(name: str, folder: Path, values: np.ndarray, steps: int) -> np.ndarray:
-    """What the library says by itself after `values` (C, L): (C, Q, steps)."""
+    """The library's own forecast (C, Q, steps) of `values` (C, L)."""
     from chronos import BaseChronosPipeline
 
     pipeline: Any = BaseChronosPipeline.from_pretrained(folder, dtype=torch.float32)
@@ -64,7 +61,7 @@ def library(name: str, folder: Path, values: np.ndarray, steps: int) -> np.ndarr
 
 @needs_library
 @pytest.mark.parametrize("name", NAMES)
-def test_numbers_are_the_librarys_own(name: str, weights: dict[str, Path], tmp_path: Path) -> None:
+def test_forecasts_match_the_library(name: str, weights: dict[str, Path], tmp_path: Path) -> None:
     table, out = TABLE.assign(heat=1e9 + 100 * TABLE["heat"]), tmp_path / "run"  # whose digits float32 would lose
     made = train(femts.load_dataset(table, min="none"), name, weights[name], out=out)
     forecast = made.predict(table, level=[80])
@@ -82,7 +79,7 @@ def test_numbers_are_the_librarys_own(name: str, weights: dict[str, Path], tmp_p
 
 @needs_library
 @pytest.mark.parametrize("name", NAMES)
-def test_quantiles_rise_by_windows_steps_and_columns(name: str, weights: dict[str, Path]) -> None:
+def test_quantiles_are_sorted_per_window_step_and_column(name: str, weights: dict[str, Path]) -> None:
     made = train(TABLE, name, weights[name])
     model, levels = made.model, made.model.levels
     assert model.quantiles == QUANTILES[name] and made.intervals is not None and made.intervals.own
@@ -105,7 +102,7 @@ def test_quantiles_rise_by_windows_steps_and_columns(name: str, weights: dict[st
 
 
 @needs_library
-def test_chronos2_reads_past_and_future_columns_and_the_calendar(weights: dict[str, Path]) -> None:
+def test_chronos2_reads_covariates_and_calendar(weights: dict[str, Path]) -> None:
     table = small_table(columns=("load", "heat", "open"))
     data = femts.load_dataset(table, target="load", past_covariates="heat", future_covariates="open", calendar=True)
     made = train(data, "chronos2", weights["chronos2"])
@@ -125,7 +122,7 @@ def test_chronos2_reads_past_and_future_columns_and_the_calendar(weights: dict[s
 
 
 @needs_library
-def test_known_columns_are_those_of_the_librarys_own_call(weights: dict[str, Path]) -> None:
+def test_chronos2_covariates_match_the_library(weights: dict[str, Path]) -> None:
     from chronos import Chronos2Pipeline
 
     made = train(femts.load_dataset(TABLE, target="load", future_covariates="heat"), "chronos2", weights["chronos2"])
@@ -142,7 +139,7 @@ def test_known_columns_are_those_of_the_librarys_own_call(weights: dict[str, Pat
 
 
 @needs_library
-def test_columns_that_a_model_cannot_read_are_regressed_on_or_refused(weights: dict[str, Path], tmp_path: Path) -> None:
+def test_unsupported_covariates_are_regressed_or_refused(weights: dict[str, Path], tmp_path: Path) -> None:
     made = train(
         femts.load_dataset(TABLE, target="load", future_covariates="heat"), "chronos_bolt", weights["chronos_bolt"]
     )
@@ -166,7 +163,7 @@ def test_columns_that_a_model_cannot_read_are_regressed_on_or_refused(weights: d
 
 @needs_library
 def test_constant_column_does_not_affect_chronos2(weights: dict[str, Path]) -> None:
-    """Which is why static columns, constants of a window, are refused."""
+    """This is why static covariates are refused."""
     from chronos import Chronos2Pipeline
 
     pipeline: Any = Chronos2Pipeline.from_pretrained(weights["chronos2"], dtype=torch.float32)
@@ -179,7 +176,7 @@ def test_constant_column_does_not_affect_chronos2(weights: dict[str, Path]) -> N
 
 @needs_library
 @pytest.mark.parametrize("name", NAMES)
-def test_panels_are_forecast_in_batches_series_by_series(name: str, weights: dict[str, Path]) -> None:
+def test_panel_forecasts_match_the_library(name: str, weights: dict[str, Path]) -> None:
     table = panel_table()
     made = train(femts.load_dataset(table, panel=True), name, weights[name], WEEK, refit=True)
     forecast = made.predict(table, level=[80])
@@ -205,7 +202,7 @@ def test_longer_horizon_uses_the_library_with_a_note(name: str, weights: dict[st
 
 
 @needs_library
-def test_a_run_knows_its_weights_and_holds_none(weights: dict[str, Path], tmp_path: Path) -> None:
+def test_run_records_the_weights_hash_only(weights: dict[str, Path], tmp_path: Path) -> None:
     source = weights["chronos2"]
     made = train(TABLE, "chronos2", source, out=tmp_path / "run", refit=True)
     said = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]
@@ -218,7 +215,7 @@ def test_a_run_knows_its_weights_and_holds_none(weights: dict[str, Path], tmp_pa
 
 
 @needs_library
-def test_weights_that_changed_or_went_are_refused_in_a_sentence(weights: dict[str, Path], tmp_path: Path) -> None:
+def test_changed_or_missing_weights_are_refused(weights: dict[str, Path], tmp_path: Path) -> None:
     folder, run = tmp_path / "weights", tmp_path / "run"
     shutil.copytree(weights["chronos2"], folder)
     pinned = {"model.sha256": check_hash(folder)}
@@ -234,7 +231,7 @@ def test_weights_that_changed_or_went_are_refused_in_a_sentence(weights: dict[st
 
 
 @needs_library
-def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_path: Path) -> None:
+def test_invalid_weights_are_refused(weights: dict[str, Path], tmp_path: Path) -> None:
     def refused(match: str, folder: Path | None, **settings: Any) -> None:
         given = {f"model.{key}": value for key, value in settings.items()}
         if folder is not None:
@@ -264,7 +261,7 @@ def test_wrong_weights_are_refused_in_a_sentence(weights: dict[str, Path], tmp_p
 
 
 @needs_library
-def test_a_hub_name_is_read_from_the_cache_and_fetched_only_when_asked(
+def test_hub_weights_come_from_the_cache(
     weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from huggingface_hub import constants
@@ -289,7 +286,7 @@ def test_a_hub_name_is_read_from_the_cache_and_fetched_only_when_asked(
 
 
 @needs_library
-def test_no_call_goes_to_the_network_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_is_used_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
     asked = []
@@ -306,7 +303,7 @@ def test_no_call_goes_to_the_network_unasked(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_library
-def test_a_mean_has_a_pretrained_member(weights: dict[str, Path], tmp_path: Path) -> None:
+def test_pretrained_model_in_a_mean(weights: dict[str, Path], tmp_path: Path) -> None:
     data = femts.load_dataset(TABLE)
     members = [train(data, "chronos_bolt", weights["chronos_bolt"]), femts.train(data, "ridge", 12, device="cpu")]
     made = femts.mean_of(members)
@@ -317,7 +314,7 @@ def test_a_mean_has_a_pretrained_member(weights: dict[str, Path], tmp_path: Path
     assert made.config.model_config.has_seen("Solar") and not made.config.model_config.has_seen("ETTh1")
 
 
-def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "chronos" else find(name, *rest)
@@ -332,12 +329,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
             model.read_weights()
 
 
-def test_the_library_is_not_imported_before_it_is_needed() -> None:
-    lines = "import sys, femts; femts.models(); assert not {'chronos', 'transformers'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", lines], check=True)
-
-
-def test_data_of_the_pretraining_are_known_by_name() -> None:
+def test_pretraining_datasets_are_known() -> None:
     for name, dataset, seen in [
         ("chronos_bolt", "Solar", True),
         ("chronos_bolt", "electricity", True),
@@ -354,7 +346,7 @@ def test_data_of_the_pretraining_are_known_by_name() -> None:
         assert has_seen({"name": name, "seq_len": 8, "pred_len": 4, "n_channels": 1, **settings}, dataset) == seen
 
 
-def test_training_data_of_own_weights_are_a_setting() -> None:
+def test_trained_on_setting() -> None:
     shape = {"seq_len": 8, "pred_len": 4, "n_channels": 1}
     own = build_config("chronos2", **shape, settings={"trained_on": "shops, ETTh1"})
     assert own.has_seen("ETTh1") and own.has_seen("shops") and not own.has_seen("Solar")
@@ -365,7 +357,7 @@ def test_training_data_of_own_weights_are_a_setting() -> None:
 
 
 @needs_library
-def test_tables_mark_what_a_model_has_seen(tmp_path: Path) -> None:
+def test_tables_mark_pretraining_data(tmp_path: Path) -> None:
     store, cells = Store(tmp_path), []
     for dataset in ("Solar", "ETTh1"):
         for model, mse in (("chronos2", 0.1), ("naive", 0.3), ("dlinear", 0.2)):

@@ -1,17 +1,19 @@
-"""Models by name."""
+"""The registry of models."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import pytest
 from model_cases import check_card
 
-from femts.errors import UsageError
 from femts.models.base import ForecastModel
 from femts.models.fem import SegmentConfig
-from femts.models.registry import build_config, model_card, model_names, register
+from femts.models.registry import build_config, model_names, register
 
 
-def test_every_name_of_the_interface_is_there() -> None:
+def test_documented_models_are_registered() -> None:
     expected = "fem_sm fem_gla fem_mamba fem_aft fem_linear sm gla mamba aft linear lintrans"
     assert {
         *expected.split(),
@@ -30,12 +32,7 @@ def test_model_card_describes_the_model_and_its_settings() -> None:
         check_card(name)
 
 
-def test_an_unknown_name_gets_the_nearest_right_one() -> None:
-    with pytest.raises(UsageError, match="Unknown model 'fem_gal'; did you mean 'fem_gla'"):
-        model_card("fem_gal")
-
-
-def test_an_override_of_the_name_yields_to_the_users_setting() -> None:
+def test_user_setting_overrides_the_variant() -> None:
     def components(**settings: str) -> str:
         config = build_config("sm", seq_len=8, pred_len=4, n_channels=1, settings=settings)
         assert isinstance(config, SegmentConfig)
@@ -44,6 +41,12 @@ def test_an_override_of_the_name_yields_to_the_users_setting() -> None:
     assert components() == "" and components(components="CL") == "CL"
 
 
-def test_a_name_is_taken_once() -> None:
+def test_duplicate_name_is_refused() -> None:
     with pytest.raises(ValueError, match="registered twice"):
         register("naive", "again")(ForecastModel)
+
+
+def test_optional_libraries_are_imported_lazily() -> None:
+    heavy = {"statsforecast", "chronos", "transformers"}
+    code = f"import sys, femts; femts.models(); assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,5 +1,4 @@
-"""Ridge regressions against scikit-learn's, their mean in weights, and its mean with a mixer
-against the same written out."""
+"""Ridge regression, compared with scikit-learn, and its hybrids with a mixer."""
 
 from __future__ import annotations
 
@@ -30,21 +29,20 @@ def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings: Any) -> An
 
 
 def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarray:
-    """What scikit-learn fits to windows: (L, H)."""
+    """Coefficients (L, H) of scikit-learn."""
     reference = ReferenceRidge(alpha=penalty * len(past), fit_intercept=False, solver="cholesky").fit(past, future)
     return np.atleast_2d(reference.coef_).T
 
 
 def windows(level: int, rows: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """Look-backs of 20 steps and forecasts of 15 of `SERIES`, less the mean of the last `level`
-    steps of the look-back."""
+    """Look-backs of 20 and forecasts of 15 steps, minus the mean of the last `level` look-back steps."""
     found = np.lib.stride_tricks.sliding_window_view(SERIES.double().numpy()[rows], 35, axis=0).reshape(-1, 35)
     found = found - found[:, 20 - level : 20].mean(1, keepdims=True)
     return found[:, :20], found[:, 20:]
 
 
 @pytest.mark.parametrize("season", [1, 3, 5])
-def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
+def test_maps_match_sklearn(season: int) -> None:
     whole, short, seasonal = maps(TrainingRows(SERIES.double(), None, 20, 15).pooled(), season, 0.3).numpy()
     past, future = windows(1)
     np.testing.assert_allclose(whole, regression(past, future, 0.3), rtol=1e-9, atol=1e-9)
@@ -60,13 +58,13 @@ def test_maps_are_the_ridge_regressions_over_every_window(season: int) -> None:
     np.testing.assert_allclose(forecast, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_each_fewth_step_has_the_maps_of_all() -> None:
+def test_strided_maps_are_a_subset() -> None:
     moments = TrainingRows(SERIES.double(), None, 20, 15).moments(1)
     torch.testing.assert_close(maps(moments, 5, 0.3, 4), maps(moments, 5, 0.3)[..., ::4])
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_rows_that_are_cut_have_the_windows_of_the_whole(gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_rows_give_the_same_moments(gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     observed = torch.ones_like(SERIES, dtype=torch.bool)
     observed[30:33, 0] = not gaps
     rows = TrainingRows(SERIES.double(), observed, 8, 5, left_out=(40, 50))
@@ -77,7 +75,7 @@ def test_rows_that_are_cut_have_the_windows_of_the_whole(gaps: bool, monkeypatch
         torch.testing.assert_close(one, other)
 
 
-def test_no_window_reaches_into_rows_that_are_left_out() -> None:
+def test_windows_exclude_held_out_rows() -> None:
     rows = TrainingRows(SERIES.double(), None, 20, 15, left_out=(40, 50))
     past, future = (
         np.concatenate(both) for both in zip(windows(1, slice(0, 40)), windows(1, slice(50, 90)), strict=True)
@@ -89,7 +87,7 @@ def test_no_window_reaches_into_rows_that_are_left_out() -> None:
     assert TrainingRows(SERIES.double(), None, 20, 15, left_out=(34, 56)).windows == 0
 
 
-def test_stacked_weights_have_the_lowest_mean_square() -> None:
+def test_stacking_weights_minimize_mse() -> None:
     errors = torch.randn(3, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     grid = torch.tensor([(a, b, 100 - a - b) for a in range(101) for b in range(101 - a)]).double() / 100
     for mixed in (
@@ -105,7 +103,7 @@ def test_stacked_weights_have_the_lowest_mean_square() -> None:
         torch.testing.assert_close(weights, lowest, rtol=0, atol=0.011)
 
 
-def test_of_maps_that_are_the_same_each_has_some_weight() -> None:
+def test_identical_maps_share_their_weight() -> None:
     errors = torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]).double()
     torch.testing.assert_close(stacked(errors @ errors.T), torch.tensor([0.5, 0.25, 0.25]).double(), rtol=0, atol=1e-6)
     third = torch.full((3,), 1 / 3).double()
@@ -113,32 +111,34 @@ def test_of_maps_that_are_the_same_each_has_some_weight() -> None:
     torch.testing.assert_close(stacked(errors @ errors.T, even=1e6), third, rtol=0, atol=1e-5)
 
 
-def law(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
-    """Channels that each go on as a share of their last change, and noise."""
+def random_channels(coefficients: tuple[float, ...], rows: int) -> torch.Tensor:
+    """Integrated AR(1) channels."""
     steps = torch.randn(rows, len(coefficients), generator=torch.Generator().manual_seed(0))
     for row in range(1, rows):
         steps[row] += torch.tensor(coefficients) * steps[row - 1]
     return steps.cumsum(0).double()
 
 
-def test_maps_of_all_channels_weigh_more_where_they_follow_one_law_and_not_where_each_has_its_own() -> None:
-    alike, unlike = (TrainingRows(law(laws, 400), None, 20, 4) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0)))
+def test_shared_maps_win_for_similar_channels() -> None:
+    alike, unlike = (
+        TrainingRows(random_channels(laws, 400), None, 20, 4) for laws in ((0.8, 0.8, 0.8), (0.8, -0.8, 0.0))
+    )
     assert choose(alike, 1, 1e-3, by_channel=True)[:, KINDS:].sum(1).min() > 0.6
     assert choose(unlike, 1, 1e-3, by_channel=True)[:, :KINDS].sum(1).min() > 0.9
     assert choose(unlike, 1, 1e-3, by_channel=False).shape == (1, KINDS)
 
 
-def test_without_room_to_hold_rows_out_the_maps_of_all_channels_weigh_the_same() -> None:
-    rows = TrainingRows(law((0.8, 0.8), 40), None, 20, 4)
+def test_shared_maps_are_even_without_holdout() -> None:
+    rows = TrainingRows(random_channels((0.8, 0.8), 40), None, 20, 4)
     even = torch.full((KINDS,), 1 / KINDS, dtype=torch.float64)
     torch.testing.assert_close(choose(rows, 1, 1e-3, by_channel=True), torch.cat([0 * even, even]).expand(2, -1))
     torch.testing.assert_close(choose(rows, 1, 1e-3, by_channel=False), even[None])
 
 
 @pytest.mark.parametrize(("channels", "count"), [(1, 1), (32, 32), (33, 1)])
-def test_the_map_is_the_mean_of_maps_and_very_many_channels_share_it(channels: int, count: int) -> None:
+def test_map_is_the_weighted_mean_of_maps(channels: int, count: int) -> None:
     model = LinearForecast(12, 8, 4, channels)
-    series = law((0.5,) * channels, 200).float()
+    series = random_channels((0.5,) * channels, 200).float()
     model.fit(series, 0.3)
     rows = TrainingRows(series.double(), None, 12, 8)
     weights, common = choose(rows, 4, 0.3, by_channel=count > 1), maps(rows.pooled(), 4, 0.3)
@@ -153,7 +153,7 @@ def test_the_map_is_the_mean_of_maps_and_very_many_channels_share_it(channels: i
         torch.testing.assert_close(model(x, 5)[0, :, channel].double(), wanted[:5], rtol=0, atol=1e-5)
 
 
-def test_periodic_series_are_forecast_at_any_horizon() -> None:
+def test_periodic_series_are_continued() -> None:
     season = torch.tensor([0.0, 1.0, 3.0, -2.0])
     series = season.repeat(30)[:, None] * torch.tensor([1.0, 2.0]) + torch.tensor([0.0, 5.0])
     model = make("ridge", ridge=1e-6)
@@ -164,14 +164,14 @@ def test_periodic_series_are_forecast_at_any_horizon() -> None:
         )
 
 
-def test_a_shift_passes_through() -> None:
+def test_shift_equivariance() -> None:
     model = make("ridge")
     model.prepare(SERIES)
     x = SERIES[None, -20:]
     torch.testing.assert_close(model(Batch(x + 100)), model(Batch(x)) + 100, rtol=0, atol=1e-4)
 
 
-def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back() -> None:
+def test_hybrid_averages_and_feeds_back() -> None:
     for steps in [3, 6, 7, 15, 16, 33]:
         model = make("fem_sm_ridge", d_model=8, n_heads=2)
         model.prepare(SERIES)
@@ -191,7 +191,7 @@ def test_partners_are_averaged_step_by_step_and_the_mean_is_fed_back() -> None:
             torch.testing.assert_close(model.forecast(Batch(start), steps), torch.cat(wanted, dim=1))
 
 
-def test_the_mixer_learns_as_it_would_alone() -> None:
+def test_hybrid_mixer_trains_as_alone() -> None:
     alone = build_model(
         "fem_sm",
         build_config(
@@ -206,7 +206,7 @@ def test_the_mixer_learns_as_it_would_alone() -> None:
     assert {name for name, _ in both.named_parameters()} == {name for name, _ in alone.named_parameters()}
 
 
-def test_settings_that_cannot_be_built_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"ridge": "0"}, r"'model\.ridge' takes a number above 0, not 0"),
         ({"season": "21"}, r"season of 21 steps .* look-back of 20.*model\.season"),

@@ -20,7 +20,7 @@ OWN = "train --model naive --horizon 12 --seq-len 24 --dataset"
 
 @dataclass(frozen=True)
 class Case:
-    """A command line, what it must say, and the exit status."""
+    """A command line, the expected message and the exit status."""
 
     args: str
     says: str
@@ -28,7 +28,7 @@ class Case:
 
 
 def check_case(case: Case, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run a case in `place`: one sentence that a terminal can show on stderr, nothing on stdout, nothing written."""
+    """Run a case in `place`: one printable sentence on stderr, empty stdout, and nothing written."""
     monkeypatch.chdir(place)
     monkeypatch.delenv("FEMTS_DATA", raising=False)
     before = state_of(place)

@@ -8,7 +8,7 @@ from small_tables import small_table
 
 
 def write_bad_tables(folder: Path) -> None:
-    """A good table, and one for each way of spoiling it."""
+    """Write a valid table and one for each kind of error."""
     good = small_table()
     good.to_csv(folder / "good.csv", index=False)
     good.drop(columns="date").to_csv(folder / "undated.csv", index=False)
@@ -23,7 +23,7 @@ def write_bad_tables(folder: Path) -> None:
 
 
 def write_bad_configs(folder: Path) -> None:
-    """A recipe for each way of getting one wrong."""
+    """Write a configuration file for each kind of error."""
     texts = {
         "broken": "dataset: synthetic\nmodel: [naive\n",
         "list": "- dataset\n- model\n",
@@ -40,5 +40,5 @@ def write_bad_configs(folder: Path) -> None:
 
 
 def state_of(folder: Path) -> dict[str, bytes | None]:
-    """What lies in a folder: the content of each file by its path, None for a folder."""
+    """Content of each file below a folder; None for folders."""
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}

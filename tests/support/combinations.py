@@ -9,14 +9,14 @@ import pytest
 
 
 def in_turn(**axes: Sequence[object]) -> pytest.MarkDecorator:
-    """As many cases as the longest axis has values; the values of shorter ones come round again."""
+    """As many cases as the longest axis has values; shorter axes repeat."""
     longest = max(map(len, axes.values()))
     cases = [tuple(values[i % len(values)] for values in axes.values()) for i in range(longest)]
     return pytest.mark.parametrize(tuple(axes), cases, ids=[_id(case) for case in cases])
 
 
 def pairwise(**axes: Sequence[object]) -> pytest.MarkDecorator:
-    """Cases in which every two values of two axes meet, instead of every combination."""
+    """Cases that cover every pair of values of two axes."""
     every = list(itertools.product(*(range(len(values)) for values in axes.values())))
     pairs = {case: set(itertools.combinations(enumerate(case), 2)) for case in every}
     left, cases = set().union(*pairs.values()), []

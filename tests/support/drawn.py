@@ -26,13 +26,13 @@ DRAWN = settings(
 
 
 def mostly(usual: Any, odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """`usual`, a value or where it comes from, three times of four."""
+    """`usual` in three of four draws."""
     often = usual if isinstance(usual, st.SearchStrategy) else st.just(usual)
     return st.integers(0, 3).flatmap(lambda n: odd if n == 3 else often)
 
 
 def attempt(do: Callable[[], Any]) -> Any:
-    """What `do` returns; None where it raises a sentence. Anything else that is raised fails the test."""
+    """The result of `do`, or None if it raises a femts error; other exceptions fail the test."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return do()
@@ -43,7 +43,7 @@ def attempt(do: Callable[[], Any]) -> Any:
 
 
 def same(frame: object, before: object) -> bool:
-    """Tell if a frame is as it was: cells, types, names and rows."""
+    """Whether a frame is unchanged."""
     if isinstance(frame, pd.Series) and isinstance(before, pd.Series):
         return frame.index.equals(before.index) and _same_cells(frame, before)
     if not isinstance(frame, pd.DataFrame) or not isinstance(before, pd.DataFrame):

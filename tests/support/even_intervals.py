@@ -21,12 +21,12 @@ def even_intervals(levels: Sequence[float], half_widths: np.ndarray) -> Interval
 
 
 def covering(made: Intervals, windows: Windows, learned: Sequence[float] = ()) -> CoverageSums:
-    """Sums of what `made` covers of `windows`."""
+    """Coverage of `windows` by `made`."""
     return CoverageSums(Bounds(made, windows, learned, made.levels))
 
 
 def covered(made: Intervals, forecast: torch.Tensor, target: torch.Tensor) -> CoverageSums:
-    """What `made` covers of windows of one step and one channel, (B, 1, 1)."""
+    """Coverage of windows (B, 1, 1) by `made`."""
     sums = covering(made, Windows(torch.zeros(len(target) + 1, 1), 1, 1))
     for some in torch.arange(len(target)).split(1000):
         sums.update(Forecasts(forecast[some], None), Batch(target[some], future=target[some], number=some))

@@ -10,6 +10,6 @@ from femts.data.windows import Windows
 
 
 def every_window(windows: Windows) -> tuple[Batch, Tensor]:
-    """The batch of all windows, and what followed, (B, P, C)."""
+    """The batch of all windows, and the targets (B, P, C)."""
     batch = windows.batch(torch.arange(len(windows)))
     return batch, batch.target

@@ -16,7 +16,7 @@ class _Messages(logging.Handler):
 
 @contextmanager
 def logged(also: Callable[[], object] = lambda: None) -> Iterator[list[str]]:
-    """Yield a list that gets each message logged meanwhile, after which `also` is called."""
+    """Yield a list of logged messages; `also` is called after each."""
     messages, logger = list[str](), logging.getLogger("femts")
 
     def take(message: str) -> None:

@@ -32,7 +32,7 @@ over_layers = pytest.mark.parametrize(
 def make_layer(
     prior: str, components: str = "CLTG", seed: int = 0, dtype: torch.dtype = torch.float64, **settings: Any
 ) -> FreeEnergyMixer:
-    """A small layer whose every parameter has been moved off its start, so that no component is idle."""
+    """A small layer with all parameters perturbed."""
     torch.manual_seed(seed)
     config = FreeEnergyMixerConfig(
         **{"n_embd": 16, "n_head": 2, "prior_type": prior, "ssm_rank": 3, **component_flags(components), **settings}
@@ -48,7 +48,7 @@ def make_layer(
 def make_as_made(
     prior: str, components: str = "CLTG", dtype: torch.dtype = torch.float32, **settings: Any
 ) -> FreeEnergyMixer:
-    """A layer with its own first weights, but for the conditioner, whose projection would be 0."""
+    """A layer with its initial weights and a nonzero conditioner."""
     torch.manual_seed(0)
     flags = component_flags(components)
     config = FreeEnergyMixerConfig(
@@ -67,7 +67,7 @@ def make_input(
 
 
 def gradient_of(tensor: Tensor) -> Tensor:
-    """The gradient that `backward` has left."""
+    """The gradient after `backward`."""
     assert tensor.grad is not None
     return tensor.grad
 

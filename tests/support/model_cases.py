@@ -31,7 +31,7 @@ DATA = load_dataset(synthetic_frame(600))
 
 
 def of_each_class(names: Iterable[str]) -> list[str]:
-    """One name of each class of models, for what a setting that a name stands for does not change."""
+    """One name of each model class."""
     return list({model_card(name).model_class: name for name in names}.values())
 
 
@@ -41,14 +41,14 @@ def _settable(name: str, settings: dict[str, int]) -> dict[str, int]:
 
 
 def make_model(name: str, quantiles: Sequence[float] = (), pred_len: int = P, n_channels: int = C) -> ForecastModel:
-    """A model for look-backs of L steps, as it is made."""
+    """A model for look-backs of L steps."""
     torch.manual_seed(0)
     config = build_config(name, seq_len=L, pred_len=pred_len, n_channels=n_channels, settings=_settable(name, SHORT))
     return build_model(name, config, quantiles).eval()
 
 
 def make_prepared(name: str, quantiles: Sequence[float] = ()) -> ForecastModel:
-    """The same after what it fits in closed form."""
+    """A model after its closed-form fit."""
     model = make_model(name, quantiles)
     model.prepare(series(seed=1))
     return model
@@ -64,7 +64,7 @@ def windows(steps: int, **more: Any) -> Windows:
 
 
 def compare_horizons(model: ForecastModel, batch_size: int = 16, **more: Any) -> None:
-    """Scores at all `HORIZONS` from one roll-out are those of each alone."""
+    """Joint scores at all `HORIZONS` equal separate scores."""
     found = evaluate_horizons(model, [windows(steps, **more) for steps in HORIZONS], batch_size)
     assert tuple(found) == HORIZONS
     for steps, scores in found.items():
@@ -74,14 +74,14 @@ def compare_horizons(model: ForecastModel, batch_size: int = 16, **more: Any) ->
 
 
 def check_card(name: str) -> None:
-    """It says in a line what it is, and the shape of the data is no setting."""
+    """Check the summary and the settings of a model."""
     card = model_card(name)
     assert card.summary and "\n" not in card.summary
     assert not {"seq_len", "pred_len", "n_channels"} & set(card.default_settings())
 
 
 def check_horizons(name: str) -> None:
-    """A short forecast begins a long one, and scores at several horizons are those of each."""
+    """Short forecasts are prefixes of long ones, and joint scores equal separate ones."""
     model = make_prepared(name)
     x = Batch(series(2)[None, :L])
     long = model.forecast(x, max(HORIZONS))
@@ -91,8 +91,7 @@ def check_horizons(name: str) -> None:
 
 
 def check_gaps_are_left_out(name: str) -> None:
-    """No loss depends on what is missing: neither in the forecast nor, where earlier segments are
-    learned, in the look-back."""
+    """The loss does not depend on missing values."""
     model = make_model(name, pred_len=12, n_channels=2)
     x, y = torch.randn(3, L, 2), torch.randn(3, 12, 2)
     before, after = torch.rand(3, L, 2) > 0.3, torch.rand(3, 12, 2) > 0.3
@@ -104,7 +103,7 @@ def check_gaps_are_left_out(name: str) -> None:
 
 
 def check_single_channels(name: str, gaps: bool) -> None:
-    """Losses of single channels add up to that of all, gradients included."""
+    """Single-channel losses and gradients average to the whole."""
     torch.manual_seed(0)
     channels = 4
     model = (
@@ -136,7 +135,7 @@ def quick_run(name: str, data: Dataset = DATA) -> Forecaster:
 
 
 def check_audit(name: str) -> None:
-    """An audit finds nothing, and leaves out only what the model does not claim."""
+    """The audit passes and skips only checks that do not apply."""
     forecaster = quick_run(name)
     audit = femts.audit(forecaster)
     assert audit.failed == ()

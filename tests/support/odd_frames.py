@@ -147,7 +147,7 @@ OTHER_NAMES = (0, 1.5, None, ("a", "b"), True, float("nan"), pd.Timestamp("2024-
 
 @st.composite
 def good_frames(draw: st.DrawFn) -> pd.DataFrame:
-    """A wide table that can be used, of one to three columns."""
+    """A valid wide table."""
     rows = draw(st.integers(120, 160))
     stamps = draw(st.sampled_from(GOOD_STAMPS))
     frame = pd.DataFrame({"date": STAMPS[stamps](rows)})
@@ -158,7 +158,7 @@ def good_frames(draw: st.DrawFn) -> pd.DataFrame:
 
 @st.composite
 def odd_frames(draw: st.DrawFn) -> Any:
-    """A table with anything in it: a frame, a Series or a table of another library."""
+    """An arbitrary frame, series or table of another library."""
     rows = draw(st.one_of(st.integers(0, 6), st.integers(20, 150)))
     stamps = draw(st.sampled_from(sorted(STAMPS)))
     names = draw(st.lists(st.one_of(st.sampled_from(NAMES), st.sampled_from(OTHER_NAMES)), max_size=4))
@@ -172,7 +172,7 @@ def odd_frames(draw: st.DrawFn) -> Any:
 
 
 def _long(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same in long form, as far as it goes."""
+    """The table in long form if possible."""
     try:
         return frame.melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     except (KeyError, TypeError, ValueError):
@@ -188,7 +188,7 @@ def _levels(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _indexed(frame: pd.DataFrame, to: Callable[[pd.Index], pd.Index] = lambda index: index) -> pd.DataFrame:
-    """Stamps in an index without a name, as far as it goes."""
+    """The table with its stamps as an unnamed index if possible."""
     try:
         return frame.set_axis(to(pd.Index(frame.pop("date"))), axis=0)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -196,7 +196,7 @@ def _indexed(frame: pd.DataFrame, to: Callable[[pd.Index], pd.Index] = lambda in
 
 
 def _in_parts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Stamps in a column for each of their parts, as far as it goes."""
+    """The table with a column for each part of its stamps if possible."""
     try:
         stamps = pd.DatetimeIndex(frame["date"])
         parts = {name: getattr(stamps, name) for name in ("year", "month", "day", "hour")}
@@ -206,7 +206,7 @@ def _in_parts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _other(frame: pd.DataFrame) -> Any:
-    """A table of pyarrow, where that takes it."""
+    """The table as a pyarrow table if possible."""
     pyarrow = pytest.importorskip("pyarrow")
     try:
         return pyarrow.Table.from_pandas(frame)

@@ -10,7 +10,7 @@ _MARK = "FEMTS_TEST_ENGINE"
 
 
 def marked(folder: Path) -> dict[str, str]:
-    """Environment of an engine, and so of its workers, by which `wait_for_workers` finds them."""
+    """Environment by which `wait_for_workers` finds the workers."""
     return {**os.environ, _MARK: str(folder)}
 
 

@@ -12,7 +12,7 @@ from femts.analysis.report.samples import MISSING
 
 
 def unpack(packed: list[list[Any]]) -> NDArray[np.float64]:
-    """The inverse of `femts.analysis.report.samples.pack`, as the page's script does it, (rows, values)."""
+    """The inverse of `femts.analysis.report.samples.pack`, as in the report's script."""
     whole = np.stack([np.frombuffer(base64.b64decode(text), "<u2") for _, _, text in packed])
     low, step = (np.array([row[i] for row in packed])[:, None] for i in (0, 1))
     return np.where(whole == MISSING, np.nan, low + step * whole)

@@ -145,21 +145,21 @@ class Reader:
         return out.getvalue()
 
     def _model(self, arguments: list[str]) -> str | None:
-        """The model that is named, or that a recipe names."""
+        """The model that is named on the command line or in a recipe."""
         recipe = _option(arguments, "--config")
         model = yaml.safe_load((self.folder / recipe).read_text()).get("model") if recipe else None
         named = _option(arguments, "--model") or (model.get("name") if isinstance(model, dict) else model)
         return named or _usual(_option(arguments, "--dataset"))
 
     def _cuts(self, model: str | None) -> bool:
-        """Whether the training of a model is cut down: only mixers take long."""
+        """Whether the training of a model is shortened; only mixers are slow."""
         mixer = model is None or model == AUTO or model.startswith("fem_")
         self.cut = self.cut or mixer
         return mixer
 
 
 def _usual(dataset: object) -> str:
-    """The model that femts takes where none is named."""
+    """The default model."""
     source = getattr(dataset, "source", dataset)
     return DEFAULT_MODEL if isinstance(source, str) and source in CATALOG else AUTO
 
@@ -170,8 +170,7 @@ def _option(arguments: list[str], name: str) -> str | None:
 
 @contextlib.contextmanager
 def cells_in_this_process() -> Any:
-    """Cells of a table are run here and one by one, where a page does not show what processes are for: each would load
-    torch anew."""
+    """Run the cells of a table in this process, which saves importing torch in each."""
     one, threads = threading.Lock(), torch.get_num_threads()
 
     def run(work: runner.Work, stopped: threading.Event | None = None) -> str:

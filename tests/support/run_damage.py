@@ -14,7 +14,7 @@ FILES = ("config.yaml", "preprocess.json", "model.safetensors", "intervals.safet
 
 
 def flipped(content: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
-    """`content` with one bit changed, at `count` places drawn by `seed`."""
+    """`content` with one bit flipped, at `count` random places."""
     for place in random.Random(seed).sample(range(8 * len(content)), min(count, 8 * len(content))):
         changed = bytearray(content)
         changed[place // 8] ^= 1 << place % 8
@@ -22,7 +22,7 @@ def flipped(content: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
 
 
 def all_of(forecaster: Forecaster) -> dict[str, Any]:
-    """All that a forecaster was loaded with, and the one scored beside it, in values that compare."""
+    """Comparable state of a forecaster and of its scored model."""
     return {
         "config": forecaster.config,
         "preprocess": forecaster.preprocess_record(),

@@ -21,7 +21,7 @@ def small_grid(models: tuple[str, ...] = ("naive", "dlinear"), seeds: tuple[int,
 def record(
     cell: Cell, mse: float, mae: float = 0.5, seq_len: int = 48, training: Any = None, **changes: Any
 ) -> dict[str, Any]:
-    """A whole record of `cell` with one number for all scores."""
+    """A record of `cell` with the same number for all scores."""
     scores, steps = {"mse": mse, "mae": mae, "windows": 9}, cell.seq_len or seq_len
     shape = {"seq_len": steps, "pred_len": cell.pred_len}
     settings = {key.partition(".")[2]: value for key, value in cell.settings.items()}
@@ -59,6 +59,6 @@ def record(
 
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:
-    """What must be equal in two runs of one cell."""
+    """The reproducible part of a record."""
     kept = {key: value for key, value in record.items() if key != "seconds"}
     return {**kept, "history": [{k: v for k, v in row.items() if k != "seconds"} for row in record["history"]]}

@@ -16,7 +16,7 @@ BACK = {"ridge": 16, "fem_sm": 12, "nhits": 16, "dlinear": 12, "fem_sm_ridge": 1
 
 
 def small_members(data: Dataset, names: tuple[str, ...] = MIXED, steps: int = 6, **more: Any) -> list[Any]:
-    """Forecasters by `names`, each of a look-back of its own, trained on `data` for three steps."""
+    """Forecasters by `names` with different look-backs, trained for three steps."""
     made = []
     for name in names:
         settings = TINY if name.startswith("fem") else {} if name in BACK else {"model.windows": 3}

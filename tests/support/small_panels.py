@@ -16,7 +16,7 @@ LENGTHS = {"long": 300, "short": 60, "young": 24, "tiny": 6}
 
 
 def panel_table() -> pd.DataFrame:
-    """Weekly waves, each of its own size and phase, from its own day on; `short` has two gaps."""
+    """Weekly waves of different sizes and lengths; `short` has two gaps."""
     parts = []
     for begin, (name, rows) in enumerate(LENGTHS.items()):
         rng, day = np.random.default_rng(begin), np.arange(10 * begin, 10 * begin + rows)
@@ -28,6 +28,6 @@ def panel_table() -> pd.DataFrame:
 
 
 def panel_forecaster(model: str, table: pd.DataFrame | None = None, **more: Any) -> Forecaster:
-    """`model` trained on the panel for six steps, weekly ahead."""
+    """`model` trained on the panel for six steps."""
     usual: dict[str, Any] = {"pred_len": P, "seq_len": L, "max_steps": 6, "device": "cpu", "refit": False}
     return train(load_dataset(panel_table() if table is None else table, panel=True), model, **(usual | more))

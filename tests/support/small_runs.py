@@ -36,14 +36,13 @@ MODELS["fem_sm_ridge"] = MODELS["fem_sm"]  # beside trained weights, some that a
 
 
 def small_run(model: str = "dlinear", data: Dataset = DATA, **changes: Any) -> Forecaster:
-    """Train `model` for three short epochs of 11 batches (`dlinear`) or 5 (the others); `settings`
-    are laid over `MODELS`."""
+    """Train `model` for three short epochs; `settings` override `MODELS`."""
     settings = {**MODELS.get(model, {}), **changes.pop("settings", {})}
     return train(data, model, **{**SMALL, **changes}, settings=settings)
 
 
 def essence(forecaster: Forecaster) -> dict[str, Any]:
-    """All that two equal runs must share to the bit: scores, history without its times, weights, intervals."""
+    """Everything that equal runs must share to the bit."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in forecaster.validations]
     kept = {k: forecaster.metrics[k] for k in ("kept_step", "steps", "stopped", "val", "test")}
     weights = {name: value.cpu().tolist() for name, value in forecaster.model.state_dict().items()}
@@ -52,7 +51,7 @@ def essence(forecaster: Forecaster) -> dict[str, Any]:
 
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals) -> None:
-    """Send this process a real signal in the `call`-th training step."""
+    """Send this process a signal in the `call`-th training step."""
     take, calls = Trainer.step, 0
 
     def step(self: Trainer) -> None:

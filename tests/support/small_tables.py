@@ -7,7 +7,7 @@ import pandas as pd
 
 
 def small_table(rows: int = 300, columns: tuple[str, ...] = ("load", "heat")) -> pd.DataFrame:
-    """Hourly waves with a little noise; the same every time."""
+    """Deterministic hourly waves with a little noise."""
     rng, hour = np.random.default_rng(1), np.arange(rows)
     table = {name: np.sin(2 * np.pi * hour / 24 + i) + 0.1 * rng.normal(size=rows) for i, name in enumerate(columns)}
     return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=rows, freq="h"), **table})

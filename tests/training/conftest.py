@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a script in a process of its own, in an empty folder, with `small_runs` at hand."""
+    """Run a script in a subprocess, in an empty folder."""
     root = Path(__file__).resolve().parents[2]
     place = tmp_path / "elsewhere"
     place.mkdir()

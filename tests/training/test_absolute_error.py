@@ -1,4 +1,4 @@
-"""Training by the mean absolute error, `training.loss=mae`."""
+"""Training with `training.loss=mae`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAE = {"training.loss": "mae"}
 
 
 @pytest.mark.parametrize(("absolute", "power"), [(True, 1), (False, 2)], ids=["absolute", "squared"])
-def test_error_is_over_observed_values(absolute: bool, power: int) -> None:
+def test_loss_is_over_observed_values(absolute: bool, power: int) -> None:
     forecast, target = torch.randn(2, 5, 7, 3, dtype=torch.float64)
     observed = torch.rand(5, 7, 3) < 0.6
     errors = np.abs(forecast - target).numpy() ** power
@@ -25,8 +25,8 @@ def test_error_is_over_observed_values(absolute: bool, power: int) -> None:
     assert mean_error(forecast, target, torch.zeros_like(observed), absolute) == 0
 
 
-def test_a_median_is_learned() -> None:
-    """Of values that are 0 four times of five and else 10, the mean is 2 and the median 0."""
+def test_mae_learns_the_median() -> None:
+    """The mean is 2 and the median 0."""
     values = np.where(np.random.default_rng(0).random((800, 1)) < 0.2, 10.0, 0.0)
     table = pd.DataFrame(values, columns=["load"])
     table.insert(0, "date", pd.date_range("2024", periods=len(table), freq="h"))
@@ -39,9 +39,9 @@ def test_a_median_is_learned() -> None:
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm", "fem_sm_ridge"])
-def test_network_is_trained_by_it(model: str) -> None:
+def test_mae_changes_training(model: str) -> None:
     assert essence(small_run(model, settings=MAE)) != essence(small_run(model))
 
 
-def test_a_closed_form_has_nothing_that_it_changes() -> None:
+def test_mae_does_not_change_closed_forms() -> None:
     assert essence(small_run("ridge", settings=MAE))["weights"] == essence(small_run("ridge"))["weights"]

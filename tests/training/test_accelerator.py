@@ -1,4 +1,4 @@
-"""Devices, precision and `training.compile`: what is there is taken, what is not is refused."""
+"""Devices, precision and `training.compile`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
-def test_without_cuda_auto_is_the_cpu_in_float32() -> None:
+def test_auto_without_cuda_is_cpu_float32() -> None:
     found = find_accelerator(TrainingConfig())
     assert (found.device, found.precision) == ("cpu", "32")
     with pytest.raises(UsageError, match=r"CUDA is not available.*--device cpu or auto"):
@@ -25,7 +25,7 @@ def test_without_cuda_auto_is_the_cpu_in_float32() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_with_cuda_auto_is_cuda_in_bf16_where_native() -> None:
+def test_auto_with_cuda_is_bf16() -> None:
     found = find_accelerator(TrainingConfig())
     native = torch.cuda.is_bf16_supported(including_emulation=False)
     assert (found.device, found.precision) == ("cuda", "bf16" if native else "32")
@@ -39,12 +39,12 @@ def test_missing_mps_is_refused() -> None:
         find_accelerator(TrainingConfig(device="mps"))
 
 
-def test_cpu_takes_precision_and_processes() -> None:
+def test_cpu_supports_precision_and_devices() -> None:
     found = find_accelerator(TrainingConfig(device="cpu", precision="bf16", devices=2))
     assert (found.device, found.precision, found.devices) == ("cpu", "bf16", 2)
 
 
-def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_without_a_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(UsageError, match=r"training.compile.*no C\+\+ compiler.*leave it at false"):
@@ -54,7 +54,7 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         find_accelerator(TrainingConfig(device="cpu", compile=True, precision="bf16"))
 
 
-def test_a_mixer_is_one_graph_with_the_loss_and_gradients_of_the_plain_one() -> None:
+def test_compiled_loss_and_gradients_match_eager() -> None:
     torch.manual_seed(0)
     settings = {"d_model": 16, "n_layers": 1, "n_heads": 2, "dropout": 0.0}
     model = build_model(
@@ -70,7 +70,7 @@ def test_a_mixer_is_one_graph_with_the_loss_and_gradients_of_the_plain_one() -> 
 
 
 @needs_compiler
-def test_a_compiled_run_scores_like_a_plain_one() -> None:
+def test_compiled_run_scores_match_eager() -> None:
     plain, compiled = (small_run(max_epochs=1, settings={"training.compile": on}) for on in (False, True))
     assert compiled.metrics["test"]["mse"] == pytest.approx(plain.metrics["test"]["mse"], rel=1e-5)
     assert compiled.config.training.compile is True

@@ -1,4 +1,4 @@
-"""`train(model="auto")`: what it tries, takes, keeps and resumes."""
+"""`train(model="auto")`: candidates, selection and resuming."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = 72
 
 
 def months(rows: int = ROWS) -> pd.DataFrame:
-    """A trend and a season of 12 months, with some noise."""
+    """A trend and a yearly season with noise."""
     rng, month = np.random.default_rng(0), np.arange(rows)
     values = 50 + 0.3 * month + 8 * np.sin(2 * np.pi * month / 12) + 3 * rng.normal(size=rows)
     return pd.DataFrame({"date": pd.date_range("2010-01-01", periods=rows, freq="MS"), "y": values})
@@ -39,7 +39,7 @@ def months(rows: int = ROWS) -> pd.DataFrame:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Any:
-    """Without what takes seconds a fit; a small network in its place."""
+    """Fast candidates only, and a small network."""
     patch = pytest.MonkeyPatch()
     quick = Candidate("seasonal_naive"), Candidate("ridge"), Candidate("auto_theta", fitted=True)
     few = (*quick, Candidate("auto_arima", fitted=True, reason="slow"), Candidate("dlinear", learns=True))
@@ -54,7 +54,7 @@ def made() -> Forecaster:
     return train(months(), "auto", 12, max_steps=5)
 
 
-def test_several_models_are_averaged_and_all_candidates_recorded(made: Forecaster) -> None:
+def test_models_are_averaged_and_candidates_recorded(made: Forecaster) -> None:
     record = made.metrics["auto"]
     assert made.config.model == "mean"
     assert record["taken"] == [each.config.model for each in made.members]
@@ -65,14 +65,13 @@ def test_several_models_are_averaged_and_all_candidates_recorded(made: Forecaste
     assert made.metrics["naive"]["skill"] > 0
 
 
-def test_forecast_is_the_mean_of_the_models(made: Forecaster) -> None:
+def test_forecast_is_the_mean_of_the_selected_models(made: Forecaster) -> None:
     table = months()
     alone = [train(table, name, 12, max_steps=5).predict(table)["y"] for name in made.metrics["auto"]["taken"]]
     np.testing.assert_allclose(made.predict(table)["y"], np.mean(alone, axis=0), rtol=1e-5)
 
 
-def test_test_rows_do_not_change_the_choice(made: Forecaster) -> None:
-    """Rows of the test part change scores, and nothing of the choice or of the model."""
+def test_test_rows_do_not_affect_selection(made: Forecaster) -> None:
     table = months()
     data = load_dataset(table)
     values = data.values.copy()
@@ -86,13 +85,7 @@ def test_test_rows_do_not_change_the_choice(made: Forecaster) -> None:
         assert ours.equal(theirs)
 
 
-def test_choice_is_repeatable(made: Forecaster) -> None:
-    again = train(months(), "auto", 12, max_steps=5)
-    assert again.metrics["test"] == made.metrics["test"]
-    pd.testing.assert_frame_equal(again.predict(months(), level=[80]), made.predict(months(), level=[80]))
-
-
-def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_single_selected_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(choice, "best_mean", lambda tried, *how: best_mean(tried[1:2], *how))
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
     plain = train(months(), "ridge", 12, max_steps=5)
@@ -103,7 +96,7 @@ def test_single_model_is_an_ordinary_run(monkeypatch: pytest.MonkeyPatch, tmp_pa
     pd.testing.assert_frame_equal(loaded.predict(months()), plain.predict(months()))
 
 
-def test_candidate_of_the_first_origin_is_not_lost_at_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_scored_at_the_first_origin_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
 
     def too_late(candidate: Candidate, *_: Any) -> str:
@@ -116,7 +109,7 @@ def test_candidate_of_the_first_origin_is_not_lost_at_a_later_one(monkeypatch: p
     assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
 
 
-def test_run_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_auto_run_roundtrip(tmp_path: Path) -> None:
     made = train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
     assert not (tmp_path / "run" / CANDIDATES).exists()
     loaded = femts.load(tmp_path / "run")
@@ -124,7 +117,7 @@ def test_run_is_saved_and_loaded(tmp_path: Path) -> None:
     assert loaded.metrics["auto"] == made.metrics["auto"]
 
 
-def test_final_fit_learns_from_all_rows_and_keeps_the_scores(made: Forecaster, tmp_path: Path) -> None:
+def test_auto_refit_keeps_the_scores(made: Forecaster, tmp_path: Path) -> None:
     final = train(months(), "auto", 12, max_steps=5, refit=True, out=tmp_path / "run")
     assert final.scored is not None
     assert final.metrics["test"] == made.metrics["test"]
@@ -134,14 +127,14 @@ def test_final_fit_learns_from_all_rows_and_keeps_the_scores(made: Forecaster, t
     assert not np.allclose(final.predict(months())["y"], made.predict(months())["y"])
 
 
-def test_one_model_is_chosen_for_many_series(tmp_path: Path) -> None:
+def test_auto_on_a_panel(tmp_path: Path) -> None:
     made = train(panel_table(), "auto", P, max_steps=5, out=tmp_path / "run")
     assert made.metrics["auto"]["origins"] == 1
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(panel_table()), made.predict(panel_table()))
 
 
-def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_candidate_out_of_memory_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def starved(request: Any, data: Any) -> Any:
         if request.model in short:
             raise MemoryError
@@ -159,21 +152,21 @@ def test_candidate_out_of_memory_is_left_out_and_named(monkeypatch: pytest.Monke
         train(months(), "auto", 12, max_steps=5, out=tmp_path / "run")
 
 
-def test_time_limit_is_written_as_given_and_spent_on_one_origin() -> None:
+def test_time_limit_uses_a_single_origin() -> None:
     made = train(months(), "auto", 12, time_limit="2m", max_steps=5)
     assert made.metrics["auto"]["origins"] == 1
     assert made.config.training.max_time == "2m"
     assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
 
 
-def test_without_candidates_nothing_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_viable_candidate_writes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("seasonal_naive"), Candidate("ridge")))
     with pytest.raises(UsageError, match=r"No model could be tried\. A look-back of 500"):
         train(months(), "auto", 12, seq_len=500, out=tmp_path / "run")
     assert not list(tmp_path.glob("run/*"))
 
 
-def test_settings_of_one_model_are_refused(tmp_path: Path) -> None:
+def test_model_settings_are_refused_for_auto(tmp_path: Path) -> None:
     for settings in ({"model.ridge": 0.1}, {"training.loss": "pinball"}):
         with pytest.raises(UsageError):
             train(months(), "auto", 12, settings=settings, out=tmp_path / "run")
@@ -182,18 +175,18 @@ def test_settings_of_one_model_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def chosen(dataset: Any = None, pred_len: int = 12, **how: Any) -> Forecaster:
-    """A choice among a few models that are quick."""
+def train_auto(dataset: Any = None, pred_len: int = 12, **how: Any) -> Forecaster:
+    """`auto` with a few fast candidates."""
     return train(months() if dataset is None else dataset, "auto", pred_len, max_steps=5, **how)
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that `folder` holds."""
+    """Content of each file in `folder`."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def interrupted_at(model: str, run: Path) -> None:
-    """A choice that a signal ended before `model` was tried."""
+    """Interrupt `auto` before it tries `model`."""
 
     def stopped(candidate: Candidate, *rest: Any) -> CandidateResult:
         if candidate.model == model:
@@ -203,20 +196,20 @@ def interrupted_at(model: str, run: Path) -> None:
     try_candidate = trial.try_candidate
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="continues with --resume"):
         patch.setattr(choice, "try_candidate", stopped)
-        chosen(out=run)
+        train_auto(out=run)
 
 
 @pytest.fixture(scope="module")
-def begun_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def interrupted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("begun") / "run"
     interrupted_at("auto_theta", run)
     return run
 
 
 @pytest.fixture
-def begun(begun_once: Path, tmp_path: Path) -> Path:
-    """A copy of a choice that was interrupted after its second candidate."""
-    return Path(shutil.copytree(begun_once, tmp_path / "run"))
+def interrupted(interrupted_once: Path, tmp_path: Path) -> Path:
+    """A copy of a run that was interrupted after its second candidate."""
+    return Path(shutil.copytree(interrupted_once, tmp_path / "run"))
 
 
 OTHERS = [
@@ -236,68 +229,66 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("changes", "message"), OTHERS, ids=[message[-30:] for _, message in OTHERS])
-def test_another_request_is_refused_at_once_and_nothing_is_lost(
-    begun: Path, changes: dict[str, Any], message: str
-) -> None:
-    before = files(begun)
+def test_resume_with_other_arguments_is_refused(interrupted: Path, changes: dict[str, Any], message: str) -> None:
+    before = files(interrupted)
     with pytest.raises(UsageError, match="unfinished run"):
-        chosen(out=begun)
+        train_auto(out=interrupted)
     with pytest.raises(UsageError, match=message), logged() as notes:
-        chosen(out=begun, resume=True, **changes)
-    assert files(begun) == before and not notes
+        train_auto(out=interrupted, resume=True, **changes)
+    assert files(interrupted) == before and not notes
 
 
-def test_interrupted_choice_resumes_bit_identically(begun: Path, made: Forecaster) -> None:
-    done = begun / CANDIDATES / "seasonal_naive" / "0" / "metrics.json"
+def test_interrupted_auto_resumes_bit_identically(interrupted: Path, made: Forecaster) -> None:
+    done = interrupted / CANDIDATES / "seasonal_naive" / "0" / "metrics.json"
     before, seen = done.read_bytes(), list[str]()
     with logged(also=lambda: seen.append(done.read_bytes().hex())):
-        again = chosen(out=begun, resume=True)
+        again = train_auto(out=interrupted, resume=True)
     assert set(seen) == {before.hex()}
     assert again.metrics["test"] == made.metrics["test"]
 
 
-def test_interrupted_before_the_first_candidate_it_resumes(tmp_path: Path, made: Forecaster) -> None:
+def test_auto_interrupted_before_the_first_candidate_resumes(tmp_path: Path, made: Forecaster) -> None:
     interrupted_at("seasonal_naive", tmp_path / "run")
-    again = chosen(out=tmp_path / "run", resume=True)
+    again = train_auto(out=tmp_path / "run", resume=True)
     assert again.metrics["test"] == made.metrics["test"]
 
 
-def test_without_further_candidates_the_folder_stays(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = files(begun)
+def test_failed_resume_keeps_the_folder(interrupted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(interrupted)
     late = CandidateResult("any", reason="it is late")
     monkeypatch.setattr(choice, "try_candidate", lambda candidate, *_: replace(late, model=candidate.model))
     with pytest.raises(UsageError, match=r"No model could be tried\. it is late"):
-        chosen(out=begun, resume=True)
-    assert files(begun) == before
+        train_auto(out=interrupted, resume=True)
+    assert files(interrupted) == before
 
 
-def test_unreadable_request_is_refused(begun: Path) -> None:
+def test_damaged_request_is_refused(interrupted: Path) -> None:
     for content in ("[1]", "{", "7"):
-        (begun / CANDIDATES / "request.json").write_text(content)
-        before = files(begun)
+        (interrupted / CANDIDATES / "request.json").write_text(content)
+        before = files(interrupted)
         with pytest.raises(UsageError, match=r"request\.json was changed and cannot be resumed; train again"):
-            chosen(out=begun, resume=True)
-        assert files(begun) == before
+            train_auto(out=interrupted, resume=True)
+        assert files(interrupted) == before
 
 
-def test_finished_choice_refuses_another_request(tmp_path: Path) -> None:
+def test_finished_auto_run_refuses_other_arguments(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    made = chosen(out=run, refit=True)
+    made = train_auto(out=run, refit=True)
     before = files(run)
     with logged() as notes:
-        again = chosen(out=run, resume=True, refit=True)
+        again = train_auto(out=run, resume=True, refit=True)
     assert notes == [f"run {run} is already finished"]
     assert again.metrics == made.metrics and again.scored is not None
     with pytest.raises(UsageError, match=r"started with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)
     with pytest.raises(UsageError, match="started with refit=True, not False"):
-        chosen(out=run, resume=True)
+        train_auto(out=run, resume=True)
     with pytest.raises(UsageError, match="data 'frame' changed since"):
-        chosen(months(60), out=run, resume=True, refit=True)
+        train_auto(months(60), out=run, resume=True, refit=True)
     assert files(run) == before
 
 
-def test_run_of_a_named_model_is_not_a_selection(tmp_path: Path) -> None:
+def test_resume_of_a_named_model_as_auto_is_refused(tmp_path: Path) -> None:
     train(months(), "naive", 12, out=tmp_path / "run")
     with pytest.raises(UsageError, match=r"started with model\.name=naive, not auto"):
-        chosen(out=tmp_path / "run", resume=True)
+        train_auto(out=tmp_path / "run", resume=True)

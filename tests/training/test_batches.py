@@ -1,4 +1,4 @@
-"""Every window once an epoch, in an order that (seed, epoch) alone decides, with weights that make shares add up."""
+"""Batches, their order and their shares among processes."""
 
 import itertools
 
@@ -13,7 +13,7 @@ def epoch_of(batches: StepBatches, number: int = 0) -> list[Share]:
     return [batch for step in steps for batch in batches.of(step)]
 
 
-def test_an_epoch_has_every_window_once() -> None:
+def test_epoch_visits_every_window_once() -> None:
     for windows, size in [(10, 3), (9, 3), (2, 5)]:
         batches = epoch_of(StepBatches(windows, size, 1, seed=0))
         assert sorted(torch.cat([b.windows for b in batches]).tolist()) == list(range(windows))
@@ -21,7 +21,7 @@ def test_an_epoch_has_every_window_once() -> None:
         assert all(b.weight == 1.0 for b in batches)
 
 
-def test_the_order_follows_from_seed_and_epoch_alone() -> None:
+def test_order_depends_on_seed_and_epoch_only() -> None:
     def order(seed: int, epoch: int) -> list[int]:
         torch.manual_seed(len(str(seed)) + epoch)  # the global state must not matter
         return torch.cat([b.windows for b in epoch_of(StepBatches(50, 7, 1, seed), epoch)]).tolist()
@@ -30,8 +30,8 @@ def test_the_order_follows_from_seed_and_epoch_alone() -> None:
     assert len({tuple(order(seed, epoch)) for seed, epoch in itertools.product(range(3), range(3))}) == 9
 
 
-def test_weighted_means_of_all_shares_are_the_mean_over_the_step() -> None:
-    """DDP divides the gradient by `world`; what comes out must be one mean."""
+def test_shares_average_to_the_step_mean() -> None:
+    """DDP divides the gradient by the number of processes."""
     for accumulate in [1, 2, 3]:
         for world in [1, 2, 3]:
             for windows in [13, 16, 17, 3]:
@@ -46,7 +46,7 @@ def test_weighted_means_of_all_shares_are_the_mean_over_the_step() -> None:
                     assert float(combined) == pytest.approx(float(losses[used].mean()), rel=1e-12)
 
 
-def test_channels_are_resampled_each_step_and_all_occur() -> None:
+def test_channels_are_resampled_each_step() -> None:
     drawn = [drawn_channels(3, 10, 7, step).tolist() for step in range(60)]
     assert all(len(set(each)) == 3 and each == sorted(each) for each in drawn)
     assert set().union(*drawn) == set(range(10)) and len({tuple(each) for each in drawn}) > 40

@@ -1,3 +1,5 @@
+"""Running averages of weights."""
+
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,13 @@ from femts.training.ema import RunningAverage
 CONFIG = DLinearConfig(seq_len=3, pred_len=2, n_channels=1)
 
 
-def averaged(average: RunningAverage) -> torch.Tensor:
-    """The weights of the trend."""
+def trend_weight(average: RunningAverage) -> torch.Tensor:
     model: Any = average.model
     weight: torch.Tensor = model.trend.weight
     return weight
 
 
-def test_average_follows_its_formula_and_continues_from_saved_weights() -> None:
+def test_running_average_formula_and_resume() -> None:
     torch.manual_seed(0)
     model = DLinear(CONFIG).double()
     average, expected = RunningAverage(model, 0.5, {}, 0), model.trend.weight.detach().clone()
@@ -33,11 +34,11 @@ def test_average_follows_its_formula_and_continues_from_saved_weights() -> None:
         average.update()
         decay = min(0.5, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.trend.weight.detach()
-    torch.testing.assert_close(averaged(average), expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(trend_weight(average), expected, rtol=1e-12, atol=0)
     assert average.steps == 12
 
 
-def test_running_average_is_validated_kept_and_scored(tmp_path: Path) -> None:
+def test_averaged_weights_are_kept(tmp_path: Path) -> None:
     run = small_run(max_epochs=1, out=tmp_path / "run")
     state = TrainState.load(tmp_path / "run" / CHECKPOINT)
     kept = run.model.state_dict()
@@ -45,7 +46,7 @@ def test_running_average_is_validated_kept_and_scored(tmp_path: Path) -> None:
     assert not any(torch.equal(kept[name], value) for name, value in state.model.items())
 
 
-def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
+def test_ema_zero_keeps_the_last_weights(tmp_path: Path) -> None:
     run = small_run(max_epochs=1, out=tmp_path / "run", settings={"training.ema": 0})
     state = TrainState.load(tmp_path / "run" / CHECKPOINT)
     assert all(torch.equal(run.model.state_dict()[name], value) for name, value in state.model.items())

@@ -1,4 +1,4 @@
-"""Intervals are as wide as the errors of their own series, level and phase, in raw units, whoever forecasts."""
+"""Interval widths by series, level and hour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS, FRESH, P = 900, 240, 24
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
+def ignore_warnings() -> Iterator[None]:
     with warnings.catch_warnings(action="ignore"):  # fresh rows are far from those learned from
         yield
 
@@ -28,7 +28,7 @@ def table(y: np.ndarray, name: str | None = None) -> pd.DataFrame:
 
 
 def noisy(kind: str, seed: int = 0) -> np.ndarray:
-    """A daily wave with noise of deviation 1, and what happens to it."""
+    """A daily wave with unit noise and a trend, jump or growth."""
     rng, t = np.random.default_rng(seed), np.arange(ROWS + FRESH)
     wave, noise = 3 * np.sin(2 * np.pi * t / 24), rng.normal(size=ROWS + FRESH)
     return {
@@ -43,7 +43,7 @@ def widths(forecast: pd.DataFrame) -> np.ndarray:
 
 
 def coverage(forecaster: Any, frame: pd.DataFrame) -> float:
-    """Of the fresh rows, from every P-th on."""
+    """Coverage of new rows, from every P-th on."""
     inside = []
     for row in range(ROWS, ROWS + FRESH - P + 1, P):
         forecast, actual = forecaster.predict(frame.iloc[:row], level=[80]), frame["y"].to_numpy()[row : row + P]
@@ -59,9 +59,7 @@ def coverage(forecaster: Any, frame: pd.DataFrame) -> float:
         ("growth", "seasonal_naive", {}),
     ],
 )
-def test_a_forecaster_of_all_rows_covers_fresh_ones(
-    model: str, settings: dict[str, Any], kind: str, tmp_path: Path
-) -> None:
+def test_refitted_intervals_cover_new_rows(model: str, settings: dict[str, Any], kind: str, tmp_path: Path) -> None:
     frame = table(noisy(kind))
     run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, refit=True, settings=settings, max_steps=200)
     covered = coverage(run, frame)
@@ -72,14 +70,13 @@ def test_a_forecaster_of_all_rows_covers_fresh_ones(
     assert coverage(femts.load(tmp_path / "run"), frame) == pytest.approx(covered)
 
 
-def test_intervals_after_a_jump_stay_as_wide_as_the_errors() -> None:
-    """The deviation of all rows is forty times that of the training rows; the errors are not."""
+def test_level_shift_does_not_widen_intervals() -> None:
     frame = table(noisy("jump"))
     run = femts.train(frame.iloc[:ROWS], "naive", P, refit=True)
     assert widths(run.predict(frame.iloc[:ROWS], level=[80])).mean() < 8
 
 
-def test_each_series_of_a_panel_has_intervals_by_its_own_errors(tmp_path: Path) -> None:
+def test_panel_intervals_scale_with_each_series(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     wave = 3 * np.sin(2 * np.pi * np.arange(ROWS) / 24)
     noise = {f"s{k}": size for k, size in enumerate(np.geomspace(0.1, 2, 8))}
@@ -95,8 +92,7 @@ def test_each_series_of_a_panel_has_intervals_by_its_own_errors(tmp_path: Path) 
     assert by_series["s0"] < by_series["new"] < by_series["s7"], "a new one has the typical width"
 
 
-def test_series_with_few_errors_are_drawn_to_the_others() -> None:
-    """Series alike but for chance, two windows each: their widths differ by much less than their errors."""
+def test_interval_widths_shrink_toward_other_series() -> None:
     rng = np.random.default_rng(2)
     frame = pd.concat([table(rng.normal(size=100), f"s{k}") for k in range(30)])
     run = femts.train(frame, "naive", 8)
@@ -105,7 +101,7 @@ def test_series_with_few_errors_are_drawn_to_the_others() -> None:
     assert width.std() / width.mean() < 0.25
 
 
-def test_widths_follow_the_hour_where_errors_do() -> None:
+def test_interval_width_varies_by_hour() -> None:
     rng, t = np.random.default_rng(3), np.arange(ROWS)
     day = np.where(t % 24 < 12, 0.2, 2.0)
     frame = table(100 + day * rng.normal(size=ROWS))
@@ -116,7 +112,7 @@ def test_widths_follow_the_hour_where_errors_do() -> None:
     assert noon[12:].mean() < noon[:12].mean() / 3
 
 
-def test_a_target_without_values_in_validation_has_no_interval_and_is_named() -> None:
+def test_target_missing_in_validation_has_no_interval() -> None:
     rng = np.random.default_rng(4)
     frame = table(rng.normal(size=600)).assign(other=rng.normal(size=600))
     frame.loc[420:479, "other"] = np.nan  # the validation rows

@@ -1,12 +1,9 @@
-"""The look-back of a model that is fitted in a moment, where nobody gives one."""
+"""Selection of the look-back."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-import pytest
 from logged import logged
 
 import femts
@@ -14,12 +11,12 @@ from femts.data.protocols import default_look_back
 
 
 def walk(rows: int = 160) -> pd.DataFrame:
-    """A random walk, whose last value alone says what follows."""
+    """A random walk."""
     values = np.random.default_rng(3).normal(size=rows).cumsum()
     return pd.DataFrame({"date": pd.date_range("2000-01-01", periods=rows, freq="MS"), "y": values})
 
 
-def test_shorter_look_back_is_selected_on_the_validation_split() -> None:
+def test_shorter_look_back_is_selected_on_validation() -> None:
     data = femts.load_dataset(walk())
     with logged() as notes:
         made = femts.train(data, "ridge", 6)
@@ -35,21 +32,20 @@ def test_shorter_look_back_is_selected_on_the_validation_split() -> None:
     assert femts.train(data, "dlinear", 6, max_steps=2).config.seq_len == usual, "it takes steps of training"
 
 
-def test_the_test_part_has_no_say() -> None:
+def test_test_rows_do_not_affect_the_look_back() -> None:
     other = walk().assign(y=lambda f: np.where(f.index < 128, f["y"], np.sin(f.index) * 50))
     taken = [femts.train(femts.load_dataset(t, min="none"), "ridge", 6).config.seq_len for t in (walk(), other)]
     assert taken[0] == taken[1]
 
 
-@pytest.mark.parametrize("more", [{}, {"time_limit": "20s"}])
-def test_auto_tries_them_for_its_candidate(more: dict[str, Any]) -> None:
+def test_auto_tries_several_look_backs() -> None:
     with logged() as notes:
-        made = femts.train(walk(), "auto", 6, max_steps=2, **more)
+        made = femts.train(walk(), "auto", 6, max_steps=2, time_limit="10s")
     rows = [each for each in made.metrics["auto"]["tried"] if each["model"] == "ridge"]
     alone = femts.train(walk(), "ridge", 6)
     assert len(rows) > 1 and min(rows, key=lambda each: each["error"])["seq_len"] == alone.config.seq_len
     assert any(f"ridge (look-back {alone.config.seq_len}): " in each for each in notes)
 
 
-def test_data_of_the_catalogue_keep_the_look_back_of_their_protocol() -> None:
+def test_catalogue_data_keep_the_protocol_look_back() -> None:
     assert femts.train("synthetic", "ridge", 24).config.seq_len == 1024

@@ -1,4 +1,4 @@
-"""A run takes the place of another one where that is wished, and loses nothing where it cannot."""
+"""`overwrite=True`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(former: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(former, tmp_path / "run"))
 
 
-def test_new_run_is_as_in_a_new_folder_and_other_files_stay(run: Path, tmp_path: Path) -> None:
+def test_overwrite_replaces_only_the_run(run: Path, tmp_path: Path) -> None:
     (run / "notes.txt").write_text("mine")
     (run / "intervals.safetensors").rename(run / "intervals-0123456789ab.safetensors")  # as `femts calibrate` does
     for out in (run, tmp_path / "new"):
@@ -55,7 +55,7 @@ def test_new_run_is_as_in_a_new_folder_and_other_files_stay(run: Path, tmp_path:
 WRONG = [{"pred_len": 5000}, {"settings": {"training.seed": "x"}}, {"protocol": "none"}]
 
 
-def test_a_mistake_costs_nothing(run: Path) -> None:
+def test_invalid_arguments_keep_the_old_run(run: Path) -> None:
     cases: list[tuple[Any, ...]] = [
         ("ridge", {"seq_len": 5000}),
         *((model, each) for model in ("ridge", "auto") for each in WRONG),
@@ -67,7 +67,7 @@ def test_a_mistake_costs_nothing(run: Path) -> None:
         assert contents(run) == before
 
 
-def test_too_little_memory_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_keeps_the_old_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> None:
         raise RunFailure("There is too little memory.")
 
@@ -78,20 +78,20 @@ def test_too_little_memory_costs_nothing(run: Path, monkeypatch: pytest.MonkeyPa
     assert contents(run) == before
 
 
-def test_a_choice_begins_in_a_folder_without_the_former_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_starts_after_removing_the_old_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "choose", lambda request, data: pytest.fail(str(list(request.out.iterdir()))))
     with pytest.raises(pytest.fail.Exception, match=r"^\[\]$"):
         trained(run, "auto", overwrite=True)
 
 
-def test_an_unfinished_run_is_replaced(run: Path) -> None:
+def test_unfinished_run_is_overwritten(run: Path) -> None:
     (run / "metrics.json").unlink()
     trained(run, "naive", overwrite=True)
     assert femts.load(run).config.model == "naive"
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "metrics.json", "24/data.csv"])
-def test_folders_without_a_run_are_refused(name: str, tmp_path: Path) -> None:
+def test_overwrite_refuses_folders_without_a_run(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("model: mine\n")
     with pytest.raises(UsageError, match="files that are not a run and are never overwritten"):
@@ -99,14 +99,14 @@ def test_folders_without_a_run_are_refused(name: str, tmp_path: Path) -> None:
     assert contents(tmp_path) == {name: b"model: mine\n"}
 
 
-def test_a_folder_is_needed_and_nothing_is_resumed(run: Path) -> None:
+def test_overwrite_needs_out_and_excludes_resume(run: Path) -> None:
     with pytest.raises(UsageError, match="name its folder with --out"):
         femts.train(small_table(), "naive", P, overwrite=True)
     with pytest.raises(UsageError, match="--resume and --overwrite cannot be combined"):
         trained(run, overwrite=True, resume=True)
 
 
-def test_several_horizons_are_replaced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwrite_with_several_horizons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small_table().to_csv("mine.csv", index=False)
     command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}"]
@@ -120,7 +120,7 @@ def test_several_horizons_are_replaced_together(tmp_path: Path, monkeypatch: pyt
     assert femts.load("runs/x").config.pred_len == 8 and not Path("runs/x/6").exists()
 
 
-def test_without_a_name_the_last_run_of_its_name_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwrite_of_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small_table().to_csv("mine.csv", index=False)
     command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}", "--horizon", "6"]

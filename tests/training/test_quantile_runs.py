@@ -1,4 +1,4 @@
-"""Runs trained by the pinball loss: chosen, kept, resumed, calibrated, and used as other runs are."""
+"""Runs trained with the pinball loss."""
 
 from __future__ import annotations
 
@@ -45,27 +45,26 @@ def history() -> pd.DataFrame:
     return DATA.frame().tail(L)
 
 
-def learned(forecaster: Forecaster, part: str, steps: int = P) -> tuple[torch.Tensor, np.ndarray]:
-    """Quantiles as they come out of the model and targets, in scaled units."""
+def learned_quantiles(forecaster: Forecaster, part: str, steps: int = P) -> tuple[torch.Tensor, np.ndarray]:
+    """Quantiles of the model and targets, in scaled units."""
     windows = score_windows(forecaster, part, steps, DATA)
     batch, y = every_window(windows)
     with torch.no_grad():
         return forecaster.model.rolled_out(batch, steps), y.numpy()
 
 
-def test_quantiles_that_are_not_learned_change_nothing() -> None:
-    """The quantiles named in a recipe that does not learn them change nothing."""
+def test_quantiles_are_ignored_without_pinball_loss() -> None:
     other = small_run(settings={"training.loss": "mse", "training.quantiles": "0.1,0.5"})
     assert essence(other) == essence(small_run())
     assert other.model.quantiles == () and "val_pinball" not in other.validations[0]
 
 
-def test_best_validation_has_the_lowest_pinball_loss(forecaster: Forecaster) -> None:
+def test_best_validation_minimizes_pinball_loss(forecaster: Forecaster) -> None:
     losses = [row["val_pinball"] for row in forecaster.validations]
     best = int(np.argmin(losses))
     assert forecaster.metrics["kept_step"] == forecaster.validations[best]["step"]
     assert forecaster.metrics["val"]["pinball"] == losses[best]
-    quantiles, y = learned(forecaster, "val")
+    quantiles, y = learned_quantiles(forecaster, "val")
     each = [mean_pinball_loss(y.ravel(), quantiles[:, :, q].ravel(), alpha=a) for q, a in enumerate(LEARNED)]
     assert losses[best] == pytest.approx(np.mean(each), rel=1e-5)
     median = quantiles[:, :, LEARNED.index(0.5)].numpy()
@@ -73,7 +72,7 @@ def test_best_validation_has_the_lowest_pinball_loss(forecaster: Forecaster) -> 
     assert losses[-1] < losses[0], "it has learned nothing"
 
 
-def test_run_describes_itself_and_loads(forecaster: Forecaster, folder: Path, tmp_path: Path) -> None:
+def test_quantile_run_roundtrip(forecaster: Forecaster, folder: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((folder / "config.yaml").read_text())["training"]
     assert (config["loss"], config["quantiles"]) == ("pinball", list(LEARNED))
     assert forecaster.model.quantiles == LEARNED
@@ -83,7 +82,7 @@ def test_run_describes_itself_and_loads(forecaster: Forecaster, folder: Path, tm
     assert (folder / "metrics.csv").read_text().startswith("step,train_loss,val_mse,val_mae,val_pinball,lr,seconds\n")
 
 
-def test_bounds_are_corrected_quantiles_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
+def test_intervals_are_calibrated_quantiles_in_raw_units(forecaster: Forecaster, history: pd.DataFrame) -> None:
     table = forecaster.predict(history, level=[50, 80, 90, 95], quantiles=[0.1, 0.5, 0.975])
     plain = forecaster.predict(history)
     pd.testing.assert_frame_equal(table[list(plain)], plain)
@@ -93,7 +92,7 @@ def test_bounds_are_corrected_quantiles_in_raw_units(forecaster: Forecaster, his
     scaled = forecaster.preprocess.transform(history[list(DATA.columns)].to_numpy()[None])
     quantiles = forecast_batch(forecaster, Batch(torch.from_numpy(scaled).float()), P).quantiles
     assert quantiles is not None
-    val, y = learned(forecaster, "val")
+    val, y = learned_quantiles(forecaster, "val")
     inner: dict[str, Any] = {"lo": np.inf, "hi": -np.inf}
     for level in (50.0, 80.0, 90.0, 95.0):
         (low, high), (val_low, val_high) = (
@@ -124,8 +123,6 @@ def test_quantiles_and_levels_never_cross(settings: dict[str, Any], history: pd.
 
 
 def test_any_level_and_horizon_can_be_calibrated(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    """85 lies between learned quantiles, 99 beyond them; beyond P the median is fed back and the
-    corrections make up for it."""
     with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 40"):
         forecaster.predict(history, 40, level=[80])
     assert forecaster.predict(history, quantiles=[0.075]).shape[1] == 1 + 2 * C
@@ -138,7 +135,7 @@ def test_any_level_and_horizon_can_be_calibrated(forecaster: Forecaster, history
     assert (validated >= np.array([0.5, 0.85, 0.99]) - 1 / made.windows).all()
 
 
-def test_coverage_and_scores_are_of_the_bounds(forecaster: Forecaster) -> None:
+def test_coverage_and_scores_match_the_intervals(forecaster: Forecaster) -> None:
     table = forecaster.coverage("test", [95, 80], dataset=DATA)
     assert table["level"].unique().tolist() == [95, 80] and len(table) == 2 * P * C
     scaled, raw = (row for _, row in forecaster.scores(level=[80, 95], dataset=DATA).iterrows())
@@ -156,9 +153,8 @@ def test_coverage_and_scores_are_of_the_bounds(forecaster: Forecaster) -> None:
     assert grouped["crps"].mean() == pytest.approx(raw["crps"])
 
 
-@pytest.mark.parametrize("model", ["fem_sm"])
-def test_audit_backtest_and_refit(model: str) -> None:
-    run = small_run(model, settings=PINBALL)
+def test_quantile_run_audit_backtest_and_refit() -> None:
+    run = small_run("fem_sm", settings=PINBALL)
     assert femts.audit(run, DATA).failed == ()
     table = femts.backtest(run, DATA, n_windows=2, step_size=P)
     assert len(table) == 2 * P * C
@@ -167,15 +163,8 @@ def test_audit_backtest_and_refit(model: str) -> None:
     assert len(femts.backtest(run, DATA, n_windows=1, step_size=P, refit=True)) == P * C
 
 
-@pytest.mark.parametrize("model", ["itransformer", "fem_gla"])
-def test_other_networks_learn_them(model: str, history: pd.DataFrame) -> None:
-    settings = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2, "training.batch_size": 400}
-    run = small_run(model, max_epochs=1, settings={**settings, **PINBALL})
-    assert run.predict(history, level=[90]).shape == (P, 1 + 3 * C)
-
-
-def test_commands_take_quantiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table, run = tmp_path / "mine.csv", tmp_path / "run"
+def test_quantiles_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, run, out = tmp_path / "mine.csv", tmp_path / "run", tmp_path / "out.csv"
     DATA.frame().to_csv(table, index=False)
     small = [f"--set={key}={value}" for key, value in {**MODELS["dlinear"], **PINBALL}.items()]
     train = f"train --dataset {table} --model dlinear --horizon 24 --seq-len 48 --max-epochs 1 --out {run}"
@@ -185,28 +174,14 @@ def test_commands_take_quantiles(tmp_path: Path, capsys: pytest.CaptureFixture[s
     record = json.loads(capsys.readouterr().out)
     assert record["crps_quantiles"] == [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995]
     assert [(row["units"], row["crps"] > 0) for row in record["scores"]] == [("scaled", True), ("raw", True)]
-    assert main(["evaluate", str(run), "--by", "channel", "--level", "80"]) == 0
-    out, err = capsys.readouterr()
-    assert " crps " in out.splitlines()[0]
-    worse, err = err.splitlines(keepends=True)
-    assert worse.startswith("warning: worse than the seasonal naive forecast by its squared error at 3 of 6: channel ")
-    assert (
-        err
-        == "note: crps is averaged over the quantiles 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995\n"
-    )
-    out_csv, picture = tmp_path / "out.csv", tmp_path / "out.png"
-    more = ["--level", "95", "--quantiles", "0.1,.9", "-o", str(out_csv), "--plot", str(picture)]
-    assert main(["predict", str(run), str(table), *more]) == 0
-    written = pd.read_csv(out_csv)
-    assert list(written)[1:6] == ["s0", "s0-lo-95", "s0-hi-95", "s0-q-10", "s0-q-90"] and picture.stat().st_size > 0
-    assert main(["audit", str(run)]) == 0
+    assert main(["predict", str(run), str(table), "--level", "95", "--quantiles", "0.1,.9", "-o", str(out)]) == 0
+    assert list(pd.read_csv(out))[1:6] == ["s0", "s0-lo-95", "s0-hi-95", "s0-q-10", "s0-q-90"]
     assert main(["calibrate", str(run), "--horizon", "30", "--level", "85"]) == 0
     assert femts.load(run).predict(DATA.frame(), 30, level=[85]).shape == (30, 1 + 3 * C)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "itransformer"])
-def test_bounds_beside_known_columns_are_those_scored(model: str) -> None:
-    """What is known in advance moves quantiles as it moves the forecast; a column that is read only has none."""
+def test_intervals_with_future_covariates_match_the_scores(model: str) -> None:
     frame = small_table(400)
     frame["open"] = (np.random.default_rng(5).uniform(size=len(frame)) < 0.3).astype(float)
     frame["load"] += 3 * frame["open"]

@@ -1,8 +1,7 @@
-"""`refit=True`: the forecaster learns from all rows, scores stay those of the one that did not, and both are kept."""
+"""`refit=True`."""
 
 from __future__ import annotations
 
-import json
 import signal
 import warnings
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from logged import logged
 from model_cases import of_each_class
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 from small_runs import DATA, essence, signal_at, small_run
@@ -49,8 +47,8 @@ signal_at(pytest.MonkeyPatch(), int(call), signal.SIGKILL)
 """
 
 
-def both(forecaster: Forecaster) -> list[dict[str, Any]]:
-    """All that equal runs share, of the forecaster and of the one that was scored."""
+def essence_with_scored(forecaster: Forecaster) -> list[dict[str, Any]]:
+    """Everything that equal runs share, of the forecaster and of its scored model."""
     return [essence(forecaster), essence(scored(forecaster))]
 
 
@@ -70,25 +68,25 @@ def plain(form: str) -> Forecaster:
 
 
 @pytest.fixture(scope="module")
-def whole(form: str) -> Forecaster:
+def refitted(form: str) -> Forecaster:
     return MAKE[form](refit=True)
 
 
-def test_scores_equal_those_of_a_run_without_refit(form: str, whole: Forecaster, plain: Forecaster) -> None:
+def test_refit_keeps_the_scores(form: str, refitted: Forecaster, plain: Forecaster) -> None:
     rows, series = (2000, {}) if form == "wide" else (sum(LENGTHS.values()), {"series": len(LENGTHS)})
-    assert essence(scored(whole)) == essence(plain)
+    assert essence(scored(refitted)) == essence(plain)
     for name in ("val", "test", "kept_step", "steps", "intervals"):
-        assert whole.metrics[name] == plain.metrics[name]
-    assert whole.metrics["scored"] == {"folder": "scored", **plain.data["split"], **series}
-    assert whole.metrics["refit"]["rows"] == rows
-    assert whole.metrics["refit"]["steps"] == plain.metrics["kept_step"]
-    assert whole.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
+        assert refitted.metrics[name] == plain.metrics[name]
+    assert refitted.metrics["scored"] == {"folder": "scored", **plain.data["split"], **series}
+    assert refitted.metrics["refit"]["rows"] == rows
+    assert refitted.metrics["refit"]["steps"] == plain.metrics["kept_step"]
+    assert refitted.data["split"] == {"train": [0, rows], "val": [rows, rows], "test": [rows, rows]}
     of = "the first 1400" if form == "wide" else f"{plain.data['split']['train'][1]} of them"
-    assert f"trained on: all {rows} rows; scores are of a model trained on {of}" in repr(whole)
+    assert f"trained on: all {rows} rows; scores are of a model trained on {of}" in repr(refitted)
 
 
 @pytest.mark.parametrize("model", ["dlinear", "fem_sm_ridge"])
-def test_last_rows_change_the_forecast_but_not_the_choice(form: str, model: str) -> None:
+def test_last_rows_affect_only_the_refitted_model(form: str, model: str) -> None:
     table, settings = (FRAME, LONG)[form == "long"], TINY if model.startswith("fem") else {}
     changed = table.copy()
     if form == "wide":
@@ -135,39 +133,39 @@ LEFT_OUT = ("auto_arima", "stat_ensemble", "chronos2", "chronos_bolt")  # slow o
 
 
 @pytest.mark.parametrize("model", of_each_class(name for name in model_names() if name not in LEFT_OUT))
-def test_every_model_is_refitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
+def test_every_model_refits_and_roundtrips(model: str, tmp_path: Path) -> None:
     own = set(femts.models(model)["setting"])
     card = {key: value for key, value in TINY.items() if key in own or key[6:] in own}
     usual: dict[str, Any] = {"seq_len": 24, "max_steps": 3, "device": "cpu", "refit": True, "settings": card}
     made = train(small_table(), model, 12, **usual, out=tmp_path / "run")
     again = femts.load(tmp_path / "run")
-    assert both(again) == both(made)
+    assert essence_with_scored(again) == essence_with_scored(made)
     again.save(tmp_path / "copy")
-    assert both(femts.load(tmp_path / "copy")) == both(made)
+    assert essence_with_scored(femts.load(tmp_path / "copy")) == essence_with_scored(made)
 
 
-def test_run_of_many_series_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_refitted_panel_run_roundtrip(tmp_path: Path) -> None:
     LONG.to_csv(tmp_path / "panel.csv", index=False)
     usual: dict[str, Any] = {"seq_len": L, "max_steps": 6, "device": "cpu", "settings": TINY}
     made = train(tmp_path / "panel.csv", "fem_sm", P, **usual, refit=True, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
-    assert both(read) == both(made)
+    assert essence_with_scored(read) == essence_with_scored(made)
     assert read.training_data().record == read.data and read.evaluate() == made.metrics["test"]
     assert read.until == made.until and read.predict(LONG).equals(made.predict(LONG))
 
 
-def test_intervals_are_of_errors_on_validation_and_test_rows(whole: Forecaster, form: str) -> None:
-    first = scored(whole)
-    assert whole.intervals is not None and first.intervals is not None
+def test_refit_intervals_use_validation_and_test_errors(refitted: Forecaster, form: str) -> None:
+    first = scored(refitted)
+    assert refitted.intervals is not None and first.intervals is not None
     held_out = first.training_data().held_out()
     held_out = replace(held_out, schema=replace(held_out.schema, split=SplitRule(test_rows=1)))  # as it is
     starts, stops = held_out.split.val.T
-    windows = np.where(starts > 0, np.maximum(0, stops - starts - whole.config.pred_len + 1), 0).sum()
-    assert whole.intervals.windows == windows > first.intervals.windows
-    assert Forecaster(**vars(first)).calibrate(dataset=held_out).to_bytes() == whole.intervals.to_bytes()
+    windows = np.where(starts > 0, np.maximum(0, stops - starts - refitted.config.pred_len + 1), 0).sum()
+    assert refitted.intervals.windows == windows > first.intervals.windows
+    assert Forecaster(**vars(first)).calibrate(dataset=held_out).to_bytes() == refitted.intervals.to_bytes()
 
 
-def test_all_scores_are_of_the_scored_one(form: str, plain: Forecaster, tmp_path: Path) -> None:
+def test_scores_come_from_the_model_without_test_rows(form: str, plain: Forecaster, tmp_path: Path) -> None:
     run, data = MAKE[form](refit=True), DATA if form == "wide" else load_dataset(LONG, panel=True)
     assert run.evaluate(dataset=data) == plain.metrics["test"]
     assert run.scores(level=[80], dataset=data).equals(plain.scores(level=[80], dataset=data))
@@ -183,7 +181,7 @@ def test_all_scores_are_of_the_scored_one(form: str, plain: Forecaster, tmp_path
     assert set(run.scores(pred_len=steps, level=[80], dataset=data)["windows"]) == {windows}
 
 
-def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
+def test_series_view_of_a_refitted_run() -> None:
     run, plain = MAKE["long"](refit=True), MAKE["long"]()
     view = run.of("long")
     assert view.evaluate() == plain.of("long").evaluate()
@@ -193,18 +191,7 @@ def test_view_of_one_series_is_scored_and_forecast_alone() -> None:
     np.testing.assert_allclose(alone, among, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["dlinear"])
-def test_one_series_is_trained_alike_in_wide_and_long_form(model: str) -> None:
-    one = LONG.query("unique_id == 'long'").reset_index(drop=True)
-    wide = one[["ds", "y"]].rename(columns={"ds": "date"})
-    long = panel_forecaster(model, one, refit=True)
-    single = train(wide, model, P, seq_len=L, max_steps=6, device="cpu", refit=True)
-    assert both(long) == both(single)
-    assert long.until == single.until == str(one["ds"].iloc[-1])
-    np.testing.assert_array_equal(long.predict(one)["y"], single.predict(wide)["y"])
-
-
-def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> None:
+def test_refit_with_quantiles_covariates_and_transform(tmp_path: Path) -> None:
     table = small_table(columns=("load", "heat", "open"))
     table[["load", "heat"]] = np.exp(table[["load", "heat"]] / 10)
     data = load_dataset(
@@ -230,7 +217,7 @@ def test_quantiles_known_columns_and_transforms_go_through(tmp_path: Path) -> No
     assert effects[0].to_dict() != effects[1].to_dict(), "and effects are those of all rows"
 
 
-def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> None:
+def test_refit_with_static_covariates_and_custom_split(tmp_path: Path) -> None:
     table = LONG.query("unique_id in ['long', 'short']")
     table = table.assign(kind=np.where(table["unique_id"] == "long", "big", "small"), open=table["ds"].dt.day % 3)
     data = load_dataset(
@@ -239,7 +226,11 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
     usual: dict[str, Any] = {"seq_len": L, "max_steps": 3, "device": "cpu", "settings": TINY, "refit": True}
     made = train(data, "fem_sm", P, **usual, out=tmp_path / "run")
     read = femts.load(tmp_path / "run")
-    assert both(read) == both(made) and made.intervals is not None and made.intervals.windows == 2 * (P + 1)
+    assert (
+        essence_with_scored(read) == essence_with_scored(made)
+        and made.intervals is not None
+        and made.intervals.windows == 2 * (P + 1)
+    )
     one = data["short"]  # of the words of `kind` it has one
     assert femts.backtest(made, one, n_windows=1, step_size=1, refit=True)["forecast"].notna().all()
 
@@ -251,8 +242,8 @@ def test_static_columns_known_ones_and_own_splits_go_through(tmp_path: Path) -> 
     ids=["first", "second-before-a-state"],
     scope="module",
 )
-def test_killed_in_either_training_it_resumes_bit_identically(
-    part: float, form: str, whole: Forecaster, python: Any, tmp_path: Path
+def test_killed_refit_resumes_bit_identically(
+    part: float, form: str, refitted: Forecaster, python: Any, tmp_path: Path
 ) -> None:
     out, call = tmp_path / "run", int(part * STEPS[form]) + 1
     assert python(_KILLED, form, out, call).returncode == -signal.SIGKILL
@@ -261,13 +252,13 @@ def test_killed_in_either_training_it_resumes_bit_identically(
         femts.load(out)
     with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
         MAKE[form](out=out, refit=True)
-    assert both(MAKE[form](out=out, refit=True, resume=True)) == both(whole)
-    assert both(femts.load(out)) == both(whole)
+    assert essence_with_scored(MAKE[form](out=out, refit=True, resume=True)) == essence_with_scored(refitted)
+    assert essence_with_scored(femts.load(out)) == essence_with_scored(refitted)
 
 
 @pytest.mark.parametrize("training", [0, 1])
-def test_interrupted_it_resumes_from_that_very_step(
-    training: int, form: str, whole: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_interrupted_refit_resumes_from_the_same_step(
+    training: int, form: str, refitted: Forecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     out, make = tmp_path / "run", partial(MAKE[form], out=tmp_path / "run")
     with monkeypatch.context() as patch:
@@ -277,12 +268,10 @@ def test_interrupted_it_resumes_from_that_very_step(
     assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
     with pytest.raises(UsageError, match="started with refit=True, not False"):
         make(resume=True)
-    assert both(make(refit=True, resume=True)) == both(whole)
+    assert essence_with_scored(make(refit=True, resume=True)) == essence_with_scored(refitted)
 
 
-def test_data_that_changed_between_the_trainings_are_refused(
-    form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_data_changed_before_refit_are_refused(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     make = partial(MAKE[form], out=tmp_path / "run", refit=True)
     with monkeypatch.context() as patch:
         signal_at(patch, STEPS[form] + 1, signal.SIGINT)
@@ -296,15 +285,7 @@ def test_data_that_changed_between_the_trainings_are_refused(
         make(resume=True, **other)
 
 
-def test_finished_run_is_reported_as_finished(tmp_path: Path) -> None:
-    small_run("ridge", out=tmp_path / "run", refit=True)
-    with logged() as notes:
-        small_run("ridge", out=tmp_path / "run", refit=True, resume=True)
-    assert notes[-1].endswith("run is already finished")
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["refit"]["steps"] == 0
-
-
-def test_time_is_shared_by_both_trainings(form: str) -> None:
+def test_time_limit_is_shared_with_refit(form: str) -> None:
     patient = {"training.patience": 100_000}  # a fast machine would stop early
     limit: dict[str, Any] = {"max_steps": 10**6, "time_limit": "3s", "refit": True, "settings": patient}
     made = MAKE[form](**limit, **({"max_epochs": None} if form == "wide" else {}))
@@ -313,42 +294,42 @@ def test_time_is_shared_by_both_trainings(form: str) -> None:
     assert 0 < made.metrics["refit"]["steps"] <= made.metrics["kept_step"]
 
 
-def test_old_model_warns_of_its_age() -> None:
-    plain, whole, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
+def test_old_model_warns() -> None:
+    plain, refitted, longer = small_run(), small_run(refit=True), synthetic_frame(2100)
     learned = r"ends 600 steps after the last training row \(2020-03-04 07:00:00\); refit on all rows "
     with pytest.warns(AgeWarning, match=learned):
         plain.predict(FRAME)
     with pytest.warns(AgeWarning, match=r"ends 25 steps after .*; train again on recent rows"):
-        whole.predict(longer.iloc[:2025])
+        refitted.predict(longer.iloc[:2025])
     zoned = FRAME.assign(date=FRAME["date"].dt.tz_localize("UTC"))
     unknown = r"age .* unknown: it ends .*\+00:00, .* in both or in neither"
     with pytest.warns(AgeWarning, match=unknown):
         plain.predict(zoned)
     with warnings.catch_warnings(action="error"):
-        whole.predict(FRAME)
-        whole.predict(longer.iloc[:2024])
+        refitted.predict(FRAME)
+        refitted.predict(longer.iloc[:2024])
         plain.predict(FRAME.iloc[:1400])
         plain.predict(FRAME.iloc[:800])
         femts.backtest(plain, DATA, n_windows=2, step_size=24)
 
 
-def test_age_of_many_series_is_that_of_the_latest() -> None:
-    plain, whole = MAKE["long"](), MAKE["long"](refit=True)
+def test_panel_age_is_that_of_the_latest_series() -> None:
+    plain, refitted = MAKE["long"](), MAKE["long"](refit=True)
     own = LONG.query("unique_id == 'long'")
-    assert whole.until == str(LONG["ds"].max())
+    assert refitted.until == str(LONG["ds"].max())
     assert plain.until == str(own["ds"].iloc[plain.of("long").data["split"]["train"][1] - 1])
     with pytest.warns(AgeWarning, match="refit on all rows"):
         plain.predict(LONG)
     later = own.tail(P + 1)
     later = later.assign(ds=later["ds"] + pd.Timedelta(days=P + 1))
     with pytest.warns(AgeWarning, match=rf"ends {P + 1} steps after .*; train again on recent rows"):
-        whole.predict(pd.concat([LONG, later]))
+        refitted.predict(pd.concat([LONG, later]))
     with warnings.catch_warnings(action="error", category=AgeWarning):
-        whole.predict(LONG.query("unique_id == 'tiny'"))
+        refitted.predict(LONG.query("unique_id == 'tiny'"))
         femts.backtest(plain, LONG, n_windows=2, step_size=P)
 
 
-def test_series_that_ended_and_short_ones_are_named() -> None:
+def test_ended_and_short_series_warn() -> None:
     plain = MAKE["long"]()
     with pytest.warns(AgeWarning, match=r"^3 of 4 series ended more than 7 steps before 2020-10-26 .*'short' at 2020"):
         plain.predict(LONG)
@@ -366,7 +347,7 @@ def test_series_that_ended_and_short_ones_are_named() -> None:
         plain.predict(pd.concat([LONG, new.tail(13)]), level=[80])
 
 
-def test_impossible_refits_are_refused(plain: Forecaster, form: str) -> None:
+def test_invalid_refit_is_refused(plain: Forecaster, form: str) -> None:
     with pytest.raises(UsageError, match="Argument 'refit' is"):
         MAKE[form](refit="yes")
     data, other = DATA, load_dataset(LONG, panel=True)

@@ -1,4 +1,4 @@
-"""What the user typed becomes a resolved run."""
+"""Resolution of user settings."""
 
 from itertools import product
 from typing import Any
@@ -23,13 +23,13 @@ def run(model: str = "dlinear", **changes: Any) -> Any:
     return resolve_run(data, model, Lengths(**{**asked, **changes}), settings, TrainingConfig())
 
 
-def test_the_models_own_recipe_gives_way_to_the_users() -> None:
+def test_user_settings_override_model_defaults() -> None:
     recipe = resolve_training("patchtst", {}, {})[1]
     assert recipe.lr == PatchTST.training_defaults["lr"] != TrainingConfig().lr
     assert resolve_training("patchtst", {}, {"training.lr": "0.5"})[1].lr == 0.5
 
 
-def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_epochs_replaces_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DLinear, "training_defaults", {"max_steps": 700})
     assert resolve_training("dlinear", {}, {})[1].max_steps == 700
     for given, settings in (({"max_epochs": 3}, {}), ({}, {"training.max_epochs": "3"})):
@@ -39,7 +39,7 @@ def test_a_budget_in_epochs_takes_the_place_of_one_in_steps(monkeypatch: pytest.
         resolve_training("dlinear", {"max_epochs": 3}, {"training.max_steps": "5"})
 
 
-def test_wide_tables_are_learned_some_channels_at_a_time() -> None:
+def test_wide_tables_subsample_channels() -> None:
     for channels, asked, drawn in [(16, None, None), (17, None, 8), (17, 3, 3), (17, 17, None), (5, 9, None)]:
         frame = pd.DataFrame(
             np.random.default_rng(0).normal(size=(400, channels)), columns=[f"c{i}" for i in range(channels)]
@@ -56,55 +56,27 @@ def test_wide_tables_are_learned_some_channels_at_a_time() -> None:
                 resolve_run(data, "dlinear", Lengths(2, 10, "paper"), {}, training)
 
 
-def test_wrong_settings_are_named() -> None:
-    for settings, message in [
-        ({"trainng.lr": "1"}, "'trainng.lr'; did you mean 'training.lr'"),
-        ({"lr": "1"}, "'lr'; did you mean"),
-        ({"training.learning_rate": "1"}, "'training.learning_rate'"),
-        ({"model.kernel": "3"}, "'model.kernel'; did you mean 'kernel_size'"),
-        ({"training.lr": "fast"}, "'training.lr' takes a number, not 'fast'"),
-        ({"training.max_epochs": "2.5"}, "'training.max_epochs' takes a whole number"),
-        ({"training.device": "tpu"}, "'training.device' cannot be 'tpu'"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            model, _ = resolve_training("dlinear", {}, settings)
-            run(model_settings=model)
-
-
-def test_one_thing_given_twice_must_agree() -> None:
+def test_conflicting_settings_are_refused() -> None:
     with pytest.raises(UsageError, match=r"'seed' is given twice, as 7 and as training\.seed=8"):
         resolve_training("dlinear", {"seed": 7}, {"training.seed": "8"})
     assert resolve_training("dlinear", {"seed": 7}, {"training.seed": "7"})[1].seed == 7
     assert resolve_training("dlinear", {"seed": 42}, {"training.seed": "8"})[1].seed == 8
 
 
-def test_look_back_is_given_or_the_protocols() -> None:
+def test_look_back_defaults_to_the_protocol() -> None:
     for given, steps in [(None, 1024), ("auto", 1024), (100, 100), ("100", 100)]:
         assert run(seq_len=given).seq_len == steps
         assert run(protocol="lookback96").seq_len == 96
 
 
-def test_lengths_protocols_and_models_that_cannot_be_are_refused() -> None:
-    cases: list[tuple[Any, ...]] = [
-        ({"seq_len": "long"}, "'long'"),
-        ({"seq_len": 0}, "look-back of 0"),
-        ({"pred_len": 0}, "Horizon '0' is not a number of steps"),
-        ({"protocol": "papr"}, "did you mean 'paper'"),
-        ({"model": "dlinaer"}, "did you mean 'dlinear'"),
-    ]
-    for changes, message in cases:
-        with pytest.raises(UsageError, match=message):
-            run(**changes)
-
-
-def test_ridge_maps_at_most_720_steps_or_half_of_the_rows() -> None:
+def test_ridge_longest_map() -> None:
     for pred_len, longest in [(96, 768), (24, 720), (7, 721), (1000, 1000)]:
         assert run("ridge", pred_len=pred_len).model_config.longest == longest
         room = 24 * ((8760 * 7 // 10 - 5900) // 2 // 24)
         assert run("ridge", pred_len=24, seq_len=5900).model_config.longest == room < 720
 
 
-def test_the_season_is_the_datas_unless_set() -> None:
+def test_season_defaults_to_the_data() -> None:
     assert run("seasonal_naive").model_config.season == 24
     assert run("seasonal_naive", model_settings={"season": "12"}).model_config.season == 12
     with pytest.raises(UsageError, match="season of 24 steps does not fit into a look-back of 10"):
@@ -116,7 +88,7 @@ def test_the_season_is_the_datas_unless_set() -> None:
     assert run("ridge", seq_len=10).model_config.season == 1
 
 
-def test_lengths_left_open_follow_from_the_data_and_are_noted() -> None:
+def test_default_lengths_are_noted() -> None:
     own, known = load_dataset(synthetic_frame(2000)), load_dataset("synthetic")
     for data, lengths in ((own, (48, 648, "seasons")), (known, (96, 1024, "paper"))):
         for left_open in (None, "auto"):
@@ -128,7 +100,7 @@ def test_lengths_left_open_follow_from_the_data_and_are_noted() -> None:
     assert length_notes(own, "ridge", Lengths(24, 100)) == []
 
 
-def test_catalogue_and_protocols_have_their_look_backs() -> None:
+def test_protocol_look_backs() -> None:
     for source, protocol in product(("synthetic", synthetic_frame(8760)), ("paper", "lookback96")):
         data = load_dataset(source)
         for pred_len, steps in ((96, 1024), (336, 2048), (720, 2048)):

@@ -1,4 +1,4 @@
-"""Stopped at any moment and resumed, a run ends as if it had never been stopped: to the bit, on the CPU."""
+"""Killed and interrupted runs resume bit-identically."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ small_run(sys.argv[1], out=sys.argv[2])
 
 
 @pytest.fixture(scope="module")
-def whole() -> dict[str, dict[str, Any]]:
-    """What the uninterrupted runs give."""
+def uninterrupted() -> dict[str, dict[str, Any]]:
+    """Results of uninterrupted runs."""
     return {model: essence(small_run(model)) for model in ("dlinear", "fem_sm")}
 
 
@@ -40,8 +40,8 @@ def whole() -> dict[str, dict[str, Any]]:
     [("fem_sm", 5 + 2, 1), ("dlinear", 3, 0)],
     ids=["fem_sm-with-dropout", "before-any-checkpoint"],
 )
-def test_killed_in_mid_epoch_it_resumes_bit_identically(
-    model: str, call: int, epochs: int, whole: dict[str, Any], python: Any, tmp_path: Path
+def test_killed_run_resumes_bit_identically(
+    model: str, call: int, epochs: int, uninterrupted: dict[str, Any], python: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     killed = python(_KILLED, model, out, call)
@@ -50,8 +50,8 @@ def test_killed_in_mid_epoch_it_resumes_bit_identically(
         assert TrainState.load(out / "checkpoints" / "last.ckpt").step == epochs * {"dlinear": 11, "fem_sm": 5}[model]
     with pytest.raises(UsageError, match=r"unfinished.*--resume"):
         femts.load(out)
-    assert essence(small_run(model, out=out, resume=True)) == whole[model]
-    assert essence(femts.load(out)) == whole[model]
+    assert essence(small_run(model, out=out, resume=True)) == uninterrupted[model]
+    assert essence(femts.load(out)) == uninterrupted[model]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_killed_in_mid_epoch_it_resumes_bit_identically(
         ("fem_sm", 7, "mae", signal.SIGTERM),
     ],
 )
-def test_interrupted_in_mid_epoch_it_resumes_from_that_very_step(
+def test_interrupted_run_resumes_from_the_same_step(
     model: str, call: int, loss: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     handler, make = signal.getsignal(number), partial(small_run, model, settings={"training.loss": loss})
@@ -78,15 +78,13 @@ def test_interrupted_in_mid_epoch_it_resumes_from_that_very_step(
     assert essence(make(out=tmp_path / "run", resume=True)) == essence(make())
 
 
-def test_interrupted_run_without_a_folder_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_run_without_out_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     signal_at(monkeypatch, 2, signal.SIGINT)
     with pytest.raises(Interrupted, match="nothing was kept"):
         small_run()
 
 
-def test_accumulated_batches_are_interrupted_only_between_steps(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_interrupt_waits_for_accumulated_batches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = {"training.batch_size": 63, "training.accumulate": 4}
     straight = essence(small_run(settings=settings))
     with monkeypatch.context() as patch:
@@ -97,8 +95,8 @@ def test_accumulated_batches_are_interrupted_only_between_steps(
     assert essence(small_run(out=tmp_path / "run", settings=settings, resume=True)) == straight
 
 
-def test_interrupted_twice_it_resumes_bit_identically(
-    whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_twice_interrupted_run_resumes_bit_identically(
+    uninterrupted: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for call in (4, 3):
         with monkeypatch.context() as patch:
@@ -106,17 +104,17 @@ def test_interrupted_twice_it_resumes_bit_identically(
             with pytest.raises(Interrupted):
                 small_run(out=tmp_path / "run", resume=(tmp_path / "run").exists())
     assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").step == 7
-    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == uninterrupted["dlinear"]
 
 
-def test_killed_before_the_scores_it_resumes(whole: dict[str, Any], tmp_path: Path) -> None:
+def test_run_killed_before_scoring_resumes(uninterrupted: dict[str, Any], tmp_path: Path) -> None:
     small_run(out=tmp_path / "run")
     (tmp_path / "run" / "metrics.json").unlink()
     (tmp_path / "run" / "model.safetensors").unlink()
-    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == uninterrupted["dlinear"]
 
 
-def test_finished_run_is_reported_as_finished(tmp_path: Path) -> None:
+def test_resume_of_a_finished_run_changes_nothing(tmp_path: Path) -> None:
     made = small_run(out=tmp_path / "run")
     before = (tmp_path / "run" / "metrics.json").read_bytes()
     with logged() as notes:
@@ -131,7 +129,7 @@ def test_finished_run_is_reported_as_finished(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     with monkeypatch.context() as patch:
         signal_at(patch, 11 + 2, signal.SIGINT)
         with pytest.raises(Interrupted):
@@ -149,30 +147,30 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
     ids=str,
 )
-def test_other_recipe_is_refused(begun: Path, changes: dict[str, Any], message: str) -> None:
+def test_resume_with_other_settings_is_refused(interrupted: Path, changes: dict[str, Any], message: str) -> None:
     settings = {**MODELS["dlinear"], **changes.pop("settings", {})} if changes.get("model") != "naive" else {}
     with pytest.raises(UsageError, match=message):
-        small_run(changes.pop("model", "dlinear"), out=begun, resume=True, settings=settings, **changes)
+        small_run(changes.pop("model", "dlinear"), out=interrupted, resume=True, settings=settings, **changes)
 
 
-def test_unfinished_run_is_not_overwritten(begun: Path) -> None:
+def test_unfinished_run_is_not_overwritten(interrupted: Path) -> None:
     with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
-        small_run(out=begun)
+        small_run(out=interrupted)
 
 
-def test_changed_data_are_refused(begun: Path) -> None:
-    path = begun / "preprocess.json"
+def test_changed_data_are_refused(interrupted: Path) -> None:
+    path = interrupted / "preprocess.json"
     path.write_text(path.read_text().replace('"sha256": "', '"sha256": "0'))
     with pytest.raises(UsageError, match="data 'frame' changed since"):
-        small_run(out=begun, resume=True)
+        small_run(out=interrupted, resume=True)
 
 
 @pytest.mark.parametrize("left", [(), (".0.part", "candidates/.0.part")])
-def test_where_nothing_has_begun_a_run_is_started(whole: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
+def test_resume_without_a_run_starts_one(uninterrupted: dict[str, Any], left: tuple[str, ...], tmp_path: Path) -> None:
     for name in left:
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "run" / name).touch() if name else (tmp_path / "run").mkdir()
-    assert essence(small_run(out=tmp_path / "run", resume=True)) == whole["dlinear"]
+    assert essence(small_run(out=tmp_path / "run", resume=True)) == uninterrupted["dlinear"]
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -186,19 +184,18 @@ def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_leftovers_of_a_killed_write_are_removed(begun: Path) -> None:
-    left = [begun / ".config.yaml.1.part", begun / "checkpoints" / ".last.ckpt.1.part"]
+def test_partial_files_are_removed_on_resume(interrupted: Path) -> None:
+    left = [interrupted / ".config.yaml.1.part", interrupted / "checkpoints" / ".last.ckpt.1.part"]
     for path in left:
         path.write_bytes(b"half")
-    small_run(out=begun, resume=True)
+    small_run(out=interrupted, resume=True)
     assert not any(path.exists() for path in left)
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "preprocess.json"])
-def test_flipped_bit_beside_a_checkpoint_is_found_or_without_effect(
-    begun: Path, name: str, monkeypatch: pytest.MonkeyPatch
+def test_flipped_bit_beside_a_checkpoint_is_detected_or_harmless(
+    interrupted: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both are made again from what the user gives, so they can only be refused."""
     find_state, found = fit.find_state, list[TrainState]()
 
     def stopped(*arguments: Any) -> TrainState:
@@ -206,10 +203,10 @@ def test_flipped_bit_beside_a_checkpoint_is_found_or_without_effect(
         raise Interrupted("found")
 
     monkeypatch.setattr(fit, "find_state", stopped)
-    path, wanted = begun / name, TrainState.load(begun / "checkpoints" / "last.ckpt")
+    path, wanted = interrupted / name, TrainState.load(interrupted / "checkpoints" / "last.ckpt")
     for changed in flipped(path.read_bytes(), 40):
         path.write_bytes(changed)
         with pytest.raises((UsageError, Interrupted)) as caught:
-            small_run(out=begun, resume=True)
-        assert caught.type is Interrupted or ("\n" not in str(caught.value) and str(begun) in str(caught.value))
+            small_run(out=interrupted, resume=True)
+        assert caught.type is Interrupted or ("\n" not in str(caught.value) and str(interrupted) in str(caught.value))
     assert all((each.step, each.validations) == (wanted.step, wanted.validations) for each in found)

@@ -1,4 +1,4 @@
-"""The learning rate over a budget, and what is left of its time."""
+"""Learning-rate schedules and time budgets."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from femts.training.schedule import Budget, learning_rate
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_the_rate_rises_from_a_part_to_the_highest_and_falls_to_exactly_zero(schedule: str) -> None:
+def test_warm_up_and_decay_to_zero(schedule: str) -> None:
     config = TrainingConfig(lr=1e-3, schedule=schedule, warm_up=0.1, div_factor=10.0)  # type: ignore[arg-type]
     rates = [learning_rate(config, step / 1000, 0) for step in range(1001)]
     assert rates[0] == pytest.approx(1e-4) and rates[50] == pytest.approx(5.5e-4) and rates[100] == pytest.approx(1e-3)
@@ -23,20 +23,20 @@ def test_the_rate_rises_from_a_part_to_the_highest_and_falls_to_exactly_zero(sch
     assert rates[325] == pytest.approx(expected)
 
 
-def test_without_a_warm_up_the_first_rate_is_the_highest() -> None:
+def test_no_warm_up_starts_at_the_peak() -> None:
     assert learning_rate(TrainingConfig(lr=0.5, warm_up=0.0), 0.0, 0) == 0.5
 
 
-def test_the_exponential_schedule_holds_and_then_falls_by_the_epoch() -> None:
+def test_exponential_schedule() -> None:
     config = TrainingConfig(lr=1.0, schedule="exponential", hold_epochs=2, epoch_decay=0.5)
     assert [learning_rate(config, 0.3, epoch) for epoch in range(4)] == [1.0, 1.0, 0.5, 0.25]
 
 
-def test_without_a_limit_no_time_is_spent() -> None:
+def test_no_time_limit_spends_no_time() -> None:
     assert Budget(10, None, time.monotonic() - 1e6, 10**9).time_spent() == 0.0
 
 
-def test_time_budget_reserves_time_for_scores() -> None:
+def test_time_budget_reserves_scoring_time() -> None:
     now = time.monotonic()
     assert Budget(10, 60, now - 61, 0).time_spent() == 1.0
     budget = Budget(10, 60, now - 50, 100)
@@ -49,7 +49,7 @@ def test_time_budget_reserves_time_for_scores() -> None:
     assert many.time_spent() < 0.01 and few.time_spent() == 1.0
 
 
-def test_step_time_is_the_fastest_until_a_validation_is_timed() -> None:
+def test_step_time_ignores_slow_outliers() -> None:
     budget = Budget(10, 60, time.monotonic(), 100)
     for seconds in (90.0, 90.0, 90.0, 1e-3):  # held up by the machine
         budget.note_step(seconds)

@@ -1,4 +1,4 @@
-"""One file holds the state of training; it is read without executing anything, and no damage to it is silent."""
+"""Checkpoints."""
 
 import hashlib
 import io
@@ -16,12 +16,12 @@ from femts.training.checkpoint import TrainState
 ROW = {"step": 1, "train_loss": 1.0, "val_mse": 1.0, "val_mae": 1.0, "lr": 1e-3, "seconds": 0.5}
 
 
-class _Bomb:
+class MaliciousPickle:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return print, ("boom",)
 
 
-def test_saved_state_is_read_back(tmp_path: Path) -> None:
+def test_state_roundtrip(tmp_path: Path) -> None:
     layer = torch.nn.Linear(2, 1)
     optimizer = torch.optim.AdamW(layer.parameters())
     layer(torch.ones(1, 2)).sum().backward()
@@ -36,7 +36,7 @@ def test_saved_state_is_read_back(tmp_path: Path) -> None:
     optimizer.load_state_dict(again.optimizer)
 
 
-def test_last_weights_are_kept_unless_they_are_clearly_worse() -> None:
+def test_last_weights_are_kept_unless_clearly_worse() -> None:
     for losses, kept, worse_last, worse_best in [
         ((0.9, 0.8), "last", 0, 0),
         ((0.8, 0.815), "last", 0, 1),  # within the margin
@@ -55,7 +55,7 @@ def test_last_weights_are_kept_unless_they_are_clearly_worse() -> None:
         assert TrainState().best_mse == float("inf")
 
 
-def test_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:
+def test_flipped_bit_in_a_checkpoint_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "last.ckpt"
     TrainState(step=1, model={"w": torch.randn(99)}).save(path)
     content = path.read_bytes()
@@ -67,25 +67,23 @@ def test_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["empty", "text", "cut", "executable", "other"])
-def test_damaged_checkpoint_is_refused_in_one_sentence(
-    tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_checkpoint_is_refused(tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "last.ckpt"
     TrainState(step=1).save(path)
     content = path.read_bytes()
     path.write_bytes({"empty": b"", "text": b"hello", "cut": content[: len(content) // 2]}.get(fault, content))
     if fault in ("executable", "other"):  # with a hash that is right
         written = io.BytesIO()
-        torch.save({"step": _Bomb()} if fault == "executable" else [1, 2], written)
+        torch.save({"step": MaliciousPickle()} if fault == "executable" else [1, 2], written)
         digest = hashlib.sha256(written.getvalue()).hexdigest()
         path.write_bytes(f"femts checkpoint {FORMAT} {digest}\n".encode() + written.getvalue())
     with pytest.raises(UsageError, match=r"last\.ckpt is damaged and cannot be resumed"):
         TrainState.load(path)
     assert "boom" not in capsys.readouterr().out
-    assert pickle.loads(pickle.dumps(_Bomb())) is None  # the fault was a real one
+    assert pickle.loads(pickle.dumps(MaliciousPickle())) is None  # the fault was a real one
 
 
-def test_checkpoint_of_another_format_is_named(tmp_path: Path) -> None:
+def test_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     TrainState(step=1).save(tmp_path / "last.ckpt")
     head, _, rest = (tmp_path / "last.ckpt").read_bytes().partition(b"\n")
     (tmp_path / "last.ckpt").write_bytes(head.replace(f" {FORMAT} ".encode(), b" 99 ") + b"\n" + rest)

@@ -1,4 +1,4 @@
-"""Signals become a flag."""
+"""Signal handling."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from femts.training.stopping import StopSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_noted_and_the_handlers_put_back(number: signal.Signals) -> None:
+def test_signal_is_recorded_and_handlers_restored(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with StopSignals() as signals:
         os.kill(os.getpid(), number)
@@ -18,13 +18,13 @@ def test_a_signal_is_noted_and_the_handlers_put_back(number: signal.Signals) -> 
     assert signal.getsignal(number) is before
 
 
-def test_the_second_signal_ends_at_once() -> None:
+def test_second_signal_interrupts() -> None:
     with StopSignals(), pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_thread_that_may_not_set_handlers_changes_nothing() -> None:
+def test_signals_in_a_thread_are_ignored() -> None:
     before, failures = signal.getsignal(signal.SIGINT), []
 
     def enter() -> None:

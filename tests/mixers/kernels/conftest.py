@@ -11,12 +11,12 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture
 def device() -> str:
-    """Where kernels of this test run."""
+    """The device of the kernels."""
     return DEVICE
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Triton kernels need Triton, which has wheels for Linux on x86-64 alone."""
+    """Skip tests of Triton kernels without Triton."""
     try:
         import triton  # noqa: F401
     except ImportError:

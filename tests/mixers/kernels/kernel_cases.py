@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def with_gradients(call: Callable[..., Tensor], inputs: Sequence[Tensor], device: str = "cpu") -> list[Tensor]:
-    """What `call` gives and the gradients of its inputs, for one fixed upstream gradient, as float64 on the CPU."""
+    """Output of `call` and gradients of its inputs, as float64 on the CPU."""
     given = [x.detach().to(device).requires_grad_() for x in inputs]
     y = call(*given)
     upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(y)
@@ -18,7 +18,7 @@ def with_gradients(call: Callable[..., Tensor], inputs: Sequence[Tensor], device
 
 
 def assert_near(found: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float) -> None:
-    """Each is finite, and off by at most `tolerance` of the largest entry of what it should be."""
+    """Each tensor is finite and within `tolerance` of the largest expected entry."""
     for position, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert one.isfinite().all(), f"output {position}"
         largest = other.abs().max().clamp_min(1e-30)

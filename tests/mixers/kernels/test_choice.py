@@ -1,4 +1,4 @@
-"""Which kernel is taken: torch off CUDA devices, what was asked for or a refusal, and a record of what ran."""
+"""Selection of kernels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_torch_computes_on_a_cpu_with_a_reason_for_everything_faster(operation: str) -> None:
+def test_cpu_uses_torch_and_reports_reasons(operation: str) -> None:
     name, reasons = choice(operation, CPU)
     assert name == "torch"
     assert list(reasons) == [kernel.name for kernel in OPERATIONS[operation][:-1]]
     assert all(reasons.values())
 
 
-def test_the_first_that_can_is_taken_on_a_cuda_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_uses_the_first_available_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     cannot, can = Kernel("a", lambda *_: "it is broken"), Kernel("b", lambda *_: None)
     torch_form = OPERATIONS["scan"][-1]
     monkeypatch.setitem(OPERATIONS, "scan", (cannot, can, torch_form))
@@ -44,7 +44,9 @@ def test_unavailable_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         (" read=torch, scan=triton ", {"read": "torch", "scan": "triton"}),
     ],
 )
-def test_the_environment_asks(text: str, answer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_selects_a_kernel(
+    text: str, answer: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FEMTS_KERNELS", text)
     assert requested() == answer
     with using():

@@ -1,4 +1,4 @@
-"""The Triton kernels compile for the GPUs that they are meant for, on a machine without one."""
+"""The Triton kernels compile without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear attention by a library: the way in and out, and the check that keeps wrong operations away."""
+"""Linear attention with flash-linear-attention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """What the library documents for its operations of this signature, token by token: (o, state)."""
+    """Reference of the library's operations, token by token: (o, state)."""
     assert v.shape[-1] % 2 == 0, "its kernels want an even width"
     state, outputs = torch.zeros(*q.shape[::2], q.shape[3], v.shape[3], dtype=q.dtype), []
     for t in range(q.shape[1]):
@@ -28,7 +28,7 @@ def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple
 
 @pytest.mark.parametrize("decays", [True, False], ids=["gla", "linear"])
 @pytest.mark.parametrize("length", [1, 130])
-def test_scores_are_those_of_the_chunked_form(length: int, decays: bool) -> None:
+def test_matches_the_chunked_form(length: int, decays: bool) -> None:
     torch.manual_seed(0)
     q, k, v, g = (torch.rand(2, length, 3, *tail).double() for tail in ((4,), (4,), (5,), ()))
     given = [q, k, v] + ([-g] if decays else [])
@@ -37,7 +37,7 @@ def test_scores_are_those_of_the_chunked_form(length: int, decays: bool) -> None
     assert_near(with_gradients(by_library, given), with_gradients(chunked, given), 1e-12)
 
 
-def test_the_librarys_own_plain_form_passes_the_check() -> None:
+def test_reference_form_passes_the_self_check() -> None:
     naive = pytest.importorskip("fla.ops.simple_gla.naive", reason="needs flash-linear-attention and Triton")
     assert disagreement(naive.naive_chunk_simple_gla, CPU) is None
 
@@ -52,7 +52,7 @@ class WrongGradient(torch.autograd.Function):
         return 1.001 * grad
 
 
-def test_an_operation_with_a_wrong_gradient_or_none_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_with_wrong_gradients_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         return recurrent(q, k, v, WrongGradient.apply(g), scale)
 

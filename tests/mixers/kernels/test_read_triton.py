@@ -1,4 +1,4 @@
-"""The free-energy read with Triton kernels beside the torch one, in whole layers: outputs and gradients."""
+"""The Triton free-energy read, compared with torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from femts.mixers.kernels import recorded, using
 READS = ("LT", "LG", "CLTG")
 
 
-def both(
+def both_kernels(
     layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, device: str, exact: FreeEnergyMixer | None = None
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Output and gradients of input and parameters: with Triton, and with torch by the layer `exact` in float64."""
+    """Output and gradients with Triton, and of the float64 layer `exact` with torch."""
 
     def run(layer: FreeEnergyMixer, x: Tensor, mask: Tensor | None, place: str) -> list[Tensor]:
         names = [name for name, _ in layer.named_parameters()]
@@ -40,22 +40,22 @@ def test_layers_agree_in_float64(prior: str, masked: bool, components: str, devi
     if masked:
         mask = torch.ones(2, 7, dtype=torch.bool)
         mask[0, :3], mask[1] = False, False  # a late start, and nothing at all
-    found, expected = both(make_layer(prior, components), make_input(length=7), mask, device)
+    found, expected = both_kernels(make_layer(prior, components), make_input(length=7), mask, device)
     assert_near(found, expected, 1e-11)
 
 
 @in_turn(prior=PRIORS, dtype=(torch.float32, torch.bfloat16))
-def test_narrower_types_stay_near_float64(prior: str, dtype: torch.dtype, device: str) -> None:
+def test_low_precision_accuracy(prior: str, dtype: torch.dtype, device: str) -> None:
     tolerance = 1e-5 if dtype == torch.float32 else 0.1
     exact = make_layer(prior, "CLTG", dtype=dtype).double()
-    found, expected = both(make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact)
+    found, expected = both_kernels(
+        make_layer(prior, "CLTG", dtype=dtype), make_input(length=9).to(dtype), None, device, exact
+    )
     assert_near(found, expected, tolerance)
 
 
 @in_turn(prior=PRIORS[3:], components=("CLTG", "L"), shape=((0, 5), (2, 0), (0, 0)))
-def test_no_tokens_and_no_samples_give_empty_outputs(
-    prior: str, components: str, shape: tuple[int, int], device: str
-) -> None:
+def test_empty_inputs_give_empty_outputs(prior: str, components: str, shape: tuple[int, int], device: str) -> None:
     layer, x = make_layer(prior, components).to(device), make_input(*shape).to(device).requires_grad_()
     with using(read="triton", scan="triton", selective_scan="triton"):
         y = layer(x)
@@ -64,16 +64,18 @@ def test_no_tokens_and_no_samples_give_empty_outputs(
 
 
 @pairwise(scale=(0.0, 1e-20, 1e4), components=("L", "CLTG"))
-def test_extreme_inputs_leave_finite_numbers(components: str, scale: float, device: str) -> None:
+def test_extreme_inputs_are_finite(components: str, scale: float, device: str) -> None:
     layer, x = make_layer("softmax", components, dtype=torch.float32), scale * make_input(length=3).float()
-    found, expected = both(layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double())
+    found, expected = both_kernels(
+        layer, x, None, device, make_layer("softmax", components, dtype=torch.float32).double()
+    )
     assert all(y.isfinite().all() for y in found)
     if scale < 1:
         assert_near(found[:1], expected[:1], 1e-5)
 
 
 @pytest.mark.parametrize("pre", [-300.0, -9.0, 30.0])
-def test_gates_far_from_zero_keep_their_accuracy(pre: float, device: str) -> None:
+def test_accuracy_of_extreme_gates(pre: float, device: str) -> None:
     from femts.mixers.kernels.read_triton import gated_read_triton
     from femts.mixers.read import outer_gate
 
@@ -85,7 +87,7 @@ def test_gates_far_from_zero_keep_their_accuracy(pre: float, device: str) -> Non
     assert_near(with_gradients(fast, [gate], device), with_gradients(plain, [gate.double()]), 1e-5)
 
 
-def test_streaming_goes_through_the_same_kernels(device: str) -> None:
+def test_streaming_uses_the_same_kernels(device: str) -> None:
     layer, x = make_layer("rnn_decay", "CLTG").to(device), make_input(length=4).to(device)
     with using(read="triton"), recorded() as ran:
         state, steps = layer.init_state(x.shape[0]), []

@@ -1,4 +1,4 @@
-"""The Triton recurrence beside the torch one: outputs and gradients."""
+"""The Triton recurrence, compared with torch."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_agrees_in_float64(shapes: tuple[tuple[int, ...], tuple[int, ...]], rate
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-6), (torch.bfloat16, 2e-2)], ids=str)
-def test_narrower_types_stay_near_float64(dtype: torch.dtype, tolerance: float, device: str) -> None:
+def test_low_precision_accuracy(dtype: torch.dtype, tolerance: float, device: str) -> None:
     given = [x.to(dtype) for x in inputs((2, 70, 3), (2, 70, 3), 0.1)]
     exact = with_gradients(decayed_sum, [x.double() for x in given])
     assert_near(with_gradients(fast, given, device), exact, tolerance)
 
 
-def test_the_past_is_the_same_to_the_bit_whatever_comes(device: str) -> None:
+def test_scan_is_bitwise_causal(device: str) -> None:
     u, g = (x.float().to(device) for x in inputs((1, 70, 2), (1, 70, 2), 0.1))
     other = u.clone()
     other[:, 40:] = 1e30

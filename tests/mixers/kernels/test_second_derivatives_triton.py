@@ -1,4 +1,4 @@
-"""Second derivatives through Triton kernels are those of the torch forms."""
+"""Second derivatives of Triton kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from femts.mixers.kernels import recorded, using
 
 
 def second(layer: FreeEnergyMixer, x: Tensor, device: str, **kernels: str) -> list[Tensor]:
-    """The gradient of the squared gradient of the layer's input and parameters, as float64 on the CPU."""
+    """Gradient of the squared gradient of the input and parameters, as float64 on the CPU."""
     layer, x = layer.to(device), x.to(device).requires_grad_()
     with using(**kernels), recorded() as ran:
         y = layer(x)

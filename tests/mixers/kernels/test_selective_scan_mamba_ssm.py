@@ -1,4 +1,4 @@
-"""The scan of `mamba` through mamba-ssm: the arguments that its kernel gets, against what the library documents."""
+"""The selective scan of mamba-ssm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from femts.mixers.kernels.selective_scan_mamba_ssm import selective_scan_mamba_s
 from femts.mixers.ops.selective_scan_plain import selective_scan_plain
 
 
-def documented(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+def documented_scan(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     """`selective_scan_fn` by its docstring: u, delta (B, D, L), A (D, N), B, C (B, N, L); channels first."""
     assert u.is_contiguous() and delta.is_contiguous()
     x, ys = torch.zeros(*u.shape[:2], A.shape[1], dtype=u.dtype), []
@@ -26,9 +26,9 @@ def documented(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Ten
 
 
 @pytest.mark.parametrize("length", [1, 9])
-def test_is_the_plain_scan_with_its_gradients(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matches_the_plain_scan_with_gradients(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     library = ModuleType("mamba_ssm.ops.selective_scan_interface")
-    library.selective_scan_fn = documented  # type: ignore[attr-defined]
+    library.selective_scan_fn = documented_scan  # type: ignore[attr-defined]
     for name in ("mamba_ssm", "mamba_ssm.ops"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, library.__name__, library)

@@ -1,4 +1,4 @@
-"""The Triton scan of `mamba` beside its definition: outputs and gradients."""
+"""The Triton selective scan, compared with its definition."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_agrees_in_float64(sizes: tuple[int, int, int, int], rate: float, device
     assert_near(with_gradients(fast, given, device), with_gradients(selective_scan_plain, given), 1e-11)
 
 
-def test_float32_stays_near_float64_and_later_tokens_change_nothing(device: str) -> None:
+def test_float32_accuracy_and_causality(device: str) -> None:
     given = [x.float() for x in inputs(20, 2, 2, 2, 0.1)]
     found = with_gradients(fast, given, device)
     assert_near(found, with_gradients(selective_scan_plain, [x.double() for x in given]), 5e-6)

@@ -1,4 +1,4 @@
-"""Derivatives beyond `backward`: second ones, and the transforms of `torch.func`."""
+"""Second derivatives and `torch.func` transforms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def product(ours: Parameters, theirs: Parameters) -> Tensor:
 
 
 def relative(got: Parameters, want: Parameters) -> float:
-    """The largest difference over the largest entry."""
+    """Largest difference relative to the largest entry."""
     top = max(w.abs().max() for w in want.values())
     return max((got[name] - want[name]).abs().max() / top for name in want).item()
 
@@ -51,7 +51,7 @@ def gradient(function: Function, parameters: Parameters, create_graph: bool = Fa
 
 
 def hessian_product(function: Function, parameters: Parameters, way: str) -> Parameters:
-    """By `autograd.grad` of the gradient, or by `backward` of it."""
+    """Hessian-vector product by `autograd.grad` or `backward`."""
     first = gradient(function, parameters, create_graph=True)
     along = product(first, directions(parameters))
     if way == "grad":
@@ -63,7 +63,7 @@ def hessian_product(function: Function, parameters: Parameters, way: str) -> Par
 
 
 def differences(function: Function, parameters: Parameters, step: float = 1e-6) -> Parameters:
-    """The same by central differences of the gradient."""
+    """Hessian-vector product by central differences of the gradient."""
     sides = []
     for sign in (step, -step):
         moved = {n: (p + sign * d).detach().requires_grad_() for (n, p), d in along(parameters)}
@@ -76,7 +76,7 @@ def along(parameters: Parameters) -> Iterable[tuple[tuple[str, Tensor], Tensor]]
 
 
 @pairwise(prior=PRIORS, causal=(True, False), length=(5, 140), way=("grad", "backward"))
-def test_second_derivatives_are_those_of_differences(prior: str, causal: bool, length: int, way: str) -> None:
+def test_second_derivatives_match_finite_differences(prior: str, causal: bool, length: int, way: str) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(1, length)
     parameters: Parameters = dict(layer.named_parameters())
     function = functools.partial(loss, layer, x)
@@ -84,7 +84,7 @@ def test_second_derivatives_are_those_of_differences(prior: str, causal: bool, l
         assert relative(hessian_product(function, parameters, way), differences(function, parameters)) < 1e-4
 
 
-def test_softmax_beyond_short_sequences_refuses_a_second_derivative_that_torch_lacks() -> None:
+def test_unsupported_second_derivative_is_refused() -> None:
     layer, x = make_layer("softmax"), make_input(1, 40)
     with pytest.raises(RuntimeError, match="not implemented"):
         hessian_product(functools.partial(loss, layer, x), dict(layer.named_parameters()), "grad")
@@ -102,14 +102,14 @@ def test_second_derivatives_of_a_forecaster(model: str) -> None:
 
 
 @pytest.mark.parametrize("weighted", [True, False], ids=["weights", "bare"])
-def test_the_norm_has_exact_second_derivatives(weighted: bool) -> None:
+def test_norm_second_derivatives(weighted: bool) -> None:
     x = make_input(2, 3, 5).requires_grad_()
     given = (x, torch.linspace(0.5, 2, 5, dtype=torch.float64).requires_grad_()) if weighted else (x,)
     assert torch.autograd.gradgradcheck(lambda x, w=None: rms_norm(x, w, 1e-5), given)
 
 
 @pytest.mark.parametrize("chunk", [None, 3])
-def test_the_selective_scan_has_the_second_derivatives_of_its_definition(chunk: int | None) -> None:
+def test_selective_scan_second_derivatives(chunk: int | None) -> None:
     torch.manual_seed(0)
     shapes = ((2, 7, 3, 4), (2, 7, 4), (5, 4), (2, 7, 5), (2, 7, 5))
     given = {n: torch.rand(s, dtype=torch.float64).requires_grad_() for n, s in zip("udabc", shapes, strict=True)}
@@ -122,7 +122,7 @@ def test_the_selective_scan_has_the_second_derivatives_of_its_definition(chunk: 
     )
 
 
-def test_a_library_without_second_derivatives_is_refused_by_name() -> None:
+def test_kernel_without_second_derivatives_is_refused() -> None:
     x = torch.ones(2, requires_grad=True)
     torch.autograd.grad(first_only(x, "linear=fla").square().sum(), x)
     with pytest.raises(UsageError, match=r"'linear=fla' has no second derivative; set FEMTS_KERNELS=linear=torch\."):
@@ -131,7 +131,7 @@ def test_a_library_without_second_derivatives_is_refused_by_name() -> None:
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pairwise(prior=PRIORS, causal=(True, False), length=(5, 300))
-def test_transforms_of_torch_func_equal_autograd(prior: str, causal: bool, length: int) -> None:
+def test_torch_func_transforms_match_autograd(prior: str, causal: bool, length: int) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(2, length)
     parameters: Parameters = dict(layer.named_parameters())
     function = functools.partial(loss, layer, x)

@@ -1,3 +1,5 @@
+"""Dropout."""
+
 import pytest
 import torch
 from combinations import in_turn
@@ -7,7 +9,7 @@ from femts.mixers.ops.dropout import Dropout
 
 
 @in_turn(p=(0.1, 0.5, 0.9), dtype=(torch.float32, torch.float64, torch.bfloat16))
-def test_share_scale_and_gradient(p: float, dtype: torch.dtype) -> None:
+def test_rate_scale_and_gradient(p: float, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     layer, x = Dropout(p), torch.ones(301, 1001, dtype=dtype, requires_grad=True)
     y = layer(x)
@@ -20,7 +22,7 @@ def test_share_scale_and_gradient(p: float, dtype: torch.dtype) -> None:
     assert torch.equal(gradient_of(x), y.detach()), "with inputs of 1, output and gradient are the same mask"
 
 
-def test_draws_are_independent_along_every_dimension_and_follow_the_seed() -> None:
+def test_draws_are_independent_and_seeded() -> None:
     torch.manual_seed(0)
     layer, x = Dropout(0.5), torch.ones(64, 64, 64)
     mask = layer(x).bool()
@@ -32,7 +34,7 @@ def test_draws_are_independent_along_every_dimension_and_follow_the_seed() -> No
     assert torch.equal(layer(x).bool(), mask)
 
 
-def test_vmap_draws_as_it_is_asked_to() -> None:
+def test_vmap_randomness() -> None:
     layer, x = Dropout(0.5), torch.ones(2, 100)
     one, other = torch.func.vmap(layer, randomness="different")(x)
     assert not torch.equal(one, other)
@@ -40,7 +42,7 @@ def test_vmap_draws_as_it_is_asked_to() -> None:
     assert torch.equal(one, other) and 0 < one.count_nonzero() < 100
 
 
-def test_nothing_is_dropped_in_evaluation_or_at_zero() -> None:
+def test_no_dropout_in_eval_or_at_zero() -> None:
     x = torch.randn(5, 7)
     assert torch.equal(Dropout(0.3).eval()(x), x)
     assert torch.equal(Dropout(0.0)(x), x)

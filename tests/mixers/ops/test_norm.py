@@ -1,4 +1,4 @@
-"""RMSNorm in fewer passes beside torch's."""
+"""RMSNorm, compared with torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from femts.mixers.ops.norm import RMSNorm, rms_norm
 
 
-def test_is_torchs_with_its_gradients() -> None:
+def test_matches_torch_with_gradients() -> None:
     for weighted in [True, False]:
         for shape in [(5,), (2, 5), (2, 3, 4, 5)]:
             torch.manual_seed(0)
@@ -22,14 +22,14 @@ def test_is_torchs_with_its_gradients() -> None:
                 torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_float32_stays_near_float64_for_small_and_large_rows() -> None:
+def test_float32_accuracy() -> None:
     x = torch.logspace(-12, 12, 25)[:, None] * torch.randn(25, 64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
         rms_norm(x, None, 1e-5), F.rms_norm(x.double(), (64,), None, 1e-5).float(), rtol=2e-6, atol=0
     )
 
 
-def test_is_a_module_with_torchs_parameters_and_types() -> None:
+def test_parameters_and_dtypes_match_torch() -> None:
     norm = RMSNorm(4, eps=1e-5)
     assert list(norm.state_dict()) == ["weight"]
     assert norm(torch.zeros(2, 4)).abs().max() == 0

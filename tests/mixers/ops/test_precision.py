@@ -1,4 +1,4 @@
-"""Products in bfloat16: near float32 where they are on, float32 to the bit where they are off."""
+"""Matrix products in bfloat16."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gradients(name: str, enabled: bool) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", ["fem_sm", "fem_gla", "fem_aft", "fem_mamba", "sm"])
-def test_gradients_are_near_those_of_float32_and_equal_when_off(name: str) -> None:
+def test_gradients_near_float32(name: str) -> None:
     plain = gradients(name, enabled=False)
     low = gradients(name, enabled=True)
     # gla: .013 here and .018 at 7 channels and 1024 steps, for near 0 rounding decides what its
@@ -34,13 +34,13 @@ def test_gradients_are_near_those_of_float32_and_equal_when_off(name: str) -> No
     assert torch.equal(gradients(name, enabled=False), plain)
 
 
-def test_other_types_are_left_alone() -> None:
+def test_other_dtypes_are_unchanged() -> None:
     x, weight = torch.randn(3, 4, dtype=torch.float64), torch.randn(2, 4, dtype=torch.float64)
     with low_precision_products():
         assert torch.equal(linear(x, weight, None), x @ weight.T)
 
 
-def test_the_switch_is_put_back_and_scores_never_see_it() -> None:
+def test_setting_is_restored_and_not_used_for_scores() -> None:
     torch.manual_seed(0)
     model = build_model("fem_sm", build_config("fem_sm", seq_len=24, pred_len=12, n_channels=2, settings={}))
     windows = Windows(torch.randn(60, 2), 24, 12)

@@ -1,4 +1,4 @@
-"""The one recurrence under all scans: against its double sum, in any chunk size, with its own gradient."""
+"""The linear recurrence, compared with its double sum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from femts.mixers.priors import linear
 def case(
     length: int, width: int = 3, rate: float = 1.0, seed: int = 0, dtype: torch.dtype = torch.float64
 ) -> tuple[Tensor, Tensor]:
-    """Columns and the logarithms of their decays."""
+    """Columns and log decays."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(2, length, width, generator=generator, dtype=dtype)
     return u, -rate * torch.rand(2, length, width, generator=generator, dtype=dtype)
@@ -42,7 +42,7 @@ def double_sum(u: Tensor, log_decay: Tensor, ahead: bool = False) -> Tensor:
     seed=st.integers(0, 99),
 )
 @settings(max_examples=30, deadline=None)
-def test_any_chunk_size_equals_the_double_sum(length: int, chunk: int, rate: float, seed: int) -> None:
+def test_scan_matches_the_double_sum(length: int, chunk: int, rate: float, seed: int) -> None:
     u, decay = case(length, rate=rate, seed=seed)
     torch.testing.assert_close(decayed_sum(u, decay, chunk), double_sum(u, decay), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(
@@ -57,7 +57,7 @@ def test_default_chunk_equals_one_chunk() -> None:
 
 
 @pairwise(chunk=(1, 3, 16), shape=((2, 7, 1), (1, 7, 3), (1, 1, 3)))
-def test_gradients_are_exact_for_decays_of_any_broadcastable_shape(chunk: int, shape: tuple[int, ...]) -> None:
+def test_gradients_with_broadcast_decays(chunk: int, shape: tuple[int, ...]) -> None:
     u, decay = case(7)
     decay = decay[: shape[0], : shape[1], : shape[2]]
     if shape[1] == 1:
@@ -79,14 +79,14 @@ def test_extreme_decays(rate: float) -> None:
     assert torch.isfinite(gradient_of(decay)).all() and torch.isfinite(gradient_of(u)).all()
 
 
-def test_16_bit_sums_are_formed_in_32_bits() -> None:
+def test_16_bit_inputs_accumulate_in_float32() -> None:
     u = torch.ones(1, 3000, 1, dtype=torch.bfloat16)
     h = decayed_sum(u, torch.zeros_like(u))
     assert h.dtype == torch.bfloat16
     assert abs(h[0, -1, 0].item() - 3000) <= 16, "a sum in bfloat16 would stop at 256"
 
 
-def test_the_past_is_the_same_to_the_bit_whatever_comes() -> None:
+def test_scan_is_bitwise_causal() -> None:
     u, decay = case(300, dtype=torch.float32)
     for cut in (1, 64, 150, 299):
         other = u.clone()
@@ -96,7 +96,7 @@ def test_the_past_is_the_same_to_the_bit_whatever_comes() -> None:
 
 @pytest.mark.parametrize("prior", SCAN_PRIORS)
 @over_directions
-def test_layers_do_not_depend_on_the_chunk_size(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_are_independent_of_chunk_size(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, "CLTG", causal=causal), make_input(length=150)
     expected, whole, seen = layer(x), scan.decayed_sum, []
     mixers = [module for name, module in sys.modules.items() if name.startswith("femts.mixers")]
@@ -115,7 +115,7 @@ def test_layers_do_not_depend_on_the_chunk_size(prior: str, causal: bool, monkey
 
 
 @pairwise(rate=(0.0, 1.0, 1e4), length=(1, 130))
-def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_form_matches_the_scan(length: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     u, decay = case(length, rate=rate)
     expected, highest = decayed_sum(u, decay), u.cummax(1).values
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
@@ -124,7 +124,7 @@ def test_the_form_for_export_is_the_same_sum(length: int, rate: float, monkeypat
 
 
 @in_turn(prior=SCAN_PRIORS, causal=(False, True))
-def test_layers_in_the_form_for_export_are_the_same(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_in_export_form_match(prior: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = make_layer(prior, causal=causal), make_input(length=150)
     with torch.no_grad():
         expected = layer(x)

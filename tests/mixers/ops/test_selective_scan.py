@@ -1,4 +1,4 @@
-"""The fast scan of `mamba` beside its definition, whole and in chunks."""
+"""The selective scan, compared with its definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def by_chunks(given: list[torch.Tensor], chunk: int | None) -> torch.Tensor:
 @in_turn(
     at=((1, None), (7, 3), (12, 4), (13, 1), (13, 50), (LONG + 9, None), (7, 3), (13, 4)), rate=(0.0, 0.1, 5.0, 500.0)
 )
-def test_fast_scan_equals_the_definition_with_its_gradients(at: tuple[int, int | None], rate: float) -> None:
+def test_scan_and_gradients_match_the_definition(at: tuple[int, int | None], rate: float) -> None:
     length, chunk = at
     given = inputs(length, rate)
     fast, plain = by_chunks(given, chunk), selective_scan_plain(*given)
@@ -37,7 +37,7 @@ def test_fast_scan_equals_the_definition_with_its_gradients(at: tuple[int, int |
 
 
 @pytest.mark.parametrize("chunk", [4, None])
-def test_states_in_one_place_give_the_same_bits_as_kept_ones(chunk: int | None) -> None:
+def test_in_place_states_are_bit_identical(chunk: int | None) -> None:
     given = inputs(13, 0.5, torch.float32)
     with torch.no_grad():
         alone = by_chunks(given, chunk)
@@ -45,7 +45,7 @@ def test_states_in_one_place_give_the_same_bits_as_kept_ones(chunk: int | None) 
 
 
 @pytest.mark.parametrize("chunk", [5, 16, None])
-def test_float32_stays_near_float64_and_later_tokens_change_nothing(chunk: int | None) -> None:
+def test_float32_accuracy_and_causality(chunk: int | None) -> None:
     exact, single = inputs(600, 0.05), inputs(600, 0.05, torch.float32)
     y = by_chunks(single, chunk)
     reference = selective_scan_plain(*exact)

@@ -1,4 +1,4 @@
-"""Linear attention without normaliser against its definition."""
+"""Linear attention without a normalizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from femts.models.parts.lintrans import UnnormalisedLinearAttention
 
 
-def test_equals_its_sum() -> None:
+def test_equals_the_explicit_sum() -> None:
     torch.manual_seed(0)
     layer = UnnormalisedLinearAttention(d_model=8, n_heads=2, dropout=0.0).double()
     x = torch.randn(3, 5, 8, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Moments against windows that are made one by one."""
+"""Moments, compared with explicit windows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def assert_same(found: Moments, wanted: Moments) -> None:
         torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-9)
 
 
-def test_all_windows() -> None:
+def test_moments_of_complete_series() -> None:
     for rows in [L + H, L + H + 1, 40, ROWS]:
         assert_same(window_moments(SERIES[:rows], L, H), by_hand(SERIES[:rows]))
 
 
-def test_steps_that_are_not_real_do_not_count() -> None:
+def test_moments_ignore_missing_values() -> None:
     for missing in [
         (),
         (30,),
@@ -48,7 +48,7 @@ def test_steps_that_are_not_real_do_not_count() -> None:
         assert_same(window_moments(SERIES, L, H, observed), by_hand(SERIES, observed))
 
 
-def test_of_very_many_gaps_windows_that_are_drawn_say_the_same() -> None:
+def test_sampled_windows_approximate_the_moments() -> None:
     series = torch.randn(6000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     observed = torch.rand(6000, generator=torch.Generator().manual_seed(2)) > 0.2
     some, every = (window_moments(series, L, H, observed, most) for most in (3000, 6000))
@@ -56,7 +56,7 @@ def test_of_very_many_gaps_windows_that_are_drawn_say_the_same() -> None:
     assert 0 < (some.past - every.past).abs().max() < 0.1 and (some.cross - every.cross).abs().max() < 0.1
 
 
-def test_moments_of_many_are_those_of_all_their_windows() -> None:
+def test_pooled_moments() -> None:
     halves = SERIES[:50], SERIES[20:]
     one, two = (by_hand(half) for half in halves)
     n, m = 50 - L - H + 1, 60 - L - H + 1
@@ -68,7 +68,7 @@ def test_moments_of_many_are_those_of_all_their_windows() -> None:
         pool([])
 
 
-def test_errors_of_maps_are_those_of_their_forecasts() -> None:
+def test_errors_from_moments() -> None:
     maps = torch.randn(2, L, H, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     maps[1, :-3] = 0  # from the last three steps alone
     windows = SERIES.unfold(0, L + H, 1)
