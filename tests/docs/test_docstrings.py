@@ -8,14 +8,21 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
 import typer
 from commands import COMMANDS
+from small_tables import small_table
 
 import femts
 from femts.cli import app
 from femts.config.training import TrainingConfig
+from femts.data.batch import Batch
+from femts.data.loading import load_dataset
+from femts.errors import FemtsError
 
 SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n)+)", re.MULTILINE)
 
@@ -81,6 +88,77 @@ def test_dataclass_docstrings_list_every_field(thing: type) -> None:
 def test_docstring_examples_run(module: str) -> None:
     done = doctest.testmod(importlib.import_module(module))
     assert (done.failed, done.attempted > 1) == (0, True)
+
+
+def _layer() -> femts.FreeEnergyMixer:
+    return femts.FreeEnergyMixer(femts.FreeEnergyMixerConfig(n_embd=8, n_head=2, causal=False))
+
+
+def _of_series() -> femts.Forecaster:
+    return femts.train(load_dataset(small_table(), panel=True), "naive", 6, seq_len=12)
+
+
+WITHOUT_BASELINE = pd.DataFrame(
+    {"task": ["a"], "model": ["ridge"], "mase": [1.0], "sql": [1.0], "wape": [1.0], "wql": [1.0]}
+)
+BEYOND_THE_CAP = 1e5 * torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
+
+MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
+    "Dataset.before_test": lambda fc: load_dataset(small_table(20)).before_test(2, 99),
+    "audit": lambda fc: femts.audit("none"),
+    "backtest": lambda fc: femts.backtest(fc, small_table(), n_windows=0, step_size=1),
+    "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
+    "datasets": lambda fc: femts.datasets("a\0b"),
+    "leaderboard": lambda fc: femts.leaderboard(WITHOUT_BASELINE),
+    "load": lambda fc: femts.load("none"),
+    "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
+    "mean_of": lambda fc: femts.mean_of([fc]),
+    "models": lambda fc: femts.models("fem_gal"),
+    "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
+    "report": lambda fc: femts.report("none", "page.html"),
+    "pairs": lambda fc: femts.pairs("fem_sm"),
+    "score_tasks": lambda fc: femts.score_tasks("none.yaml", "ridge"),
+    "table": lambda fc: femts.table("ETTh11"),
+    "train": lambda fc: femts.train("synthetic", model="fem_gal"),
+    "tune": lambda fc: femts.tune("synthetic", model="fem_gal"),
+    "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
+    "Forecaster.training_data": lambda fc: fc.training_data(),
+    "Forecaster.predict": lambda fc: _of_series().predict(small_table(), 0),
+    "Forecaster.evaluate": lambda fc: _of_series().evaluate("tset"),
+    "Forecaster.plot": lambda fc: _of_series().plot(small_table(), series=["wind"]),
+    "Forecaster.explain": lambda fc: _of_series().explain(small_table()),
+    "Forecaster.importance": lambda fc: _of_series().importance(windows=1),
+    "Forecaster.of": lambda fc: _of_series().of("wind"),
+    "Forecaster.coverage": lambda fc: _of_series().coverage(level=[100]),
+    "Forecaster.calibrate": lambda fc: _of_series().calibrate(level=[0]),
+    "Forecaster.scores": lambda fc: _of_series().scores("tset"),
+    "ForecastModel.error": lambda fc: fc.model.error(torch.zeros(1, 1, 2), torch.zeros(1, 3, 2)),
+    "ForecastModel.forward": lambda fc: femts.ForecastModel(fc.config.model_config)(Batch(torch.zeros(1, 24, 2))),
+    "ForecastModel.rolled_out": lambda fc: fc.model.rolled_out(Batch(torch.zeros(1, 24, 2)), 0),
+    "FreeEnergyMixer.forward": lambda fc: _layer()(torch.zeros(1, 3, 8), torch.ones(1, 2)),
+    "FreeEnergyMixer.hidden_temperature": lambda fc: _layer().hidden_temperature(BEYOND_THE_CAP),
+    "FreeEnergyMixer.posterior": lambda fc: _layer().posterior(BEYOND_THE_CAP),
+    "FreeEnergyMixer.selection": lambda fc: _layer().selection(BEYOND_THE_CAP),
+    "FreeEnergyMixer.step": lambda fc: _layer().step(torch.zeros(1, 8), None),  # type: ignore[arg-type]
+    "Prior.bind": lambda fc: femts.Prior.bind(_layer().prior, {}, None),
+    "Prior.init_state": lambda fc: femts.Prior.init_state(_layer().prior, 1, 8),
+    "Prior.log_scores": lambda fc: femts.Prior.log_scores(_layer().prior, {}, torch.ones(1, 3, 1)),
+    "Prior.step": lambda fc: femts.Prior.step(_layer().prior, {}, torch.zeros(1, 2, 4), None),
+}
+
+
+def test_documented_exceptions_are_raised(own: Path) -> None:
+    assert set(MISTAKES) == {
+        name for name, thing in PUBLIC.items() if "Raises" in _sections(inspect.getdoc(thing) or "")
+    }
+    for name, mistake in MISTAKES.items():
+        forecaster = femts.load(own / "run")
+        if name == "Forecaster.training_data":
+            forecaster.data = {**forecaster.data, "sha256": "other"}
+        with pytest.raises((FemtsError, ValueError, TypeError)) as raised:
+            mistake(forecaster)
+        said = _listed(_sections(inspect.getdoc(PUBLIC[name]) or "")["Raises"])
+        assert type(raised.value).__name__ in said, name
 
 
 def test_every_command_and_option_has_help() -> None:

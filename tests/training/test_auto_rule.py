@@ -163,7 +163,9 @@ def test_all_candidates_are_tried_given_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_windows_are_reduced_before_models_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 30.0, quick=0.1, slow=1.0)
     assert made.windows < WINDOWS and not any(each.reason for each in made.candidates)
-    assert made.note == f"to stay within the time limit, candidates are compared on {made.windows} windows of each origin"
+    assert (
+        made.note == f"to stay within the time limit, candidates are compared on {made.windows} windows of each origin"
+    )
 
 
 def test_single_origin_keeps_sixteen_windows(monkeypatch: pytest.MonkeyPatch) -> None:
