@@ -16,7 +16,8 @@ MOST, ROUNDS = 4, 8  # largest number of members, and of rounds of which each ad
 SLACK = 0.1  # relative margin above the lowest error within which a mean is preferred, as few rows cannot resolve less
 RULE = f"up to {MOST} models, added greedily to minimise the error of their weighted mean"
 RULE_OF_FEW = (
-    f"up to {MOST} models, added greedily to minimise the error of their mean, with larger ensembles preferred"
+    f"up to {MOST} models, added greedily to minimise the error of their mean; with few validation rows, larger "
+    "ensembles are preferred"
 )
 
 
