@@ -75,7 +75,8 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
         geometric mean of the error divided by that of the seasonal naive forecast, as published if there is one), with
         the bounds `mase_low` and `mase_high` of a 95 % interval by a bootstrap over tasks; `win_rate` over all other
         models by the metric of each task, with such bounds; medians of `train_seconds` and `cpu_seconds`; how many
-        tasks `failed`, which then count as the seasonal naive forecast; and how many were `seen` in pretraining.
+        tasks `failed`, which then count as the seasonal naive forecast; and how many were `seen` in pretraining. Skill is
+        NaN for a model without any score.
 
     Raises:
         UsageError: No task has a score of `seasonal_naive`.
@@ -91,7 +92,9 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
     drawn = rng.integers(0, len(tasks), (RESAMPLES, len(tasks)))
     table = pd.DataFrame({"model": models, "tasks": by["mase"].notna().sum().to_numpy()})
     for name in SKILLS:
-        table = table.assign(**_summary(f"{name}_skill", name, _relative(by[name]), drawn, _skill))
+        made = _summary(f"{name}_skill", name, _relative(by[name]), drawn, _skill)
+        scored = by[name].notna().any().to_numpy()
+        table = table.assign(**{key: np.where(scored, value, np.nan) for key, value in made.items()})
     metrics = scores.groupby("task")["metric"].first()
     decided = pd.DataFrame({task: _relative(by[metrics[task]]).loc[task] for task in tasks}).T
     table = table.assign(**_summary("win_rate", "win", decided, drawn, _win_rate))

@@ -156,6 +156,8 @@ def leaderboard_tables(board: pd.DataFrame, scores: pd.DataFrame) -> list[Shown]
 
 
 def _with_bounds(value: float, low: float, high: float) -> str:
+    if pd.isna(value):
+        return MISSING
     low, high = (round(100 * each) for each in (low, high))
     return f"{100 * value + 0.0:.1f}% ({low} to {high})"
 
