@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.config.arguments import check_kind
 from femts.errors import UsageError
 from femts.experiments.compare import task_publications
 from femts.experiments.results import Store
@@ -22,6 +23,7 @@ RESAMPLES, SEED = 1000, 0
 LEAST, MOST = 0.01, 100.0  # relative errors are clipped to these, as in fev
 LEVELS = (0.025, 0.975)
 SKILLS = ("mase", "sql")
+COLUMNS = ("task", "model", "metric", *METRICS, "train_seconds", "cpu_seconds", "failed", "seen")
 
 
 def task_scores(cells: Sequence[TaskCell], store: Store) -> pd.DataFrame:
@@ -79,8 +81,12 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
         NaN for a model without any score.
 
     Raises:
-        UsageError: No task has a score of `seasonal_naive`.
+        UsageError: The table is not one of scores, or no task has a score of `seasonal_naive`.
     """
+    check_kind(scores, pd.DataFrame, "The scores", "give the table that femts.score_tasks returned")
+    missing = next((name for name in COLUMNS if name not in scores.columns), None)
+    if missing is not None:
+        raise UsageError(f"The scores have no column '{missing}'; give the table that femts.score_tasks returned.")
     models = list(scores["model"].unique())
     by = {name: scores.pivot(index="task", columns="model", values=name)[models] for name in METRICS}
     compared = _baseline(by["mase"]).notna()

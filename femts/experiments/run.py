@@ -173,7 +173,11 @@ def score_tasks(
     unknown = next((name for name in options if name not in TaskOptions.__annotations__), None)
     if unknown is not None:
         raise UsageError(f"Unknown argument '{quote(unknown)}'{suggest(unknown, list(TaskOptions.__annotations__))}")
-    paths = [check_path(each, "A list of tasks") for each in ([tasks] if isinstance(tasks, str | Path) else tasks)]
+    lists = [tasks] if isinstance(tasks, str | Path) else tasks
+    if not isinstance(lists, list | tuple) or not lists:
+        raise UsageError(f"The tasks are a {type(tasks).__name__}; give the path of a YAML file, or several in a list.")
+    paths = [check_path(each, "A list of tasks") for each in lists]
+    published = check_flag(published, "published")
     store, engine = Store(check_path(results, "The folder of results")), _engine(options)
     seeds = tuple(_seed(seed) for seed in _several(seeds, "seeds"))
     settings = _mapping(options.get("settings"), "settings")

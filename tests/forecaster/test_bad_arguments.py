@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "backtest": (lambda f: femts.backtest, {"data": TABLE, "n_windows": 1, "step_size": 1}),
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
     "datasets": (lambda f: femts.datasets, {}),
+    "leaderboard": (lambda f: femts.leaderboard, {"scores": TABLE}),
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
     "mean_of": (lambda f: femts.mean_of, {}),
@@ -58,6 +59,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
         {"pairs": "naive:ridge", "datasets": "synthetic", "pred_lens": 12, "train": False},
     ),
     "report": (lambda f: femts.report, {"path": "page.html", "dataset": TABLE}),
+    "score_tasks": (lambda f: femts.score_tasks, {"tasks": "none.yaml", "models": "naive", "train": False}),
     "table": (lambda f: femts.table, {"datasets": "synthetic", "models": "naive", "pred_lens": 12, "train": False}),
     "tune": (lambda f: femts.tune, {"dataset": TABLE, **QUICK, "trials": 1}),
     "train": (lambda f: femts.train, {"dataset": TABLE, **QUICK}),
@@ -82,6 +84,7 @@ CALLS["Forecaster.of"] = (lambda f: f.of, {"name": "load"})
 FURTHER = {
     "load_dataset": ("na", "columns", "target", "past_covariates", "future_covariates", "calendar", "panel"),
     "table": tuple("seq_lens protocol settings param_grid reading roll_out engine jobs time_limit device".split()),
+    "score_tasks": tuple("settings engine jobs time_limit device data_root train".split()),
     "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
 }
 OTHERS = set(

@@ -136,7 +136,7 @@ def test_finished_trainings_are_not_rerun(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_committed_record_verifies() -> None:
-    record = json.loads((ROOT / "results" / "tasks" / "memorisation" / "sm-seed1.json").read_text())
+    record = json.loads((ROOT / "results" / "selection" / "memorisation" / "sm-seed1.json").read_text())
     holds, words = verify(record)
     assert holds, words
 
