@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from femts.config.model import AUTO, SHAPE
 from femts.errors import UsageError
@@ -113,6 +113,13 @@ class Cell(Job):
                     raise ValueError(
                         f"config.{part}.{name} is {said!r}, not {value!r} as in the model's current recipe"
                     )
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], data_root: str | None) -> Self:
+        return cls(**record["cell"])
+
+    def with_newer_fields(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**record, "config": with_newer_settings(record["config"])}
 
     def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
         if self.load(data_root).sha256 != record["data"]["sha256"]:

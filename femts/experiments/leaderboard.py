@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_kind
 from femts.errors import UsageError
-from femts.experiments.compare import task_publications
+from femts.experiments.compare import NAIVE, task_publications
 from femts.experiments.results import Store
-from femts.experiments.task_cell import NAIVE, TaskCell
+from femts.experiments.task_cell import TaskCell
 from femts.experiments.tasks import METRICS
 from femts.models.registry import has_seen
 

@@ -10,7 +10,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -196,6 +196,15 @@ class Job(ABC):
     @abstractmethod
     def run(self, work: Path | None, device: str, data_root: str | None) -> dict[str, Any]:
         """Run the job, or continue an earlier run in the folder `work`, and return the record."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, record: Mapping[str, Any], data_root: str | None) -> Self:
+        """The job of a record; raise UsageError if its data cannot be found."""
+
+    def with_newer_fields(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`record` with fields that are newer than it, at their defaults."""
+        return record
 
     @abstractmethod
     def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:

@@ -33,21 +33,26 @@ if TYPE_CHECKING:
 _NAMED = ("datasets", "models", "pred_lens", "seeds", "results")
 
 
-class Options(TypedDict, total=False):
-    """Keyword arguments of `table`."""
+class TaskOptions(TypedDict, total=False):
+    """Keyword arguments of `score_tasks`."""
 
-    seq_lens: Sequence[int] | int | Literal["auto"] | None
-    protocol: str | None
     settings: Mapping[str, Any]
-    param_grid: Mapping[str, Sequence[Any]]
-    reading: Reading
-    roll_out: Sequence[int]
     engine: str
     jobs: int | None
     time_limit: str | None
     device: str
     data_root: str | Path | None
     train: bool
+
+
+class Options(TaskOptions, total=False):
+    """Keyword arguments of `table`."""
+
+    seq_lens: Sequence[int] | int | Literal["auto"] | None
+    protocol: str | None
+    param_grid: Mapping[str, Sequence[Any]]
+    reading: Reading
+    roll_out: Sequence[int]
 
 
 def table(
@@ -128,18 +133,6 @@ def pairs(
     return make_pairs(both, _scores(_grid(datasets, models, pred_lens, seeds, options), results, options))
 
 
-class TaskOptions(TypedDict, total=False):
-    """Keyword arguments of `score_tasks`."""
-
-    settings: Mapping[str, Any]
-    engine: str
-    jobs: int | None
-    time_limit: str | None
-    device: str
-    data_root: str | Path | None
-    train: bool
-
-
 def score_tasks(
     tasks: Sequence[str | Path] | str | Path,
     models: Sequence[str] | str,
@@ -170,9 +163,7 @@ def score_tasks(
         UsageError: An argument or a list is invalid, data cannot be read, or a record in the folder cannot be used.
         RunFailure: A file cannot be written, or a download failed.
     """
-    unknown = next((name for name in options if name not in TaskOptions.__annotations__), None)
-    if unknown is not None:
-        raise UsageError(f"Unknown argument '{quote(unknown)}'{suggest(unknown, list(TaskOptions.__annotations__))}")
+    _check_options(options, ("tasks", "models", "seeds", "results", "published", *TaskOptions.__annotations__))
     lists = [tasks] if isinstance(tasks, str | Path) else tasks
     if not isinstance(lists, list | tuple) or not lists:
         raise UsageError(f"The tasks are a {type(tasks).__name__}; give the path of a YAML file, or several in a list.")
@@ -234,11 +225,7 @@ def _grid(
     datasets: object, models: tuple[str, ...], pred_lens: object, seeds: object, options: Mapping[str, Any]
 ) -> Grid:
     """Grid from the arguments of a table; raise UsageError if one is invalid."""
-    unknown = next((name for name in options if name not in Options.__annotations__), None)
-    if unknown is not None:
-        raise UsageError(
-            f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, [*_NAMED, *Options.__annotations__])}"
-        )
+    _check_options(options, (*_NAMED, *Options.__annotations__))
     look_backs = options.get("seq_lens")
     auto = look_backs is not None and left_open(look_backs)
     return Grid(
@@ -270,7 +257,13 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     return make_scores(cells, store, roll_out)
 
 
-def _engine(options: Options | TaskOptions) -> Engine:
+def _check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, known)}")
+
+
+def _engine(options: TaskOptions) -> Engine:
     root, jobs = options.get("data_root"), options.get("jobs")
     return Engine(
         options.get("engine", "local"),

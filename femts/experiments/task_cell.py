@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from femts.config.model import AUTO
 from femts.config.records import fingerprint
 from femts.errors import UsageError
 from femts.experiments.cell import check_settings, name_of_settings
+from femts.experiments.compare import NAIVE
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
 from femts.experiments.tasks import METRICS, QUANTILES, Task, read_tasks, resolve_source, score_forecasts
 from femts.logging import quiet_training
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
     from femts.forecaster.forecaster import Forecaster
 
-NAIVE = "seasonal_naive"
 _DIGITS = 8  # of a hash in a path
 
 
@@ -112,7 +111,7 @@ class TaskCell(Job):
         }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], data_root: str | None) -> TaskCell:
+    def of(cls, record: Mapping[str, Any], data_root: str | None) -> Self:
         """The cell of a record; raise UsageError if its data are not in the data folder."""
         cell = record["cell"]
         task = Task.model_validate(cell["task"])
@@ -120,10 +119,10 @@ class TaskCell(Job):
         return cls(task, cell["model"], cell["seed"], cell["settings"], tuple(cell["sha256"]), sources)
 
     def check_is_of(self, record: Mapping[str, Any]) -> None:
-        stored = json.loads(json.dumps(record["cell"]))
-        for name, expected in json.loads(json.dumps(self.to_dict())).items():
-            if stored[name] != expected and (name != "sha256" or self.sha256):
-                raise ValueError(f"cell.{name} is {stored[name]!r}, not {expected!r}")
+        for name, expected in self.to_dict().items():
+            stored = record["cell"][name]
+            if stored != expected and (name != "sha256" or self.sha256):
+                raise ValueError(f"cell.{name} is {stored!r}, not {expected!r}")
 
     def check_data(self, record: Mapping[str, Any], data_root: str | None) -> None:
         if self.model == AUTO and self.task.time_limit is not None:
@@ -155,16 +154,17 @@ class TaskCell(Job):
         started, cpu = time.monotonic(), processor_seconds()
         tables, forecasts, trained = self.load(data_root), list[pd.DataFrame](), list[dict[str, Any]]()
         training, forecaster = 0.0, None
+        count = 1 if self.task.refit else self.task.windows  # windows forecast by one training
         for number, data in enumerate(tables):
             parts = list[pd.DataFrame]()
-            for first in range(self.task.windows if self.task.refit else 1):
+            for first in range(0, self.task.windows, count):
                 begun, name = time.monotonic(), f"{number}-{first}"
                 before = _readable(_rows_before(data, self.task, first), self.model)
                 forecaster = self._train(before, None if work is None else work / name, device)
                 training += time.monotonic() - begun
                 if not first:
                     trained.append(_recipe(forecaster, before))
-                parts.append(_forecasts(forecaster, data, self.task, first))
+                parts.append(_forecasts(forecaster, data, self.task, first, count))
             forecasts.append(pd.concat(parts, ignore_index=True))
         windows = score_forecasts(forecasts, tables, self.task)
         assert forecaster is not None
@@ -189,8 +189,10 @@ class TaskCell(Job):
         from femts.models.registry import model_card
         from femts.training.train import train
 
-        losses = () if self.model == AUTO else model_card(self.model).model_class.losses
-        own = {"training.loss": "mae"} if self.model != AUTO and (not losses or "mae" in losses) else {}
+        own, limit = dict[str, Any](), self.task.time_limit
+        if self.model != AUTO:  # which chooses by the absolute error itself
+            losses, limit = model_card(self.model).model_class.losses, None
+            own = {"training.loss": "mae"} if not losses or "mae" in losses else {}
         with quiet_training():
             return train(
                 data,
@@ -201,7 +203,7 @@ class TaskCell(Job):
                 device=device,
                 resume=work is not None,
                 refit=True,
-                time_limit=self.task.time_limit if self.model == AUTO else None,
+                time_limit=limit,
                 settings=own | dict(self.settings),
             )
 
@@ -271,18 +273,15 @@ def _readable(data: Dataset, model: str) -> Dataset:
     return data if readable else data.targets_alone()
 
 
-def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int) -> pd.DataFrame:
-    """Forecasts of the windows from number `first` on, or of this one alone if the model is trained for each."""
+def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int, count: int) -> pd.DataFrame:
+    """Forecasts of `count` windows from number `first` on, with their numbers from 1 on as `window`."""
     from femts.analysis.backtest import backtest
 
-    windows = task.windows - first
-    rows = data.lengths - (windows - 1) * task.horizon if task.refit else data.lengths
+    rows = data.lengths - (task.windows - first - count) * task.horizon
     some = np.flatnonzero(rows > 0)
     ends = data.take(some, rows[some])
     ends = ends if ends.columns == forecaster.columns else ends.targets_alone()
-    frame = backtest(
-        forecaster, ends, n_windows=1 if task.refit else windows, step_size=task.horizon, quantiles=QUANTILES
-    )
+    frame = backtest(forecaster, ends, n_windows=count, step_size=task.horizon, quantiles=QUANTILES)
     number = frame["window"] if "window" in frame else pd.factorize(frame["cutoff"])[0] + 1
     return frame.assign(window=number + first)
 

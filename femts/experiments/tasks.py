@@ -184,7 +184,8 @@ def _averaged(data: Dataset, step: str, name: str) -> Dataset:
 
 
 def seasonal_errors(data: Dataset, stops: NDArray[np.int64], season: int) -> Array:
-    """Mean absolute seasonal change of the first `stops` rows of each series, (S, T); NaN where there is none.
+    """Mean absolute seasonal change of the first `stops` rows of each series, for many windows at once; NaN where there
+    is none, as in fev, unlike `femts.evaluation.series_scores.seasonal_error`, which then takes one step.
 
     Args:
         data: the series.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from femts.environment import cores, cpu_threads
-from femts.experiments.cell import Cell, with_newer_settings
+from femts.experiments.cell import Cell
 from femts.experiments.results import check_record
 from femts.experiments.task_cell import TaskCell
 
@@ -148,12 +148,11 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     Raises:
         UsageError: The record is invalid or depends on a time limit, or the data do not match it.
     """
-    of_task = record.get("format") == TaskCell.record_format
-    check_record(record, TaskCell if of_task else Cell, "The record")
-    cell, then = TaskCell.of(record, data_root) if of_task else Cell(**record["cell"]), dict(record)
+    kind, scope = (TaskCell, TASK_SCOPE) if record.get("format") == TaskCell.record_format else (Cell, SCOPE)
+    check_record(record, kind, "The record")
+    cell = kind.of(record, data_root)
     measure, recorded = cell.main_score(record)
     cell.check_data(record, data_root)
-    scope = TASK_SCOPE if of_task else SCOPE
     try:
         cell.check_is_of(record)
     except ValueError as error:  # checked before hours of training
@@ -161,9 +160,7 @@ def verify_record(record: Mapping[str, Any], device: str = "auto", data_root: st
     with cpu_threads(min(record["place"]["threads"], cores())):  # other numbers of threads sum in another order
         again = cell.run(None, device, data_root)
     differences = place_differences(record["place"], again["place"])
-    if not of_task:
-        then["config"] = with_newer_settings(record["config"])
-    deviations = scope.deviations(then, again, elsewhere=bool(differences))
+    deviations = scope.deviations(cell.with_newer_fields(record), again, elsewhere=bool(differences))
     return Verdict(measure, recorded, cell.main_score(again)[1], differences, deviations, scope.within)
 
 

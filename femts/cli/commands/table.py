@@ -13,9 +13,12 @@ from femts.cli.output import say_notes, say_unfinished, say_warnings, write_data
 from femts.cli.recipe import parse_horizons
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
+from femts.text import spreadsheet_safe
 
 if TYPE_CHECKING:
-    from femts.experiments.results import Store
+    from collections.abc import Sequence
+
+    from femts.experiments.results import Job, Store
     from femts.experiments.runner import Engine
 
 FORMATS = ("text", "md", "csv", "html")
@@ -76,12 +79,7 @@ def table(
                 ]
             )
         say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
-    damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
-    say_notes(damaged)
-    say_unfinished(sum(not store.finished(cell) for cell in cells), len(cells), show)
-    if show:
-        return 1 if damaged else 0
-    return 0 if all(store.failure(cell) is None for cell in cells) else 1
+    return _status(cells, store, show)
 
 
 def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: bool) -> int:
@@ -95,12 +93,17 @@ def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: boo
     cells = grid.task_cells(runner.data_root, show)
     scores = run_tasks(cells, store, runner, train=not show, published=grid.published)
     if form == "csv":
-        write_data(scores.to_csv(index=False))
+        write_data(str(scores.map(spreadsheet_safe).to_csv(index=False)))
     else:
         shown = leaderboard_tables(leaderboard(scores), scores)
         print("\n\n".join((as_markdown if form == "md" else as_text)(*each) for each in shown))
     say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
+    return _status(cells, store, show)
+
+
+def _status(cells: Sequence[Job], store: Store, show: bool) -> int:
+    """Print which records are unusable and how many are missing, and return the exit status."""
     damaged = [sentence for cell in cells if (sentence := store.damage(cell))]
     say_notes(damaged)
     say_unfinished(sum(not store.finished(cell) for cell in cells), len(cells), show)
-    return 1 if damaged or (not show and any(map(store.failure, cells))) else 0
+    return int(bool(damaged) if show else any(map(store.failure, cells)))
