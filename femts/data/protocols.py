@@ -94,7 +94,9 @@ def _steps_a_day(offset: object) -> int | None:
     return max(1, round(86_400_000_000_000 / offset.nanos))
 
 
-def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int = 1) -> Choice:
+def default_look_back(
+    protocol: str, pred_len: int, train_rows: int, season: int = 1, horizons: int | None = None
+) -> Choice:
     """Default look-back for forecasts of `pred_len` steps.
 
     `paper` uses 1024 steps for horizons up to 96, 2048 up to 336 and 4096 beyond; `lookback96` always uses 96. If
@@ -102,19 +104,23 @@ def default_look_back(protocol: str, pred_len: int, train_rows: int, season: int
     too few windows would be left for training. `seasons` uses as many whole seasons as leave half of the training rows
     as starting points of windows, and at most as many steps as `paper`; data without a season get four horizons. With
     fewer than `SHORT` horizons of training rows, forecasts may extend past their end, and the look-back uses half of
-    the rows.
+    the rows. Under `seasons`, a model can be limited to a number of `horizons` or two seasons, whichever is longer.
 
     Args:
         protocol: one of `PROTOCOLS`.
         pred_len: P, steps.
         train_rows: number of training rows.
         season: number of steps in a season, 1 for none.
+        horizons: the model's `ForecastModel.most_horizons`.
 
     Raises:
         UsageError: The protocol is unknown.
     """
     if check_protocol(protocol) == "seasons":
-        return _whole_seasons(pred_len, train_rows, season)
+        most = _published(pred_len)
+        if horizons is not None:
+            most = min(most, max(2 * season, horizons * pred_len))
+        return _whole_seasons(pred_len, train_rows, season, most)
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2
@@ -142,10 +148,10 @@ def _published(pred_len: int) -> int:
     return 1024 if pred_len <= 96 else 2048 if pred_len <= 336 else 4096
 
 
-def _whole_seasons(pred_len: int, train_rows: int, season: int) -> Choice:
+def _whole_seasons(pred_len: int, train_rows: int, season: int, most: int) -> Choice:
     short = train_rows < SHORT * pred_len  # windows may then extend past the training rows
     within = 1 if short else pred_len  # steps of a forecast that must be inside the training rows
-    room = min(_published(pred_len), train_rows // 2 - (0 if short else pred_len))
+    room = min(most, train_rows // 2 - (0 if short else pred_len))
     left = f"which leaves {{}} of {train_rows} training rows as starting points of windows"
     if season == 1:
         steps = max(1, min(room, max(4 * pred_len, LEAST_LOOK_BACK)))

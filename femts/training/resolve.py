@@ -180,7 +180,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     if card.supports.raw:
         preset = every_row(data.rows, card.most_rows)
     else:
-        preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season)
+        preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season, card.most_horizons)
     if left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")

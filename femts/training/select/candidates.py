@@ -80,7 +80,7 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
         *ridges(data, lengths),
         *fitted,
-        *(Candidate(name, _few_seasons(name, data, lengths), learns=True, reason=few) for name in learned),
+        *(Candidate(name, learns=True, reason=few) for name in learned),
     )
 
 
@@ -102,16 +102,6 @@ def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
         return None
     seasons = (data.season, *further_seasons(data.freq)) if model == "mstl" else ()
     return min(LONG, max(RECENT, *(RECENT_SEASONS * each for each in seasons), 0))
-
-
-def _few_seasons(model: str, data: Dataset, lengths: Lengths) -> int | None:
-    """Look-back of `nhits` on a panel of short series, which yield more training windows with one season or two
-    horizons than with the default; None for the default of the model or the request."""
-    if model != "nhits" or len(data) == 1 or not left_open(lengths.seq_len) or lengths.protocol is not None:
-        return None
-    steps = int(lengths.pred_len or 1)
-    usual = default_look_back(default_protocol(False), steps, data.typical_rows, data.season).steps
-    return min(usual, max(data.season, 2 * steps))
 
 
 def _out(model: str, season: int) -> str:
