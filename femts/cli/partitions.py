@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,8 +117,9 @@ def _reason(error: Exception) -> FemtsError:
     if isinstance(cause, FemtsError):
         return cause
     if "No module named 'femts'" in str(error):
+        place = re.search(r"ip=([\w.:]+)", str(error))
         return UsageError(
-            f"Node {getattr(error, 'ip', '')} of the Ray cluster cannot import femts; install it there, in the same "
+            f"Node {place[1] if place else ''} of the Ray cluster cannot import femts; install it there, in the same "
             "version as here."
         )
     first = str(cause or error).strip().partition("\n")[0]
