@@ -31,7 +31,7 @@ def connected() -> Iterator[Any]:
     An existing connection of the caller is used and kept.
 
     Raises:
-        UsageError: Ray is not installed, or the cluster cannot be reached.
+        UsageError: Ray is not installed, or the cluster cannot be used.
     """
     try:
         import ray
@@ -42,14 +42,18 @@ def connected() -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
+    address = os.environ.get("RAY_ADDRESS", "")
     with redirect_stdout(sys.stderr):  # standard output is for data, but Ray prints there which nodes it has lost
         try:
-            _knock(os.environ.get("RAY_ADDRESS", ""))
+            _knock(address)
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError, RuntimeError) as error:
+            if not address:
+                raise
+            reason = quote(str(error).strip().partition("\n")[0])
             raise UsageError(
-                f"The Ray cluster at RAY_ADDRESS '{quote(os.environ.get('RAY_ADDRESS', ''))}' cannot be reached; start "
-                "it with ray start --head, or unset RAY_ADDRESS to use this machine."
+                f"The Ray cluster at RAY_ADDRESS '{quote(address)}' cannot be used ({reason}); start it with ray start "
+                "--head, or unset RAY_ADDRESS to use this machine."
             ) from error
         try:
             yield ray

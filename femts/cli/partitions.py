@@ -63,7 +63,7 @@ def forecast_files(
         In the order of `tables`, a forecast, or the error because of which there is none.
 
     Raises:
-        UsageError: Ray is not installed, or its cluster cannot be reached.
+        UsageError: Ray is not installed, or its cluster cannot be used.
     """
     if engine == "local":
         for table in tables:
@@ -116,11 +116,11 @@ def _reason(error: Exception) -> FemtsError:
     cause = getattr(error, "cause", None)
     if isinstance(cause, FemtsError):
         return cause
-    if "No module named 'femts'" in str(error):
+    if "No module named 'femts" in str(error):
         place = re.search(r"ip=([\w.:]+)", str(error))
         return UsageError(
-            f"Node {place[1] if place else ''} of the Ray cluster cannot import femts; install it there, in the same "
-            "version as here."
+            f"A node of the Ray cluster{f' ({place[1]})' if place else ''} cannot import this version of femts; install "
+            "it there."
         )
     first = str(cause or error).strip().partition("\n")[0]
     return RunFailure(f"Ray could not run the task ({type(cause or error).__name__}: {quote(first)}); run it again.")
