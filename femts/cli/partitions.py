@@ -83,6 +83,7 @@ def forecast_files(
 
 
 def _task(run: Path, table: Path, asked: Asked) -> Made:
+    """The task of a worker, which has its own copy of the run."""
     from femts.forecaster.forecaster import load
 
     return _forecast(load(run), table, asked)

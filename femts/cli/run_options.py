@@ -28,7 +28,7 @@ History = Annotated[Path, typer.Argument(metavar="INPUT.csv", help="Recent histo
 Histories = Annotated[
     list[Path],
     typer.Argument(
-        metavar="INPUT.csv...",
+        metavar="INPUT.csv",
         help="Recent history, in raw units; several files hold different series of a panel.",
         show_default=False,
     ),
