@@ -20,6 +20,9 @@ def option(text: str, metavar: str, *names: str, default: str | bool = False) ->
 
 DataRoot = Annotated[Path | None, option("Folder with the data files.", "DIR")]
 Settings = Annotated[list[str] | None, option("Setting for all models.", "KEY=VALUE", "--set")]
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="local|ray", help="Execution engine: this machine, or a Ray cluster.")
+]
 TimeLimit = Annotated[str | None, option("Stop after this time; the next call continues.", "SPAN")]
 TrainingDevice = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device to train on.")]
 

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 History = Annotated[Path, typer.Argument(metavar="INPUT.csv", help="Recent history, in raw units.", show_default=False)]
+Histories = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INPUT.csv",
+        help="Recent history, in raw units; several files hold different series of a panel.",
+        show_default=False,
+    ),
+]
 ToTable = Annotated[Path | None, option("Output file.", "OUT.csv", "--out", "-o", default="standard output")]
 Moved = Annotated[str | None, option("Location of the run's data, if it has moved.", "FILE", "--dataset")]
 Series = Annotated[
@@ -57,14 +65,23 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
 
 
 @contextmanager
-def gaps_as_notes() -> Iterator[None]:
-    """Print warnings about gaps, age and units of a history as notes after the forecast; an error is shown without
-    them."""
+def gaps_noted() -> Iterator[list[str]]:
+    """Collect warnings about gaps, age and units of a history as notes, which are in the list at the end."""
+    notes = list[str]()
     with warnings.catch_warnings(record=True) as gaps:
         for kind in (GapWarning, AgeWarning, UnitsWarning):
             warnings.simplefilter("always", kind)
+        yield notes
+    notes += [str(gap.message).removesuffix(".") for gap in gaps]
+
+
+@contextmanager
+def gaps_as_notes() -> Iterator[None]:
+    """Print warnings about gaps, age and units of a history as notes after the forecast; an error is shown without
+    them."""
+    with gaps_noted() as notes:
         yield
-    say_notes([str(gap.message).removesuffix(".") for gap in gaps])
+    say_notes(notes)
 
 
 def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from femts.cli.options import Settings, TimeLimit, count, names, option, parse_seeds
+from femts.cli.options import EngineName, Settings, TimeLimit, count, names, option, parse_seeds
 from femts.cli.reading_options import ReadingOptions
 from femts.cli.recipe import each_once, parse_assignment, parse_horizons
 from femts.config.model import DEFAULT_MODEL
@@ -140,9 +140,7 @@ class GridOptions:
 class EngineOptions:
     """Options for the engine: its kind, parallelism, time limit, and the folder of records."""
 
-    engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="Execution engine: this machine, or a Ray cluster.")
-    ] = "local"
+    engine: EngineName = "local"
     jobs: Annotated[
         str | None, option("Number of cells to run in parallel.", "N", default="one a core, 4 on a GPU")
     ] = None

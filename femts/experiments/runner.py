@@ -23,17 +23,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from femts.cluster import check_engine, connected
 from femts.config.arguments import check_text
 from femts.environment import cores
-from femts.errors import FemtsError, UsageError, suggest
+from femts.errors import FemtsError, UsageError
 from femts.experiments.results import Job, Store
 from femts.logging import PROGRESS
 from femts.plugins import modules_of
 from femts.progress import progress_line
-from femts.text import quote
 
-ENGINES = ("local", "ray")
 INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
 logger = logging.getLogger("femts.experiments.runner")  # in the process of a cell, `__name__` is `__main__`
 
@@ -60,8 +60,7 @@ class Engine:
     data_root: Path | None = None
 
     def __post_init__(self) -> None:
-        if check_text(self.name, "engine") not in ENGINES:
-            raise UsageError(f"Unknown engine '{quote(self.name)}'{suggest(self.name, ENGINES)}")
+        check_engine(check_text(self.name, "engine"))
 
 
 @dataclass(frozen=True)
@@ -153,27 +152,16 @@ def _local(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Calla
 def _ray(jobs: int, threads: int, device: str) -> Iterator[tuple[Submit, Callable[[], object]]]:
     """The cluster at `RAY_ADDRESS`, or this machine as one; a cell uses `threads` cores and, on CUDA, 1 / `jobs` of a
     GPU. The folders of results and data must be shared by all of its machines."""
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError(
-            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or use --engine local."
-        ) from error
-    ours, tasks = not ray.is_initialized(), []
-    if ours:
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    remote = ray.remote(num_cpus=threads, num_gpus=1 / jobs if device == "cuda" else 0, max_retries=0)(run_process)
+    tasks: list[Any] = []
+    with connected() as ray:
+        remote = ray.remote(num_cpus=threads, num_gpus=1 / jobs if device == "cuda" else 0, max_retries=0)(run_process)
 
-    def submit(work: Work) -> Future[str]:
-        tasks.append(remote.remote(work))
-        future: Future[str] = tasks[-1].future()
-        return future
+        def submit(work: Work) -> Future[str]:
+            tasks.append(remote.remote(work))
+            future: Future[str] = tasks[-1].future()
+            return future
 
-    try:
         yield submit, lambda: [ray.cancel(task) for task in tasks]  # interrupts them
-    finally:
-        if ours:
-            ray.shutdown()
 
 
 def run_process(work: Work, stopped: threading.Event | None = None) -> str:

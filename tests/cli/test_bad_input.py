@@ -75,6 +75,11 @@ CASES = {
     "column missing": Case("predict run one_column.csv", r"lacks 'heat'"),
     "column too many": Case("predict run three_columns.csv", r"has 'wind' besides"),
     "history with another step": Case("predict run quarters.csv", r"step 'h'"),
+    "several files of one table": Case(
+        "predict run good.csv repeated.csv -o f.csv", r"trained on a single table, .*; name one instead of 2"
+    ),
+    "unknown engine of a forecast": Case("predict run good.csv --engine rya", r"engine 'rya'; did you mean 'ray'"),
+    "standard input on a cluster": Case("predict run - --engine ray", r"'ray' cannot read standard input; give the"),
     # explanation
     "importance of a series": Case("explain run --series a", r"--series names series of INPUT.csv, but no INPUT.csv"),
     "model that chooses nothing": Case(

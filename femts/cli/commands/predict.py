@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
-from femts.cli.options import names, option
+from femts.cli.options import EngineName, names, option
 from femts.cli.output import say_notes, write_data
+from femts.cli.partitions import Asked, forecast_files, join
 from femts.cli.run_options import (
-    History,
+    Histories,
     Run,
     Series,
     ToTable,
     check_series,
     check_single,
-    gaps_as_notes,
     parse_levels,
     parse_quantiles,
     parse_steps,
-    read_history,
 )
 from femts.cli.targets import check_targets, to_file
-from femts.errors import UsageError
+from femts.cluster import check_engine
+from femts.data.unpack import STDIN
+from femts.errors import FemtsError, UsageError
 from femts.files import write_file
 from femts.text import printable, quote
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from femts.forecaster.forecaster import Forecaster
 
 
@@ -56,36 +57,55 @@ class ForecastOptions:
 @grouped
 def predict(
     run: Run,
-    table: History,
+    tables: Histories,
     *,
     out: ToTable = None,
     asked: ForecastOptions,
     plot: Annotated[Path | None, option("Also plot the forecast to this file.", "FILE.png")] = None,
     series: Series = None,
-) -> None:
+    engine: EngineName = "local",
+) -> int:
     """Forecast the steps that follow a table of recent history.
 
     Input and output are in raw units; the output has future time stamps. Any horizon is supported.
+
+    A panel may be split into several files with whole series each. They are forecast one at a time, or
+    with --engine ray in parallel, and written to one table. Files that cannot be forecast are reported
+    and left out; the exit status is then 2, or 1 if none of them is invalid.
     """
     out = to_file(out)
     known = _named(asked.future)
-    inputs = {"the history": table, **{f"the future covariates {name}".rstrip(): path for name, path in known.items()}}
-    check_targets({"--out": out, "--plot": plot}, inputs, run)
+    futures = {f"the future covariates {name}".rstrip(): path for name, path in known.items()}
+    for table in tables:
+        check_targets({"--out": out, "--plot": plot}, {"the history": table, **futures}, run)
+    if check_engine(engine) == "ray" and STDIN in (*tables, *known.values()):
+        raise UsageError("Engine 'ray' cannot read standard input; give the path of a file.")
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
     from femts.data.read import write_table
     from femts.forecaster.forecaster import load
+    from femts.plotting import picture_format
 
     forecaster = load(run)
     levels = None if asked.level is None else parse_levels(asked.level)
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     named = check_series(forecaster, series)
-    with gaps_as_notes():
-        drawn = 0 if plot is None else 2 * max(forecaster.season, steps or forecaster.config.pred_len)
-        history = read_history(table, forecaster, drawn)
-        tables = {name: _read_ahead(path, forecaster) for name, path in known.items()}
-        future = tables.get("") if len(tables) < 2 else tables
-        forecast = forecaster.predict(history, steps, levels, future, quantiles, named)
+    if len(tables) > 1:
+        _check_several(len(tables), forecaster, {"--series": series, "--plot": plot})
+    request = Asked(steps, levels, quantiles, known, named, None if plot is None else picture_format(plot))
+    with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
+        if len(tables) == 1:
+            made = next(results)
+            if isinstance(made, FemtsError):
+                raise made
+            say_notes(made.notes)
+            forecast, picture, status = made.table, made.picture, 0
+        else:
+            joined, failed = join(tables, results, forecaster.config.schema.form.series)
+            status = max((2 if isinstance(error, UsageError) else 1 for error in failed), default=0)
+            if joined is None:
+                return status
+            forecast, picture = joined, None
     if forecaster.intervals is not None and (levels or quantiles):
         from femts.evaluation.coverage import interval_notes
 
@@ -94,17 +114,25 @@ def predict(
         write_data(forecast.to_csv(index=False))
     else:
         write_table(forecast, out)
-        series = forecaster.config.schema.form.series
-        many = forecast[series].nunique() if series in forecast.columns else 1
+        by = forecaster.config.schema.form.series
+        many = forecast[by].nunique() if by in forecast.columns else 1
         columns = len(forecaster.targets) if many == 1 else many
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
         print(f"{printable(out)}: {len(forecast) // many // max(1, len(known))} steps of {columns} columns{each}")
-    if plot is not None:
-        from femts.forecaster.picture import draw_forecast
-        from femts.plotting import picture_format
+    if plot is not None and picture is not None:
+        write_file(plot, picture)
+    return status
 
-        picture = draw_forecast(forecaster, history, forecast, {"series": named, "future": future})
-        write_file(plot, picture.to_bytes(picture_format(plot)))
+
+def _check_several(files: int, forecaster: Forecaster, single: Mapping[str, object]) -> None:
+    """Raise UsageError if several files do not suit the run, or one of the options that are for a `single` file."""
+    if not forecaster.config.schema.panel:
+        raise UsageError(
+            f"This run was trained on a single table, so it forecasts one file at a time; name one instead of {files}."
+        )
+    given = next((option for option, value in single.items() if value is not None), None)
+    if given is not None:
+        raise UsageError(f"Option {given} applies to a single file; name one instead of {files}, or remove {given}.")
 
 
 def _named(given: str | None) -> dict[str, Path]:
@@ -122,10 +150,3 @@ def _named(given: str | None) -> dict[str, Path]:
             )
         named[name] = path
     return named
-
-
-def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """Read a whole file of future covariates, because the steps may be anywhere in it."""
-    from femts.data.read import read_headless, read_table
-
-    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)
