@@ -45,7 +45,7 @@ def connected() -> Iterator[Any]:
     address = os.environ.get("RAY_ADDRESS", "")
     with redirect_stdout(sys.stderr):  # standard output is for data, but Ray prints there which nodes it has lost
         try:
-            _knock(address)
+            _check_listening(address)
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, ValueError, OverflowError, RuntimeError) as error:
             if not address:
@@ -61,7 +61,7 @@ def connected() -> Iterator[Any]:
             ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Raise OSError if nothing listens at an `address` with a port; Ray would wait for two minutes and then end this
     process."""
     host, _, port = address.rpartition("://")[2].rpartition(":")

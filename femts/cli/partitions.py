@@ -25,7 +25,7 @@ RETRIES = 3  # times that a task is run again because its process or node died
 
 
 @dataclass(frozen=True)
-class Asked:
+class ForecastRequest:
     """What to forecast.
 
     Attributes:
@@ -55,7 +55,7 @@ class Made:
 
 
 def forecast_files(
-    run: Path, forecaster: Forecaster, tables: Sequence[Path], asked: Asked, engine: str
+    run: Path, forecaster: Forecaster, tables: Sequence[Path], asked: ForecastRequest, engine: str
 ) -> Generator[Made | FemtsError, None, None]:
     """Forecast each of `tables` with the `forecaster` in the folder `run`.
 
@@ -82,14 +82,14 @@ def forecast_files(
                 yield _reason(error)
 
 
-def _task(run: Path, table: Path, asked: Asked) -> Made:
+def _task(run: Path, table: Path, asked: ForecastRequest) -> Made:
     """The task of a worker, which has its own copy of the run."""
     from femts.forecaster.forecaster import load
 
     return _forecast(load(run), table, asked)
 
 
-def _forecast(forecaster: Forecaster, table: Path, asked: Asked) -> Made:
+def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Made:
     picture = None
     with gaps_noted() as notes:
         shown = 0 if asked.plot is None else 2 * max(forecaster.season, asked.steps or forecaster.config.pred_len)

@@ -12,7 +12,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import EngineName, names, option
 from femts.cli.output import say_notes, write_data
-from femts.cli.partitions import Asked, forecast_files, join
+from femts.cli.partitions import ForecastRequest, forecast_files, join
 from femts.cli.run_options import (
     Histories,
     Run,
@@ -92,7 +92,7 @@ def predict(
     named = check_series(forecaster, series)
     if len(tables) > 1:
         _check_several(len(tables), forecaster, {"--series": series, "--plot": plot})
-    request = Asked(steps, levels, quantiles, known, named, None if plot is None else picture_format(plot))
+    request = ForecastRequest(steps, levels, quantiles, known, named, None if plot is None else picture_format(plot))
     with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
         if len(tables) == 1:
             made = next(results)
