@@ -95,7 +95,7 @@ def _steps_a_day(offset: object) -> int | None:
 
 
 def default_look_back(
-    protocol: str, pred_len: int, train_rows: int, season: int = 1, horizons: int | None = None
+    protocol: str, pred_len: int, train_rows: int, season: int = 1, most: int | None = None
 ) -> Choice:
     """Default look-back for forecasts of `pred_len` steps.
 
@@ -104,23 +104,20 @@ def default_look_back(
     too few windows would be left for training. `seasons` uses as many whole seasons as leave half of the training rows
     as starting points of windows, and at most as many steps as `paper`; data without a season get four horizons. With
     fewer than `SHORT` horizons of training rows, forecasts may extend past their end, and the look-back uses half of
-    the rows. Under `seasons`, a model can be limited to a number of `horizons` or two seasons, whichever is longer.
+    the rows.
 
     Args:
         protocol: one of `PROTOCOLS`.
         pred_len: P, steps.
         train_rows: number of training rows.
         season: number of steps in a season, 1 for none.
-        horizons: the model's `ForecastModel.most_horizons`.
+        most: maximum in steps under `seasons`; None for that of `paper`.
 
     Raises:
         UsageError: The protocol is unknown.
     """
     if check_protocol(protocol) == "seasons":
-        most = _published(pred_len)
-        if horizons is not None:
-            most = min(most, max(2 * season, horizons * pred_len))
-        return _whole_seasons(pred_len, train_rows, season, most)
+        return _whole_seasons(pred_len, train_rows, season, min(_published(pred_len), most or train_rows))
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2

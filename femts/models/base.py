@@ -120,8 +120,8 @@ class ForecastModel(nn.Module):
         absolute: whether `error` is the absolute error, as set by `training.loss=mae`.
         own_loss: registered loss that replaces `error`, if `training.loss` names one.
         most_rows: longest default look-back of a model that reads raw rows.
-        most_horizons: longest default look-back in horizons under the protocol `seasons`, which allows at least two
-            seasons; None for that of the protocol.
+        most_horizons: longest default look-back in horizons under the protocol `seasons`, if it exceeds two seasons and
+            a week of steps below a day; None for that of the protocol.
         needs: required library, and the extra that installs it.
         levels: levels of the model's own intervals in percent, increasing, which its `quantiles` bound. Empty if
             intervals are calibrated on the validation split.

@@ -124,7 +124,7 @@ class NHiTS(ForecastModel):
 
     Config: ClassVar[type] = NHiTSConfig
     supports = Supports(known=True, static=True, recursive=False, quantiles=True, channels=1, subsampling=True)
-    most_horizons = 3  # longer ones have up to 50% higher errors on ETT, Weather and public tables
+    most_horizons = 3  # with longer look-backs, errors are higher; see results/trials.md
 
     def __init__(self, config: NHiTSConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

@@ -180,7 +180,10 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     if card.supports.raw:
         preset = every_row(data.rows, card.most_rows)
     else:
-        preset = default_look_back(name, int(pred_len or 1), data.typical_rows, data.season, card.most_horizons)
+        steps, most = int(pred_len or 1), None
+        if card.most_horizons is not None:
+            most = max(card.most_horizons * steps, 2 * data.season, *further_seasons(data.freq))
+        preset = default_look_back(name, steps, data.typical_rows, data.season, most)
     if left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")

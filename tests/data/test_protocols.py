@@ -76,17 +76,16 @@ def test_seasonal_look_backs() -> None:
         assert default_look_back("seasons", pred_len, rows, season).steps == steps
 
 
-def test_look_back_limited_to_horizons_has_at_least_two_seasons() -> None:
-    for pred_len, rows, season, steps in [
-        (168, 9842, 24, 504),
-        (24, 5812, 24, 72),
-        (13, 700, 52, 104),
-        (26, 1013, 52, 104),
-        (13, 73, 52, 52),
-        (6, 216, 1, 18),
+def test_look_back_has_a_maximum_under_seasons_only() -> None:
+    for pred_len, rows, season, most, steps in [
+        (168, 9842, 24, 504, 504),
+        (26, 1013, 52, 104, 104),
+        (13, 73, 52, 104, 52),
+        (6, 216, 1, 18, 18),
+        (96, 36_000, 96, 5000, 960),
     ]:
-        assert default_look_back("seasons", pred_len, rows, season, horizons=3).steps == steps
-    assert default_look_back("paper", 96, 8640, 24, horizons=3).steps == 1024
+        assert default_look_back("seasons", pred_len, rows, season, most).steps == steps
+    assert default_look_back("paper", 96, 8640, 24, 288).steps == 1024
 
 
 @given(st.integers(1, 400), st.integers(2, 60_000), st.integers(1, 200))

@@ -8,6 +8,7 @@ from logged import logged
 
 import femts
 from femts.data.protocols import default_look_back
+from femts.training.resolve import Lengths, look_back
 
 
 def walk(rows: int = 160) -> pd.DataFrame:
@@ -49,3 +50,9 @@ def test_auto_tries_several_look_backs() -> None:
 
 def test_catalogue_data_keep_the_protocol_look_back() -> None:
     assert femts.train("synthetic", "ridge", 24).config.seq_len == 1024
+
+
+def test_nhits_reads_three_horizons_or_a_week() -> None:
+    for freq, rows, horizon, steps in [("30min", 5000, 48, 336), ("h", 5000, 168, 504), ("D", 900, 28, 84)]:
+        table = walk(rows).assign(date=pd.date_range("2000-01-01", periods=rows, freq=freq))
+        assert look_back(femts.load_dataset(table), "nhits", Lengths(horizon, None, None)).steps == steps
