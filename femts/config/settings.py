@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from femts.config.model import SHAPE
@@ -13,6 +14,7 @@ from femts.errors import UsageError, suggest
 from femts.text import quote
 
 _Config = TypeVar("_Config")
+_types = cache(get_type_hints)  # evaluates all annotations of a class, which takes a millisecond
 
 
 def apply_settings(config: _Config, settings: Mapping[str, Any], where: str) -> _Config:
@@ -59,7 +61,7 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
     if name not in names:
         raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}")
     check_plain(value, f"Setting '{where}.{name}'")
-    return _read(value, get_type_hints(kind)[name], f"{where}.{name}")
+    return _read(value, _types(kind)[name], f"{where}.{name}")
 
 
 def _read(value: Any, kind: Any, key: str) -> Any:

@@ -67,8 +67,8 @@ def check_frame(
     else:
         if columns is None:
             _check_words(frame, names, where)
-        frame = frame.rename(columns={time: "date"})
-    values = check_values(frame.drop(columns="date"), columns, where, schema.na)
+        frame = frame if time == "date" else frame.rename(columns={time: "date"})
+    values = check_values(frame.loc[:, frame.columns != "date"], columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
     order = order_of(dates, where)
     if order is not None:
@@ -162,7 +162,7 @@ def check_values(
             differences = [f"lacks {_few(missing)}"] * bool(missing) + [f"has {_few(unknown)} besides"] * bool(unknown)
             what = " and ".join(differences)
             raise UsageError(f"{where} {what}; give the columns of the training data, {_few(columns)}.")
-        frame = frame[list(columns)]
+        frame = frame if list(frame.columns) == list(columns) else frame[list(columns)]
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
     numbers = _all_numbers(frame, where, na)

@@ -32,6 +32,7 @@ _SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; ste
 _DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
 
 _WRITE = "write it as 2024-12-31 23:00:00"
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
@@ -88,11 +89,12 @@ def read_stamps(
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
         text = as_text(column)
-        if len(text) and text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
-            text = text.str.partition(".")[0]
-        found = _numbered(text, freq, where)
-        if found is not None:
-            return found
+        if len(text) and _NUMBER.fullmatch(str(text.iloc[0])):
+            if text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
+                text = text.str.partition(".")[0]
+            found = _numbered(text, freq, where)
+            if found is not None:
+                return found
         dates, notes = _parsed(text, where)
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
@@ -105,10 +107,11 @@ def read_stamps(
             f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
     stamps = pd.DatetimeIndex(dates)
-    beyond = np.asarray((stamps.year < YEARS[0]) | (stamps.year > YEARS[1]))
+    years = np.asarray(stamps.year)
+    beyond = (years < YEARS[0]) | (years > YEARS[1])
     if beyond.any():
         row = int(np.argmax(beyond))
-        raise _beyond(where, stamps[row].year, row)
+        raise _beyond(where, int(years[row]), row)
     stamps, more = (stamps, ()) if freq is None else first_of_periods(stamps, freq)
     return stamps, (*notes, *more)
 
@@ -193,10 +196,10 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
 
 
 def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
-    """Time stamps for a column of numbers, with notes; None for anything else, and for dates in digits, which are
-    parsed as text."""
+    """Time stamps for a column of numbers that is not empty, with notes; None for anything else, and for dates in
+    digits, which are parsed as text."""
     whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
-    if not len(text) or not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
+    if not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
         return None
     numbers: NDArray[Any] = text.astype("int64" if whole else "float64").to_numpy()
     found = None if counted else times_of(numbers, freq)
@@ -305,9 +308,9 @@ def _are_dates_in_digits(numbers: NDArray[np.int64], sure: bool) -> bool:
 def _from_digits(text: pd.Series) -> pd.Series | None:
     """Time stamps from digits such as 2024123123; None if a tenth or more have another length, or an impossible month
     or hour."""
-    if not len(text) or not text.str.fullmatch(r"\d+", na=False).all() or len(text.iloc[0]) not in _DIGITS:
+    length = len(str(text.iloc[0])) if len(text) else 0
+    if length not in _DIGITS or not text.str.fullmatch(r"\d+", na=False).all():
         return None
-    length = len(text.iloc[0])
     stamps = _stamps(text.where(text.str.fullmatch(rf"(?:19|20)\d{{{length - 2}}}")), format=_DIGITS[length])
     return stamps if stamps.notna().mean() > 0.9 else None
 

@@ -89,6 +89,8 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
     Raises:
         UsageError: A column has the name of a bound.
     """
+    if not bounds:
+        return forecast
     table = {}
     for c, name in enumerate(forecast.columns):
         table[name] = forecast[name]

@@ -60,7 +60,7 @@ class History:
         """A wide `forecast` (`date` or `step` first, then `targets` with their bounds) in the form and with the names
         of the history."""
         if not self.long:
-            return forecast.rename(columns={"date": self.time})
+            return forecast if self.time == "date" else forecast.rename(columns={"date": self.time})
         long = form.to_long(forecast, targets)
         return long[[*self.long, *long.columns[3:]]]
 
@@ -119,18 +119,19 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     needed = min(needed, len(rows))
     where = f"The recent history ({needed} rows)"
     values, when = _checked(rows, needed, (*columns, *ahead), of_rows, freq, where)
-    read, covariates = values[list(columns)], values[list(ahead)]
-    lacking = [name for name in columns if np.isnan(read[name].iloc[0])]
+    read, covariates = values.iloc[:, : len(columns)], values.iloc[:, len(columns) :]
+    lacking = [name for name, missing in zip(columns, np.isnan(read.to_numpy()[0]), strict=True) if missing]
     numbered = whole.set_axis(np.arange(len(whole)) + when[-1] + 1 - len(whole)) if freq is None else whole
     filling = rows_before(lambda: [numbered], when[0], lacking, freq, schema)
     earlier = numbers(filling, (*lacking, *ahead), schema)
+    found, known = np.split(earlier.to_numpy(dtype=np.float64), [len(lacking)], axis=1)
     rule = "the last value before each is read instead"
-    if earlier[lacking].isna().all().any() and not config.reads_raw:
+    if np.isnan(found).all(axis=0).any() and not config.reads_raw:
         rule += " or, if there is none, with the training mean"
     _warn_gaps(read, where, rule)
     _warn_gaps(covariates, where, "the training mean is read instead")
-    before = earlier.reindex(columns=list(columns)).to_numpy(dtype=np.float64)
-    known = earlier[list(ahead)].to_numpy(dtype=np.float64)
+    before = np.full((len(earlier), len(columns)), np.nan)
+    before[:, np.isin(columns, lacking)] = found
     data = Dataset.of_one(
         "history",
         np.concatenate([before, read.to_numpy()]),
@@ -168,7 +169,7 @@ def _checked(
         stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(rows)
         return check_values(recent, columns, where, schema.na), pd.RangeIndex(stop - needed, stop)
     values = check_frame(recent, schema, columns, freq, where).tail(needed)
-    return values, pd.Index(values.pop("date"))
+    return values.iloc[:, 1:], pd.Index(values["date"])
 
 
 def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
@@ -199,10 +200,10 @@ def steps_ahead(data: Dataset, steps: int) -> pd.Index:
     ends = ends_of(data)
     if data.freq is None:
         return pd.RangeIndex(int(ends[0]) + 1, int(ends[0]) + 1 + steps)
+    if len(ends) == 1:
+        return future_dates(ends[0], data.freq, steps)
     codes, unique = pd.factorize(ends)
     ahead = [future_dates(last, data.freq, steps) for last in unique]
-    if len(ahead) == 1 and len(codes) == 1:
-        return ahead[0]
     return ahead[0].append(ahead[1:])[(codes[:, None] * steps + np.arange(steps)).ravel()]
 
 
@@ -341,11 +342,11 @@ def _are_days(stamps: pd.DatetimeIndex) -> bool:
 
 def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
     """Warn about missing values and how they are filled (`rule`); raise UsageError for a table without any value."""
-    missing = values.isna()
-    if len(values.columns) and missing.all(axis=None):
+    missing = np.isnan(values.to_numpy())
+    if len(values.columns) and missing.all():
         raise UsageError(f"{where} has no value; provide at least one.")
-    if missing.to_numpy().any():
-        first, count = quote(values.columns[missing.any()][0]), int(missing.to_numpy().sum())
+    if missing.any():
+        first, count = quote(values.columns[missing.any(axis=0)][0]), int(missing.sum())
         warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
 
 

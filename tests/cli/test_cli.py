@@ -45,6 +45,15 @@ def test_light_commands_import_nothing_heavy(command: str) -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+def test_predict_imports_no_library_for_training(own: Path, tmp_path: Path) -> None:
+    heavy = {"pytorch_lightning", "lightning_fabric", "sklearn", "scipy", "matplotlib", "torch._dynamo"}
+    command = ["predict", str(own / "run"), str(own / "past.csv"), "-o", str(tmp_path / "out.csv")]
+    code = f"import sys; from femts.cli import main; main({command}); print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+    assert (tmp_path / "out.csv").is_file()
+
+
 def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ETTh2.csv").write_text("date,OT\n")
     assert main(["datasets", "list", "--data-root", str(tmp_path)]) == 0
