@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from packed import unpack
+from pages import ROOT
 from small_panels import panel_forecaster, panel_table
 from small_tables import small_table
 
@@ -43,9 +45,6 @@ TINY = {
 SECTIONS = (
     "forecast scores by-step by-channel intervals test-windows which-inputs-matter what-was-read data "
     "model-and-training record".split()
-)
-BROWSER = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 
 
@@ -408,12 +407,10 @@ def test_report_without_baseline_and_intervals(data: Dataset, tmp_path: Path) ->
 
 def check_in_browser(path: Path) -> str:
     """The page after its script has run; skipped without a browser."""
-    if BROWSER is None:
-        pytest.skip("needs chromium or chrome")
-    quiet = "--no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-quic"
-    options = f"--headless --no-sandbox --disable-gpu {quiet} --virtual-time-budget=5000 --dump-dom".split()
-    command = [BROWSER, *options, f"--user-data-dir={path.parent / 'profile'}", path.as_uri()]
+    command = [sys.executable, str(ROOT / "tests" / "support" / "browser.py"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr:
+        pytest.skip(f"needs pyside6-webengine and its system libraries: {done.stderr.splitlines()[-1]}")
     assert re.search(r"<html[^>]* data-ready=\"yes\"", done.stdout), done.stdout[:300] + done.stderr[-2000:]
     assert "data-error" not in done.stdout[:300]
     return re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
