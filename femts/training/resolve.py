@@ -180,10 +180,11 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     if card.supports.raw:
         preset = every_row(data.rows, card.most_rows)
     else:
-        steps, most = int(pred_len or 1), None
+        ahead = int(pred_len or 1)
+        most: int | None = None
         if card.most_horizons is not None:
-            most = max(card.most_horizons * steps, 2 * data.season, *further_seasons(data.freq))
-        preset = default_look_back(name, steps, data.typical_rows, data.season, most)
+            most = max(card.most_horizons * ahead, 2 * data.season, *further_seasons(data.freq))
+        preset = default_look_back(name, ahead, data.typical_rows, data.season, most)
     if left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")
