@@ -215,9 +215,10 @@ class Preprocess:
                 f"{where} was loaded without its future covariates; load it with the same column roles as in training."
             )
         offsets = self.effects.of(covariates, stamps)
-        for number, own in self.own_effects.items():
+        for number in self.own_effects.keys() & np.unique(numbers).tolist():
             rows = slice(*np.searchsorted(numbers, [number, number + 1]))
-            offsets[rows] = own.of(covariates[rows], None if stamps is None else stamps[rows])
+            own = self.own_effects[number].of(covariates[rows], None if stamps is None else stamps[rows])
+            offsets[rows] = own
         return offsets
 
     def transform(
