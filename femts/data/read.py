@@ -435,8 +435,11 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
         if cells is None:
             table = _pandas(Table.from_batches(batches) if batches else schema.empty_table())
             table.attrs = {}  # Parquet stores the attrs of the original frame
+            # pyarrow keeps what it frees for later tables, which would be more than this one takes
             batches.clear()
-            default_memory_pool().release_unused()  # it would keep more than the table takes
+            default_memory_pool().release_unused()
+            table = table.copy()
+            default_memory_pool().release_unused()
             yield table
     except UsageError:
         raise
