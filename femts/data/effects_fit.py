@@ -120,8 +120,9 @@ def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
     for block in blocks:
         gram, product, square, _ = block
         weights = _solve([whole - part for whole, part in zip(total, block, strict=True)])
-        for error, weight in zip(errors, weights, strict=True):
-            error += square - 2 * (weight * product).sum(-1) + np.einsum("cm,cmk,ck->c", weight, gram, weight)
+        linear = square - 2 * (weights * product).sum(-1)
+        # one by one: over all penalties, einsum adds in another order
+        errors += linear + [np.einsum("cm,cmk,ck->c", weight, gram, weight) for weight in weights]
     best = _solve(total)[errors.argmin(0), np.arange(targets.shape[1])]
     square = np.asarray(total[2])
     return best.T, np.where(square > 0, 1 - errors.min(0) / np.where(square > 0, square, 1), 0.0)

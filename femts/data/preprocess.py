@@ -97,7 +97,8 @@ class Preprocess:
         def scaled(rows: Numbers) -> Array:
             return made.at(np.searchsorted(data.spans[:, 1], rows, side="right")).scale(data.values[rows])
 
-        own, further = dict[int, Effects](), (data.covariates, data.stamps, data.season)
+        stamps = data.stamps if roles.calendar else None
+        own, further = dict[int, Effects](), (data.covariates, stamps, data.season)
         shared = fit_effects(scaled, *further, roles.calendar, training)
         if len(data) > 1:
             own = fit_own(shared, scaled, *further, training, data.n_targets)
