@@ -84,21 +84,24 @@ class Preprocess:
         made = replace(made, static=static, known=known)
         if not data.has_known:
             return made
-        rows = [np.arange(first, stop) for first, stop in data.part("train").tolist()]
-        lengths, some = list(map(len, rows)), np.concatenate(rows)
-        of_rows = made.at(np.repeat(np.arange(len(data)), lengths))
-        covariates, stamps = data.covariates[some], None if data.stamps is None else data.stamps[some]
+        training = data.part("train")
         if known is None and reads.any:
+            rows = np.concatenate([np.arange(first, stop) for first, stop in training.tolist()])
             marks = calendar_marks(data.freq) if reads.calendar else ()
-            known = KnownInputs.fit(covariates if reads.columns else covariates[:, :0], stamps, marks)
+            columns = data.covariates[rows] if reads.columns else np.empty((len(rows), 0))
+            known = KnownInputs.fit(columns, None if data.stamps is None else data.stamps[rows], marks)
             made = replace(made, known=known)
         if not reads.effect:
             return made
-        scaled = of_rows.scale(data.values[some])
-        season, own = data.season, dict[int, Effects]()
-        shared = fit_effects(scaled, covariates, stamps, season, roles.calendar, lengths)
+
+        def scaled(rows: Numbers) -> Array:
+            return made.at(np.searchsorted(data.spans[:, 1], rows, side="right")).scale(data.values[rows])
+
+        stamps = data.stamps if roles.calendar else None
+        own, further = dict[int, Effects](), (data.covariates, stamps, data.season)
+        shared = fit_effects(scaled, *further, roles.calendar, training)
         if len(data) > 1:
-            own = fit_own(shared, scaled, covariates, stamps, season, lengths, data.n_targets)
+            own = fit_own(shared, scaled, *further, training, data.n_targets)
         return replace(made, effects=shared, own_effects=own)
 
     @classmethod
@@ -157,8 +160,8 @@ class Preprocess:
         return replace(self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own)
 
     def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
-        """As `take`, but returns itself if there is a single series."""
-        return self if len(self.scaler.mean) == 1 else self.take(numbers)
+        """As `take`, but without effects of single series, and returns itself if there is a single series."""
+        return self if len(self.scaler.mean) == 1 else replace(self, own_effects={}).take(numbers)
 
     def for_series(self, data: Dataset) -> Preprocess:
         """Preprocessing of the series of `data`, matched by name; new series are scaled by their own rows."""
@@ -215,9 +218,10 @@ class Preprocess:
                 f"{where} was loaded without its future covariates; load it with the same column roles as in training."
             )
         offsets = self.effects.of(covariates, stamps)
-        for number, own in self.own_effects.items():
+        for number in self.own_effects.keys() & np.unique(numbers).tolist():
             rows = slice(*np.searchsorted(numbers, [number, number + 1]))
-            offsets[rows] = own.of(covariates[rows], None if stamps is None else stamps[rows])
+            own = self.own_effects[number].of(covariates[rows], None if stamps is None else stamps[rows])
+            offsets[rows] = own
         return offsets
 
     def transform(

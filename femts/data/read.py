@@ -147,7 +147,8 @@ def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
     """Read a table with a header from a text file (compressed or not), a Parquet or Excel file, or standard input
     (`-`).
 
-    Cells are not checked; time stamps and series names of text files stay text, as categoricals. Notes are in `attrs`.
+    Cells are not checked; time stamps and series names of text files, and all text of Parquet files, are categoricals.
+    Notes are in `attrs`.
 
     Raises:
         UsageError: The file is missing, a folder, empty, damaged or not UTF-8, its rows have different lengths, or
@@ -406,7 +407,7 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
     check_file(path)
     try:
         with _library("pyarrow", path):
-            from pyarrow import Table, compute, types
+            from pyarrow import Table, compute, default_memory_pool, types
             from pyarrow.parquet import ParquetFile
         with ParquetFile(path) as file:
             facts, schema = file.metadata, file.schema_arrow
@@ -428,12 +429,17 @@ def _parquet_pieces(path: Path, cells: int | None) -> Iterator[pd.DataFrame]:
                 taken = taken * (cells is None) + sum(compute.sum(each).as_py() or 0 for each in lengths)
                 check_room(taken, path)
                 if cells is None:
-                    batches.append(batch.cast(schema))
+                    batches.append(batch)
                 else:
                     yield _pandas(batch.cast(schema))
         if cells is None:
-            table = _pandas(Table.from_batches(batches, schema))
+            table = _pandas(Table.from_batches(batches) if batches else schema.empty_table())
             table.attrs = {}  # Parquet stores the attrs of the original frame
+            # pyarrow keeps what it frees for later tables, which would be more than this one takes
+            batches.clear()
+            default_memory_pool().release_unused()
+            table = table.copy()
+            default_memory_pool().release_unused()
             yield table
     except UsageError:
         raise

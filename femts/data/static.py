@@ -37,10 +37,9 @@ def read_static(
 def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], series: Sequence[str]) -> pd.Series:
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
     if numeric:
-        cells = pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        each, values = pd.factorize(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
-        cells = as_text(column).astype(object).where(column.notna().to_numpy(), None).reset_index(drop=True)
-    each, values = pd.factorize(cells)
+        each, values = _texts(column)
     given = each >= 0
     low, high = np.full(len(series), len(values)), np.full(len(series), -1)
     np.minimum.at(low, codes[given], each[given])
@@ -55,13 +54,24 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
             f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
             "one value, or remove it from --static-covariates."
         )
-    if numeric and np.isinf(np.asarray(values)).any():
-        first = int(codes[np.isinf(cells.to_numpy())][0])
+    if numeric and np.isinf(values).any():
+        first = int(codes[np.isin(each, np.flatnonzero(np.isinf(values)))][0])
         raise UsageError(
             f"Static covariate '{quote(name)}' of series '{quote(series[first])}' is infinite; enter a number."
         )
     cells = pd.Series([np.nan if numeric else None, *values], dtype=np.float64 if numeric else object)
     return cells.iloc[high + 1].set_axis(list(series))
+
+
+def _texts(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
+    """Number of the text of each cell, -1 if missing, and the distinct texts. Only distinct cells are converted to text,
+    because there are few of them in millions of rows."""
+    try:
+        numbers, cells = pd.factorize(column)
+    except TypeError:  # unhashable cells, such as lists
+        numbers, cells = pd.factorize(as_text(column).where(column.notna()))
+    of_cells, texts = pd.factorize(as_text(pd.Series(cells)).astype(object))
+    return np.append(of_cells, -1)[numbers], texts
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
@@ -12,6 +14,9 @@ from femts.data.windows import Windows, check_windows, part_windows, training_ro
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
 from femts.training.resolve import horizon
+
+# Candidates and look-backs are tried on the same data, and fitting thousands of series takes minutes.
+_FITTED = WeakKeyDictionary[Dataset, dict[Any, Preprocess]]()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,10 @@ class DataModule:
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         for part in parts:  # checked before many series are fitted
             check_windows(data, part, *lengths, config.reads_raw)
-        preprocess = Preprocess.fit(data, units, config.reads, config.training.scaler).reading(config.reads_raw)
+        fitted, asked = _FITTED.setdefault(data, {}), (units, config.reads, config.training.scaler)
+        if asked not in fitted:
+            fitted[asked] = Preprocess.fit(data, *asked)
+        preprocess = fitted[asked].reading(config.reads_raw)
         for part in parts:
             windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
         return cls(data, preprocess, windows)

@@ -13,9 +13,11 @@ import torch
 
 import femts
 from femts.cli import main
+from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 from femts.data.static import StaticCodes, read_static
+from femts.data.windows import resident
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 
@@ -71,6 +73,27 @@ def test_effects_are_shared_across_similar_series() -> None:
     assert 3 in other.own_effects
     again = Preprocess.from_dict(other.to_dict())
     assert again.to_dict() == other.to_dict() and again.own_effects.keys() == other.own_effects.keys()
+
+
+def test_panel_scaled_in_parts_has_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_dataset(table(400, effect=(3, 3, 3, -3)), target="y", future_covariates="promo")
+    preprocess = Preprocess.fit(data)
+    whole, chunks = resident(data, preprocess), Dataset.chunks
+    monkeypatch.setattr(Dataset, "chunks", lambda data: chunks(data, rows=100))
+    parts = resident(data, preprocess)
+    assert preprocess.own_effects and whole.offsets is not None and parts.offsets is not None
+    assert torch.equal(parts.values, whole.values) and torch.equal(parts.offsets, whole.offsets)
+
+
+def test_static_text_of_parquet_equals_that_of_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = table().assign(kind=lambda rows: rows["unique_id"].map({"s0": "1", "s1": None}).astype(object))
+    frame.to_parquet(tmp_path / "shops.parquet")
+    reading: dict[str, Any] = {"future_covariates": "promo", "static_covariates": ["region", "area", "kind"]}
+    one, other = load_dataset(frame, **reading), load_dataset(tmp_path / "shops.parquet", **reading)
+    assert one.static is not None and other.static is not None and one.static["kind"].tolist() == ["1", *[None] * 3]
+    pd.testing.assert_frame_equal(one.static, other.static)
+    assert one.fingerprint() == other.fingerprint()
 
 
 def test_new_series_uses_shared_effects_and_own_static_values() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pytest
 from logged import logged
 
 import femts
+from femts.data.dataset import Dataset
+from femts.data.preprocess import Preprocess
 from femts.data.protocols import default_look_back
 from femts.training.resolve import Lengths, look_back
 
@@ -31,6 +36,19 @@ def test_shorter_look_back_is_selected_on_validation() -> None:
     pd.testing.assert_frame_equal(made.predict(walk()), given.predict(walk()))
     assert femts.train(data, "ridge", 6, protocol="seasons").config.seq_len == usual
     assert femts.train(data, "dlinear", 6, max_steps=2).config.seq_len == usual, "it takes steps of training"
+
+
+def test_look_backs_share_one_preprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit, fitted = Preprocess.fit, list[Dataset]()
+
+    def counted(data: Dataset, *given: Any) -> Preprocess:
+        fitted.append(data)
+        return fit(data, *given)
+
+    monkeypatch.setattr(Preprocess, "fit", counted)
+    panel = pd.concat([walk().assign(unique_id=name).rename(columns={"date": "ds"}) for name in "ab"])
+    femts.train(panel, "ridge", 6)
+    assert len(fitted) == 2, "for the candidates, and for the training"
 
 
 def test_test_rows_do_not_affect_the_look_back() -> None:
