@@ -154,7 +154,7 @@ class Windows:
         if not far.any():
             return self
         seen = torch.ones_like(far) if observed is None else observed[:, : self.n_targets]
-        ends = [torch.nn.functional.pad(each.cumsum(0), (0, 0, 1, 0)) for each in (far & seen, seen)]
+        ends = (torch.nn.functional.pad(each.cumsum(0), (0, 0, 1, 0)) for each in (far & seen, seen))
         first, stop, begin, count = self.spans.unbind(1)
         after = torch.minimum(begin + self.seq_len + count - 1 + self.pred_len, stop)
         begin = torch.maximum(begin + self.seq_len, first)
