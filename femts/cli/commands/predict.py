@@ -84,15 +84,19 @@ def predict(
     check_single(run)
     from femts.data.read import write_table
     from femts.forecaster.forecaster import load
-    from femts.plotting import picture_format
 
+    picture_kind = None
+    if plot is not None:
+        from femts.plotting import picture_format
+
+        picture_kind = picture_format(plot)
     forecaster = load(run)
     levels = None if asked.level is None else parse_levels(asked.level)
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     named = check_series(forecaster, series)
     if len(tables) > 1:
         _check_several(len(tables), forecaster, {"--series": series, "--plot": plot})
-    request = ForecastRequest(steps, levels, quantiles, known, named, None if plot is None else picture_format(plot))
+    request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind)
     with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
         if len(tables) == 1:
             made = next(results)
