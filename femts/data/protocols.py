@@ -117,7 +117,8 @@ def default_look_back(
         UsageError: The protocol is unknown.
     """
     if check_protocol(protocol) == "seasons":
-        return _whole_seasons(pred_len, train_rows, season, min(_published(pred_len), most or train_rows))
+        usual = _published(pred_len)
+        return _whole_seasons(pred_len, train_rows, season, usual if most is None else min(usual, most))
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2

@@ -27,7 +27,7 @@ def requests(table: pd.DataFrame) -> list[tuple[str, str, bytes]]:
     rows = table.tail(LOOK_BACK + 5)
     csv, records = rows.to_csv(index=False).encode(), rows.to_json(orient="records").encode()
     empty = rows.assign(**dict.fromkeys(rows.columns[1:], np.nan))
-    made = [
+    return [
         ("JSON", "application/json", records),
         ("a missing column", "text/csv", rows.iloc[:, :-1].to_csv(index=False).encode()),
         ("CSV", "text/csv", csv),
@@ -37,7 +37,6 @@ def requests(table: pd.DataFrame) -> list[tuple[str, str, bytes]]:
         ("CSV", "text/csv", csv),
         ("broken JSON", "application/json", records[:-100]),
     ]
-    return made
 
 
 def memory(pid: int) -> float:
