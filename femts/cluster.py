@@ -46,11 +46,12 @@ def connected() -> Iterator[Any]:
     with redirect_stdout(sys.stderr):  # standard output is for data, but Ray prints there which nodes it has lost
         try:
             _check_listening(address)
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            # Without an address, Ray would join a cluster that somebody else started on this machine.
+            ray.init(address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, ValueError, OverflowError, RuntimeError) as error:
             if not address:
                 raise
-            reason = quote(str(error).strip().partition("\n")[0])
+            reason = quote(" ".join(str(error).split()))
             raise UsageError(
                 f"The Ray cluster at RAY_ADDRESS '{quote(address)}' cannot be used ({reason}); start it with ray start "
                 "--head, or unset RAY_ADDRESS to use this machine."

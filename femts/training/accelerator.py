@@ -13,6 +13,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
+from femts.training.nodes import launched_nodes
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,17 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
         raise UsageError("CUDA is not available (torch finds no CUDA device); use --device cpu or auto.")
     if device == "mps" and not torch.backends.mps.is_available():
         raise UsageError("MPS is not available (torch finds no Apple GPU); use --device cpu or auto.")
-    available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
-    if available is not None and training.devices > available:
+    nodes = launched_nodes()
+    if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
-            f"Setting 'training.devices' requests {training.devices} devices of '{device}', but only {available} are "
-            "available; lower it."
+            f"Setting 'training.devices' requests {training.devices} processes, but {nodes.processes} were launched; remove "
+            "it."
         )
+    devices, here = (training.devices,) * 2 if nodes is None else (nodes.processes, nodes.per_node)
+    available = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device)
+    if available is not None and here > available:
+        asked = "Setting 'training.devices' requests" if nodes is None else "The launcher started processes for"
+        raise UsageError(f"{asked} {here} devices of '{device}', but only {available} are available; lower it.")
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
@@ -61,7 +67,7 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
         if missing:
             raise UsageError(f"Setting 'training.compile' is not supported because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
-    return Accelerator(device, precision, training.devices)
+    return Accelerator(device, precision, devices)
 
 
 def named_accelerator(device: str) -> Accelerator:

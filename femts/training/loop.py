@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from femts.config.training import VALIDATIONS, TrainingConfig
 from femts.data.windows import Windows
 from femts.environment import without_traces
-from femts.errors import RunFailure
 from femts.evaluation.evaluator import Share, evaluate
 from femts.evaluation.metrics import chosen_by, named_metrics
 from femts.files import write_file
@@ -31,10 +30,11 @@ from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.checkpoint import TrainState
 from femts.training.ema import RunningAverage
+from femts.training.nodes import launched_nodes, together
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
-from femts.training.stopping import StopSignals, asked_to_stop
+from femts.training.stopping import Diverged, StopSignals, asked_to_stop
 
 if TYPE_CHECKING:
     from femts.training.fit import Run
@@ -53,7 +53,7 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
     """Train from the state of `run` until a reason to stop; return the final state.
 
     Several devices run as spawned processes, which works from the command line and from a script alike; the caller's
-    code after training runs once.
+    code after training runs once. Under a launcher such as torchrun, the other processes take part (`nodes.take_part`).
 
     Args:
         run: run with the model, training windows and folder.
@@ -65,26 +65,16 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
         RunFailure: The loss became NaN or infinite, the disk is full, or a process died.
         KeyboardInterrupt: A second Ctrl-C was received.
     """
-    accelerator, state = run.accelerator, run.state
+    state, folder = run.state, run.folder
     assert state is not None
-    several = accelerator.devices > 1
-    strategy: Any = DDPStrategy(start_method="spawn") if several else "auto"
-    events = run.folder is not None and importlib.util.find_spec("tensorboard") is not None
     loop = Loop(
-        run.model, run.module.windows["train"], val, run.config.training, accelerator, state, run.folder, budget,
+        run.model, run.module.windows["train"], val, run.config.training, run.accelerator, state, folder, budget,
         run.progress, chosen,
     )  # fmt: skip
-    with launched(several=several):
-        fabric = Fabric(
-            accelerator=accelerator.device,
-            devices=accelerator.devices,
-            strategy=strategy,
-            precision="bf16-mixed" if accelerator.precision == "bf16" and accelerator.device != "cpu" else "32-true",
-            loggers=[TensorBoardLogger(str(run.folder), name=EVENTS, version="")] if events else [],
-        )
-        with StopSignals() if several else nullcontext():  # handled by the waiting process
-            fabric.launch(InProcess(partial(_train, loop)))
-    return state if not several or run.folder is None else TrainState.load(run.folder / CHECKPOINT)
+    with together(loop):
+        launch(loop)
+    spawned = run.accelerator.devices > 1 and launched_nodes() is None
+    return TrainState.load(folder / CHECKPOINT) if spawned and folder is not None else state
 
 
 @dataclass
@@ -111,6 +101,27 @@ class Loop:
     budget: Budget
     progress: bool = False
     chosen: Chosen | None = None
+
+
+def launch(loop: Loop) -> None:
+    """Train in this process, in spawned ones if `loop` has several devices, or with the others of a launcher."""
+    accelerator, nodes = loop.accelerator, launched_nodes()
+    spawned = accelerator.devices > 1 and nodes is None
+    strategy: Any = "auto" if accelerator.devices == 1 else DDPStrategy(start_method="spawn" if spawned else "popen")
+    events = loop.folder is not None and importlib.util.find_spec("tensorboard") is not None
+    with launched(several=spawned):
+        fabric = Fabric(
+            accelerator=accelerator.device,
+            devices=accelerator.devices if nodes is None else nodes.per_node,
+            num_nodes=1 if nodes is None else nodes.nodes,
+            strategy=strategy,
+            plugins=None if nodes is None else nodes.environment,
+            precision="bf16-mixed" if accelerator.precision == "bf16" and accelerator.device != "cpu" else "32-true",
+            loggers=[TensorBoardLogger(str(loop.folder), name=EVENTS, version="")] if events else [],
+        )
+        run = partial(_train, loop)
+        with StopSignals() if spawned else nullcontext():  # handled by the waiting process
+            fabric.launch(InProcess(run) if spawned else run)
 
 
 def _train(loop: Loop, fabric: Fabric) -> None:
@@ -249,7 +260,7 @@ class Trainer:
         sums, total = self._summed(torch.stack([means * windows, windows])).tolist()
         for value, step in zip(sums, steps, strict=True):
             if not math.isfinite(value):
-                raise RunFailure(f"The training loss became {value} at step {step}; {self._remedy}")
+                raise Diverged(f"The training loss became {value} at step {step}; {self._remedy}")
         self.state.losses.extend(sums)
         self.state.windows += int(sum(total))
 
@@ -283,7 +294,7 @@ class Trainer:
         self.loop.budget.note_scoring(took / scores["windows"])
         for name in ("mse", state.metric):
             if not math.isfinite(scores[name]):
-                raise RunFailure(
+                raise Diverged(
                     f"The validation {name.upper()} became {scores[name]} after step {state.step}; {self._remedy}"
                 )
         state.validations.append(

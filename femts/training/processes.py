@@ -15,6 +15,7 @@ import torch
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from femts.errors import RunFailure
+from femts.training.stopping import Diverged
 
 _LIGHTNING = "lightning_fabric"
 
@@ -57,8 +58,10 @@ class InProcess:
 def _failure_of_worker(error: ProcessRaisedException) -> RunFailure:
     """Error of a worker, whose exception arrives as the text of its traceback with the message in the last line."""
     last = str(error).strip().splitlines()[-1]
-    _, separator, sentence = last.partition(f"{RunFailure.__module__}.{RunFailure.__name__}: ")
-    return RunFailure(sentence if separator else f"A training process failed with {last}.")
+    for kind in (RunFailure, Diverged):
+        if last.startswith(name := f"{kind.__module__}.{kind.__name__}: "):
+            return RunFailure(last.removeprefix(name))
+    return RunFailure(f"A training process failed with {last}.")
 
 
 @contextmanager

@@ -22,6 +22,10 @@ class Interrupted(RunFailure):
     """Ctrl-C or SIGTERM stopped the training; progress is saved. Loops over trainings should let it propagate."""
 
 
+class Diverged(RunFailure):
+    """The loss or a validation error became NaN or infinite, in all processes of a training alike."""
+
+
 class StopSignals:
     """Turns SIGINT and SIGTERM into a flag, so that training stops between two steps with its state saved.
 

@@ -23,6 +23,8 @@ from femts.forecaster.run_folder import check_replaceable, clear_run
 from femts.training.data_module import split_for
 from femts.training.evaluate import scale_notes
 from femts.training.fit import FitRequest, fit
+from femts.training.loop import launch
+from femts.training.nodes import take_part
 from femts.training.resolve import Lengths, horizon, resolve_run
 from femts.training.select.candidates import shortlist
 from femts.training.select.look_back import with_look_back
@@ -55,6 +57,9 @@ def train(
     data_root: str | Path | None = None,
 ) -> Forecaster:
     """Train a model on a dataset and score it once on the test split.
+
+    If torchrun or srun started several processes, that of rank 0 does all of this, and the others take part in its
+    trainings and exit with it; they do not return from this call.
 
     Args:
         dataset: result of `load_dataset`, or anything that it accepts.
@@ -93,6 +98,7 @@ def train(
             nothing was written.
         RunFailure: The loss became NaN or infinite, the disk is full, or (as `Interrupted`) a signal was received.
     """
+    take_part(launch)
     started = time.monotonic()
     given = {"seed": seed, "max_steps": max_steps, "max_epochs": max_epochs, "max_time": time_limit}
     given |= {"device": device, "precision": precision}

@@ -13,6 +13,7 @@ from pages import ROOT
 from small_panels import panel_table
 
 from femts.cli import main
+from femts.cluster import connected
 
 pytestmark = pytest.mark.slow
 
@@ -191,3 +192,12 @@ def test_unreachable_cluster_is_refused(
     assert predicted(GOOD, "--engine", "ray") == (2, None)
     says = rf"RAY_ADDRESS '{address}' cannot be used \(.+\); start it with ray start"
     assert re.search(says, capsys.readouterr().err)
+
+
+def test_without_an_address_no_other_cluster_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would join any cluster on this machine, such as one of another version of Python."""
+    ray, asked = pytest.importorskip("ray"), list[str]()
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", lambda address, **_: asked.append(address))
+    with connected():
+        assert asked == ["local"]

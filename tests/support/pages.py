@@ -123,7 +123,10 @@ class Reader:
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
             words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
-            env = {**os.environ, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
+            path = os.pathsep.join(
+                [str(Path(sys.executable).parent), os.environ["PATH"]]
+            )  # as in an active environment
+            env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
             both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
             done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]
             return done.returncode, done.stdout

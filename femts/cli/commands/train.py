@@ -59,6 +59,7 @@ def train(
     it can be repeated until it exits with 0. With --overwrite, the existing run is removed only when the new one is
     about to be written, so a mistake in the command loses nothing.
     """
+    _take_part()
     plan = make_recipe(recipe, training)
     if resume and overwrite:
         raise UsageError("--resume and --overwrite cannot be combined; remove one of them.")
@@ -83,6 +84,14 @@ def train(
     say_notes(dict.fromkeys(final_note(record) for record in records.values() if "refit" in record))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], where[pred_len])
+
+
+def _take_part() -> None:
+    """Take part in the training of another process and exit, if a launcher started both."""
+    from femts.training.loop import launch
+    from femts.training.nodes import take_part
+
+    take_part(launch)
 
 
 @contextmanager

@@ -1,0 +1,169 @@
+"""Training by processes that torchrun or srun started, on one or several nodes.
+
+The process of rank 0 runs the program: it reads, trains, scores and writes. Each other process waits for its trainings,
+takes part in them and ends with it, so that only the machine of rank 0 needs the data.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import distributed
+
+from femts.errors import RunFailure, UsageError
+from femts.training.stopping import Diverged
+
+if TYPE_CHECKING:
+    from lightning_fabric.plugins.environments import ClusterEnvironment
+
+WAIT = timedelta(days=30)  # for the next training, while rank 0 reads, selects and scores
+LOST = "A process of this training ended early or cannot be reached; start it again with --resume (resume=True)."
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Processes that a launcher started with the same command.
+
+    Attributes:
+        rank: index of this process.
+        processes: number of processes on all nodes.
+        nodes: number of nodes.
+        slurm: whether srun started them instead of torchrun.
+    """
+
+    rank: int
+    processes: int
+    nodes: int
+    slurm: bool
+
+    @property
+    def per_node(self) -> int:
+        """Number of processes on each node."""
+        return self.processes // self.nodes
+
+    @property
+    def environment(self) -> ClusterEnvironment:
+        """The same for Fabric."""
+        from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+
+        return SLURMEnvironment(auto_requeue=False) if self.slurm else TorchElasticEnvironment()
+
+
+def launched_nodes() -> Nodes | None:
+    """The processes of a launcher that started several; None if this process was started by itself."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    slurm = "TORCHELASTIC_RUN_ID" not in os.environ
+    if slurm:  # set by srun only: a batch script without srun is a single process
+        names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES")
+    if not all(name in os.environ for name in names):
+        return None
+    rank, processes, third = (int(os.environ[name]) for name in names)
+    nodes = third if slurm else processes // third
+    return Nodes(rank, processes, nodes, slurm) if processes > 1 else None
+
+
+class _Group:
+    """Connection of the processes; `lost` once they may no longer agree on what comes next."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        if nodes.slurm and "SLURM_NTASKS_PER_NODE" not in os.environ:  # which Fabric asks for
+            raise UsageError(
+                f"srun started {nodes.processes} tasks without --ntasks-per-node, which trainings need; add "
+                f"--ntasks-per-node={nodes.per_node}."
+            )
+        environment, self.lost = nodes.environment, False
+        os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
+        try:
+            distributed.init_process_group(rank=nodes.rank, world_size=nodes.processes)
+            # Collectives of a training fail after torch's usual timeout; this one also waits between trainings.
+            self._group = distributed.new_group(timeout=WAIT, backend="gloo")
+        except (RuntimeError, ValueError) as error:
+            where = f"{environment.main_address}:{environment.main_port}"
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise RunFailure(
+                f"The {nodes.processes} processes of this training could not connect to {where} ({reason}); check that "
+                "all nodes can reach it and run the same versions."
+            ) from error
+
+    def broadcast(self, work: Any) -> Any:
+        """Return the `work` of rank 0."""
+        box = [work]
+        distributed.broadcast_object_list(box, src=0, group=self._group, device=torch.device("cpu"))
+        return box[0]
+
+    def close(self) -> None:
+        """End the other processes, at the end of rank 0."""
+        with suppress(RuntimeError, ValueError):
+            if not self.lost:
+                self.broadcast(None)
+            distributed.destroy_process_group()  # otherwise gloo's threads sometimes abort Python's shutdown
+
+
+_JOINED: list[_Group] = []  # at most one, for the life of this process
+
+
+def take_part(run: Callable[[Any], None]) -> None:
+    """Connect to the other processes of the launcher, if there are any.
+
+    In the process of rank 0, this returns. In the others, it takes part in the trainings of rank 0, by calling `run` on
+    what is given to `together` there, and exits when the process of rank 0 does.
+
+    Raises:
+        UsageError: srun was not given what the processes need to find each other.
+        RunFailure: The processes cannot connect.
+        SystemExit: The process of rank 0 has ended.
+    """
+    nodes = launched_nodes()
+    if nodes is None or _JOINED:
+        return
+    _JOINED.append(group := _Group(nodes))
+    if nodes.rank == 0:
+        atexit.register(group.close)
+        return
+    try:
+        while (work := group.broadcast(None)) is not None:
+            with suppress(Diverged):
+                run(work)
+    except RuntimeError as error:
+        raise _lost(error) from error
+    distributed.destroy_process_group()
+    raise SystemExit(0)
+
+
+@contextmanager
+def together(work: Any) -> Iterator[None]:
+    """Context of a training by this process, of rank 0, in which the others take part with a copy of `work`; without
+    others, it does nothing.
+
+    Raises:
+        RunFailure: Another process ended or cannot be reached.
+    """
+    if not _JOINED:
+        yield
+        return
+    (group,) = _JOINED
+    if group.lost:
+        raise RunFailure(LOST)
+    try:
+        group.broadcast(work)
+        yield
+    except Diverged:  # in all processes
+        raise
+    except BaseException as error:
+        group.lost = True
+        if isinstance(error, RuntimeError):
+            raise _lost(error) from error
+        raise
+
+
+def _lost(error: RuntimeError) -> RuntimeError | RunFailure:
+    """The error to report for one of torch's: that of a connection has no type of its own."""
+    of_connection = isinstance(error, distributed.DistError) or "gloo" in str(error).lower()
+    return RunFailure(LOST) if of_connection else error

@@ -1,0 +1,148 @@
+"""Training by processes that torchrun or srun started."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import essence, small_run
+
+import femts
+from femts.errors import UsageError
+from femts.training.checkpoint import TrainState
+from femts.training.nodes import launched_nodes, take_part
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_TRAINING = """
+import os, signal, sys
+import pytest
+from small_runs import signal_at, small_run
+
+if len(sys.argv) > 3 and os.environ["RANK"] == "1":
+    signal_at(pytest.MonkeyPatch(), int(sys.argv[3]), signal.SIGKILL)
+small_run("fem_sm", out=sys.argv[1], resume=True, settings={"training.lr": float(sys.argv[2])})
+print("after")
+"""
+
+
+def _port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _variables(launcher: str, rank: int, port: int) -> dict[str, str]:
+    """What the launcher tells the process of `rank`, the only one on its node."""
+    own = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "support"), str(ROOT)]), "MASTER_PORT": str(port)}
+    if launcher == "torchrun":
+        names = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1}
+        own |= {"TORCHELASTIC_RUN_ID": "1", "MASTER_ADDR": "127.0.0.1"}
+    else:
+        names = {"SLURM_PROCID": rank, "SLURM_NODEID": rank, "SLURM_LOCALID": 0, "SLURM_NTASKS": 2}
+        names |= {"SLURM_STEP_NUM_TASKS": 2, "SLURM_STEP_NUM_NODES": 2, "SLURM_NNODES": 2, "SLURM_NTASKS_PER_NODE": 1}
+        own |= {"SLURM_NODELIST": "127.0.0.1", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "training"}
+    return own | {name: str(value) for name, value in names.items()}
+
+
+def _run(launcher: str, folder: Path, *command: object) -> list[subprocess.CompletedProcess[str]]:
+    """Run a command as two processes, each on a node of its own."""
+    port, arguments = _port(), [sys.executable, *map(str, command)]
+    running = [
+        subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env={**os.environ, **_variables(launcher, rank, port), "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    heard = [process.communicate(timeout=240) for process in running]
+    return [
+        subprocess.CompletedProcess(process.args, process.returncode, *said)
+        for process, said in zip(running, heard, strict=True)
+    ]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "training.py"
+    path.write_text(_TRAINING)
+    return path
+
+
+@pytest.fixture(scope="module")
+def spawned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Results of the same training by two processes that femts starts."""
+    out = tmp_path_factory.mktemp("spawned") / "run"
+    return essence(small_run("fem_sm", out=out, settings={"training.lr": 1e-3, "training.devices": 2}))
+
+
+@pytest.mark.slow
+def test_launched_processes_equal_spawned_ones(script: Path, tmp_path: Path, spawned: dict[str, Any]) -> None:
+    first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 1e-3)
+    assert (first.returncode, first.stdout, first.stderr) == (0, "after\n", "")
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    loaded = femts.load(tmp_path / "run")
+    assert loaded.metrics["devices"] == 2
+    assert essence(loaded) == spawned
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
+    script: Path, tmp_path: Path, spawned: dict[str, Any]
+) -> None:
+    first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 1e-3, 5 + 2)
+    assert second.returncode == -signal.SIGKILL
+    assert first.returncode == 1 and first.stdout == ""
+    assert "A process of this training ended early" in first.stderr
+    assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").step == 5
+    first, _ = _run("srun", tmp_path, script, tmp_path / "run", 1e-3)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert essence(femts.load(tmp_path / "run")) == spawned
+
+
+@pytest.mark.slow
+def test_the_command_selects_a_model_with_all_processes(tmp_path: Path) -> None:
+    command = "-m", "femts", "train", "--dataset", "synthetic", "--horizon", 24, "--out"
+    few = "--model", "auto", "--time-limit", "20s", "--refit"
+    first, second = _run("torchrun", tmp_path, *command, "chosen", *few)
+    assert first.returncode == 0 and "fem_sm" in first.stdout, first.stderr
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    too_fast = "--model", "dlinear", "--seq-len", 48, "--set", "training.lr=1e30"
+    first, second = _run("torchrun", tmp_path, *command, "diverged", *too_fast)
+    assert first.returncode == 1 and "The training loss became" in first.stderr and "Traceback" not in first.stderr
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+
+
+def _launched(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_launchers_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launched_nodes() is None
+    _launched(monkeypatch, {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"})  # a batch script without srun
+    assert launched_nodes() is None
+    _launched(monkeypatch, {"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2"})
+    found = launched_nodes()
+    assert found is not None and (found.rank, found.processes, found.nodes, found.per_node) == (0, 4, 2, 2)
+    with pytest.raises(UsageError, match=re.escape("without --ntasks-per-node") + ".*add --ntasks-per-node=2"):
+        take_part(print)
+
+
+def test_other_numbers_of_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    _launched(monkeypatch, _variables("torchrun", 0, 1))
+    monkeypatch.setattr("femts.training.train.take_part", lambda run: None)
+    with pytest.raises(UsageError, match=r"requests 3 processes, but 2 were launched; remove it"):
+        small_run(settings={"training.devices": 3})
