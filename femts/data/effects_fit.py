@@ -3,7 +3,7 @@ does, and separately for series that are long enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,19 +41,16 @@ def fit_effects(
     season = min(season, int((training[:, 1] - training[:, 0]).max()) // 2)
     # rows followed by a row of the same series one season later
     first = np.concatenate([np.arange(begin, stop - season) for begin, stop in training.tolist()])
-    before = first[np.sort(np.random.default_rng(0).permutation(len(first))[:MOST_ROWS])]
+    before = first[_sampled(len(first))]
 
-    def change(of: Callable[[NDArray[np.int64]], Array]) -> Array:
-        return of(before + season) - of(before)
+    def part(of: Callable[[NDArray[np.int64]], Array]) -> tuple[Array, Array]:
+        return of(before)[None], of(before + season)[None]
 
-    plain = _plain(covariates, calendar, None if dates is None else dates[before], training)
-    terms = change(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
-    spread = terms.std(axis=0)
-    plain = replace(plain, scale=np.where(spread > 0, spread, 1.0))
-    weight, explained = _regress(terms / plain.scale, change(scaled))
-    worth = explained >= WORTH
-    fitted = replace(plain, weight=np.where(worth, weight, 0.0), explained=np.where(worth, explained, 0.0))
-    return replace(fitted, offset=fitted.of(covariates[before], None if dates is None else dates[before]).mean(axis=0))
+    rows = np.concatenate([np.arange(begin, stop) for begin, stop in training.tolist()])
+    (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, calendar, dates)
+    terms = part(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
+    (fitted,) = _fitted([plain], *terms, np.subtract(*part(scaled)[::-1]))
+    return fitted
 
 
 def fit_own(
@@ -67,83 +64,146 @@ def fit_own(
 ) -> dict[int, Effects]:
     """Fit separate effects to single series, by number, if a series is long enough and they explain more of its changes
     in cross-validation than the shared ones; arguments as in `fit_effects`."""
-    own = dict[int, Effects]()
-    for number, (begin, stop) in enumerate(training.tolist()):
-        length = stop - begin
-        if length < ENOUGH * len(shared.weight):
-            continue
-        values, known = scaled(np.arange(begin, stop)), covariates[begin:stop]
-        dates = None if stamps is None else stamps[begin:stop]
-        fitted = fit_effects(values.__getitem__, known, dates, season, shared.calendar, np.array([[0, length]]))
-        steps = min(season, length // 2)
-        change, effect = (each[steps:] - each[:-steps] for each in (values, shared.of(known, dates)))
-        square = np.nansum(change**2, axis=0)
-        explained = 1 - np.nansum((change - effect) ** 2, axis=0) / np.where(square > 0, square, 1)
-        if fitted.explained[:targets].mean() > explained[:targets].mean():
-            own[number] = fitted
-    return own
+    own, lengths = dict[int, Effects](), training[:, 1] - training[:, 0]
+    for length in np.unique(lengths[lengths >= ENOUGH * len(shared.weight)]).tolist():
+        numbers = np.flatnonzero(lengths == length)
+        for block in np.array_split(numbers, -(-len(numbers) * length // MOST_ROWS)):
+            rows = training[block, :1] + np.arange(length)
+            dates = None if stamps is None else stamps[rows.ravel()]
+            known, values = covariates[rows], scaled(rows.ravel()).reshape(*rows.shape, -1)
+            steps = min(season, length // 2)
+            effect = shared.of(known.reshape(-1, known.shape[-1]), dates).reshape(values.shape)
+            change, missed = (each[:, steps:] - each[:, :-steps] for each in (values, effect))
+            square = np.nansum(change**2, axis=1)
+            explained = 1 - np.nansum((change - missed) ** 2, axis=1) / np.where(square > 0, square, 1)
+            for place, fitted in _fitted_alone(known, values, dates, steps, shared.calendar):
+                if fitted.explained[:targets].mean() > explained[place, :targets].mean():
+                    own[int(block[place])] = fitted
+    return dict(sorted(own.items()))
 
 
-def _plain(covariates: Array, calendar: bool, dates: pd.Index | None, training: NDArray[np.int64]) -> Effects:
-    """Terms for the `training` rows of `covariates` (rows, K), not yet standardised and without weights."""
-    rows = np.zeros(len(covariates), dtype=np.bool_)
-    for begin, stop in training.tolist():
-        rows[begin:stop] = True
-    knots, mean = list[tuple[float, ...]](), np.zeros(covariates.shape[1])
-    for k, column in enumerate(covariates.T):
-        observed = column[rows & ~np.isnan(column)]
-        several = len(np.unique(observed)) > 2
-        low, high = (observed.min(), observed.max()) if several else (0.0, 0.0)
-        knots.append(
-            tuple(float(q) for q in np.unique(np.quantile(observed, KNOTS)) if low < q < high) if several else ()
-        )
-        mean[k] = observed.mean() if len(observed) else 0.0
+def _fitted_alone(
+    known: Array, values: Array, dates: pd.Index | None, season: int, calendar: bool
+) -> Iterator[tuple[int, Effects]]:
+    """Effects fitted to each of S series, by number: covariates (S, n, K), scaled values (S, n, C), stamps (S n,)."""
+    columns = [np.ascontiguousarray(known[..., k]) for k in range(known.shape[-1])]
+    count, length = known.shape[:2]
+    plain = _plain(columns, count, calendar, dates)
+    waves = [] if dates is None or not calendar else calendar_waves(pd.DatetimeIndex(dates))
+    before, kinds = _sampled(length - season), dict[tuple[int, ...], list[int]]()
+    for place, each in enumerate(plain):
+        kinds.setdefault(tuple(map(len, each.knots)), []).append(place)
+    for alike in kinds.values():  # series with as many knots, which have as many terms
+        parts = list[Array]()
+        for k, column in enumerate(columns):
+            missing = np.array([[plain[place].mean[k]] for place in alike])
+            filled = np.where(np.isnan(column[alike]), missing, column[alike])
+            knots = np.array([plain[place].knots[k] for place in alike])
+            parts += [filled, *(np.maximum(filled - knot[:, None], 0) for knot in knots.T)]
+        terms = np.stack([*parts, *(wave.reshape(count, length)[alike] for wave in waves)], axis=-1)
+        change = values[alike][:, before + season] - values[alike][:, before]
+        fitted = _fitted([plain[place] for place in alike], terms[:, before], terms[:, before + season], change)
+        yield from zip(alike, fitted, strict=True)
+
+
+def _sampled(count: int) -> NDArray[np.int64]:
+    """At most `MOST_ROWS` of `count` rows, in order."""
+    return np.sort(np.random.default_rng(0).permutation(count)[:MOST_ROWS])
+
+
+def _plain(columns: Iterable[Array], count: int, calendar: bool, dates: pd.Index | None) -> list[Effects]:
+    """Terms for each of `count` series, not yet standardised and without weights; `columns` are the training rows of
+    each covariate, (count, n)."""
+    found = [(_knots(column), _means(column)) for column in columns]  # one at a time, as they may be large
     waves, zone = 0, None
     if calendar and dates is not None:
         waves, zone = len(calendar_waves(pd.DatetimeIndex(dates[:1]))), zone_of(pd.DatetimeIndex(dates))
-    count = sum(1 + len(each) for each in knots) + waves
-    return Effects(tuple(knots), mean, calendar, np.ones(count), np.zeros((count, 0)), np.zeros(1), np.zeros(0), zone)
+    made = list[Effects]()
+    for place in range(count):
+        knots, mean = tuple(of[place] for of, _ in found), np.array([of[place] for _, of in found])
+        terms = sum(1 + len(each) for each in knots) + waves
+        further = np.ones(terms), np.zeros((terms, 0)), np.zeros(1), np.zeros(0), zone
+        made.append(Effects(knots, mean, calendar, *further))
+    return made
+
+
+def _knots(column: Array) -> list[tuple[float, ...]]:
+    """Knots for each series of a covariate (S, n); none if it has at most two values."""
+    if np.isnan(column).any():
+        return [_knots(each[None, ~np.isnan(each)])[0] for each in column]
+    if not column.shape[1]:
+        return [()] * len(column)
+    ordered = np.sort(column, axis=1)
+    several = (ordered[:, 1:] > ordered[:, :-1]).sum(axis=1) > 1
+    low, high = ordered[:, :1].copy(), ordered[:, -1:].copy()
+    places = np.quantile(ordered, KNOTS, axis=1, overwrite_input=True).T
+    inside = (low < places) & (places < high) & several[:, None]
+    return [tuple(np.unique(each[within]).tolist()) for each, within in zip(places, inside, strict=True)]
+
+
+def _means(column: Array) -> Array:
+    """Mean of each series of a covariate (S, n), 0 if nothing is known."""
+    if not np.isnan(column).any():
+        return column.mean(axis=1)
+    observed = (each[~np.isnan(each)] for each in column)
+    return np.array([each.mean() if len(each) else 0.0 for each in observed])
+
+
+def _fitted(plain: Sequence[Effects], before: Array, after: Array, targets: Array) -> list[Effects]:
+    """Effects with the weights of a regression of the changes `targets` (S, n, C) on those of the terms, whose values
+    are `before` and `after` them, (S, n, M)."""
+    change = after - before
+    spread = change.std(axis=1)
+    scale = np.where(spread > 0, spread, 1.0)
+    weight, explained = _regress(change / scale[:, None], targets)
+    worth = explained >= WORTH
+    weight, explained = np.where(worth[:, None], weight, 0.0), np.where(worth, explained, 0.0)
+    offset = ((before / scale[:, None]) @ weight).mean(axis=1)
+    return [
+        replace(each, scale=scale[k], weight=weight[k], offset=offset[k], explained=explained[k])
+        for k, each in enumerate(plain)
+    ]
 
 
 def _regress(terms: Array, targets: Array) -> tuple[Array, Array]:
-    """Ridge regression of `targets` (n, C), NaN where missing, on `terms` (n, M).
+    """Ridge regression of `targets` (S, n, C), NaN where missing, on `terms` (S, n, M).
 
     Returns:
-        Weights (M, C) at the best of `PENALTIES` for each target, and the cross-validated fraction of squares
-        explained.
+        Weights (S, M, C) at the best of `PENALTIES` for each target, and the cross-validated fraction of squares
+        explained, (S, C).
     """
-    blocks = [
-        _moments(x, y) for x, y in zip(np.array_split(terms, BLOCKS), np.array_split(targets, BLOCKS), strict=True)
-    ]
+    folds = (np.array_split(each, BLOCKS, axis=1) for each in (terms, targets))
+    blocks = [_moments(x, y) for x, y in zip(*folds, strict=True)]
     total = [sum(parts) for parts in zip(*blocks, strict=True)]
-    errors = np.zeros((len(PENALTIES), targets.shape[1]))
+    errors = np.zeros((len(PENALTIES), *targets.shape[::2]))
     for block in blocks:
         gram, product, square, _ = block
         weights = _solve([whole - part for whole, part in zip(total, block, strict=True)])
         linear = square - 2 * (weights * product).sum(-1)
-        # one by one: over all penalties, einsum adds in another order
-        errors += linear + [np.einsum("cm,cmk,ck->c", weight, gram, weight) for weight in weights]
-    best = _solve(total)[errors.argmin(0), np.arange(targets.shape[1])]
+        errors += linear + ((weights[..., None, :] @ gram)[..., 0, :] * weights).sum(-1)
+    best = np.take_along_axis(_solve(total), errors.argmin(0)[None, ..., None], axis=0)[0]
     square = np.asarray(total[2])
-    return best.T, np.where(square > 0, 1 - errors.min(0) / np.where(square > 0, square, 1), 0.0)
+    return np.swapaxes(best, 1, 2), np.where(square > 0, 1 - errors.min(0) / np.where(square > 0, square, 1), 0.0)
 
 
 def _moments(terms: Array, targets: Array) -> tuple[Array, Array, Array, Array]:
-    """Moments of each target: terms by terms (C, M, M), targets by terms (C, M), squares (C,), rows (C,)."""
+    """Moments of each target: terms by terms (S, C, M, M), targets by terms (S, C, M), squares and rows (S, C)."""
     observed = ~np.isnan(targets)
-    shape = (targets.shape[1], terms.shape[1], terms.shape[1])
+    turned = np.swapaxes(terms, 1, 2)
     if observed.all():
-        gram = np.broadcast_to(terms.T @ terms, shape)
+        gram = np.repeat((turned @ terms)[:, None], targets.shape[2], axis=1)
     else:
-        gram = np.stack([terms[rows].T @ terms[rows] for rows in observed.T])
+        parts = np.moveaxis(np.where(observed[..., None, :], terms[..., None], 0.0), -1, 1)
+        gram = np.swapaxes(parts, 2, 3) @ parts
     targets = np.where(observed, targets, 0.0)
-    return gram, targets.T @ terms, (targets**2).sum(0), observed.sum(0).astype(np.float64)
+    product = np.swapaxes(targets, 1, 2) @ terms
+    return gram, product, (targets**2).sum(1), observed.sum(1).astype(np.float64)
 
 
 def _solve(moments: Sequence[Any]) -> Array:
-    """Weights at each of `PENALTIES`, (PENALTIES, C, M)."""
+    """Weights at each of `PENALTIES`, (PENALTIES, S, C, M)."""
     gram, product, _, count = moments
-    count = np.maximum(count, 1)[:, None]
-    penalties = PENALTIES[:, None, None, None] * np.eye(gram.shape[-1])
+    count = np.maximum(count, 1)[..., None]
+    penalties = PENALTIES[:, None, None, None, None] * np.eye(gram.shape[-1])
     weight: Array = np.linalg.solve(gram / count[..., None] + penalties, (product / count)[None, ..., None])
     return weight[..., 0]
