@@ -29,6 +29,14 @@ LIBRARIES = (
     "mamba-ssm",
 )
 
+# Variables that only torchrun and srun set; a batch script of SLURM has other ones.
+TORCHRUN, SRUN = "TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"
+
+
+def unlaunched() -> dict[str, str]:
+    """The environment for a process that is not one of those that a launcher started."""
+    return {name: value for name, value in os.environ.items() if name not in (TORCHRUN, SRUN)}
+
 
 @contextmanager
 def without_traces() -> Iterator[None]:

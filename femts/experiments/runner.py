@@ -27,7 +27,7 @@ from typing import Any
 
 from femts.cluster import check_engine, connected
 from femts.config.arguments import check_text
-from femts.environment import cores
+from femts.environment import cores, unlaunched
 from femts.errors import FemtsError, UsageError
 from femts.experiments.results import Job, Store
 from femts.logging import PROGRESS
@@ -177,7 +177,7 @@ def run_process(work: Work, stopped: threading.Event | None = None) -> str:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env={**os.environ, "OMP_NUM_THREADS": str(work.threads), "PYTHONPATH": path},
+            env={**unlaunched(), "OMP_NUM_THREADS": str(work.threads), "PYTHONPATH": path},
             start_new_session=True,  # Ctrl-C is forwarded by this process
         )
         assert process.stdin is not None

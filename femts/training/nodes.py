@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 
+from femts.environment import SRUN, TORCHRUN
 from femts.errors import RunFailure, UsageError
 from femts.training.stopping import Diverged
 
@@ -57,13 +58,11 @@ class Nodes:
 
 
 def launched_nodes() -> Nodes | None:
-    """The processes of a launcher that started several; None if this process was started by itself."""
-    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-    slurm = "TORCHELASTIC_RUN_ID" not in os.environ
-    if slurm:  # set by srun only: a batch script without srun is a single process
-        names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES")
-    if not all(name in os.environ for name in names):
+    """The processes of a launcher that started several; None if this process was started alone."""
+    slurm = TORCHRUN not in os.environ
+    if slurm and SRUN not in os.environ:
         return None
+    names = ("SLURM_PROCID", SRUN, "SLURM_STEP_NUM_NODES") if slurm else ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
     rank, processes, third = (int(os.environ[name]) for name in names)
     nodes = third if slurm else processes // third
     return Nodes(rank, processes, nodes, slurm) if processes > 1 else None

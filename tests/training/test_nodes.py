@@ -16,6 +16,7 @@ import pytest
 from small_runs import essence, small_run
 
 import femts
+from femts.environment import unlaunched
 from femts.errors import UsageError
 from femts.training.checkpoint import TrainState
 from femts.training.nodes import launched_nodes, take_part
@@ -146,3 +147,12 @@ def test_other_numbers_of_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("femts.training.train.take_part", lambda run: None)
     with pytest.raises(UsageError, match=r"requests 3 processes, but 2 were launched; remove it"):
         small_run(settings={"training.devices": 3})
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_cells_of_a_table_are_processes_of_their_own(launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launcher may start several tables, which share their cells; a cell must not wait for the others."""
+    _launched(monkeypatch, _variables(launcher, 0, 1))
+    assert launched_nodes() is not None
+    monkeypatch.setattr(os, "environ", unlaunched())
+    assert launched_nodes() is None
