@@ -49,8 +49,8 @@ def fit_effects(
     rows = np.concatenate([np.arange(begin, stop) for begin, stop in training.tolist()])
     (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, calendar, dates)
     terms = part(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
-    (fitted,) = _fitted([plain], *terms, np.subtract(*part(scaled)[::-1]))
-    return fitted
+    earlier, later = part(scaled)
+    return _fitted([plain], *terms, later - earlier)[0]
 
 
 def fit_own(
@@ -73,9 +73,9 @@ def fit_own(
             known, values = covariates[rows], scaled(rows.ravel()).reshape(*rows.shape, -1)
             steps = min(season, length // 2)
             effect = shared.of(known.reshape(-1, known.shape[-1]), dates).reshape(values.shape)
-            change, missed = (each[:, steps:] - each[:, :-steps] for each in (values, effect))
+            change, expected = (each[:, steps:] - each[:, :-steps] for each in (values, effect))
             square = np.nansum(change**2, axis=1)
-            explained = 1 - np.nansum((change - missed) ** 2, axis=1) / np.where(square > 0, square, 1)
+            explained = 1 - np.nansum((change - expected) ** 2, axis=1) / np.where(square > 0, square, 1)
             for place, fitted in _fitted_alone(known, values, dates, steps, shared.calendar):
                 if fitted.explained[:targets].mean() > explained[place, :targets].mean():
                     own[int(block[place])] = fitted

@@ -10,6 +10,7 @@ import pytest
 from small_tables import small_table
 
 from femts.data.effects import Effects
+from femts.data.effects_fit import fit_effects, fit_own
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 
@@ -121,3 +122,35 @@ def test_row_subsampling_keeps_the_effect(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(effects.of(data.covariates, None), whole)
     drawn = Preprocess.fit(replace(data)).effects
     assert drawn is not None and drawn.explained[0] > 0.7
+
+
+@pytest.mark.parametrize("calendar", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_effects_of_series_fitted_in_blocks_equal_those_fitted_one_by_one(
+    calendar: bool, gaps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("femts.data.effects_fit.MOST_ROWS", 5000)  # several blocks of one length
+    rng, lengths = np.random.default_rng(0), np.tile([1600, 1700], 6)
+    training = np.stack([lengths.cumsum() - lengths, lengths.cumsum()], axis=1)
+    rows = int(lengths.sum())
+    covariates = np.stack([rng.normal(size=rows), rng.integers(0, 2, rows), rng.integers(0, 4, rows)], axis=1)
+    covariates[:1600, 0] = rng.integers(0, 3, 1600)  # fewer knots than the others
+    scaled = rng.normal(size=(rows, 2))
+    for number, (begin, stop) in enumerate(training.tolist()):
+        scaled[begin:stop, 0] += covariates[begin:stop] @ [number - 6, 1, number % 3]
+    if gaps:
+        covariates[rng.random(covariates.shape) < 0.02] = np.nan
+        scaled[rng.random(scaled.shape) < 0.02] = np.nan
+    dates = pd.DatetimeIndex(np.concatenate([pd.date_range("2024-01-01", periods=n, freq="h") for n in lengths]))
+    further = covariates, dates, 24
+    shared = fit_effects(scaled.__getitem__, *further, calendar, training)
+    own = fit_own(shared, scaled.__getitem__, *further, training, 2)
+    assert len(own) > 6
+    for number, (begin, stop) in enumerate(training.tolist()):
+        if number not in own:
+            continue
+        part, alone = slice(begin, stop), np.array([[0, stop - begin]])
+        single = fit_effects(scaled[part].__getitem__, covariates[part], dates[part], 24, calendar, alone)
+        assert own[number].knots == single.knots
+        for name in ("mean", "scale", "weight", "offset", "explained"):
+            np.testing.assert_allclose(getattr(own[number], name), getattr(single, name), rtol=1e-9, atol=1e-12)
