@@ -113,16 +113,34 @@ def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
     assert essence(femts.load(tmp_path / "run")) == spawned
 
 
+_SEVERAL = """
+from small_runs import small_run
+from femts.errors import RunFailure
+
+small_run("dlinear", refit=True)
+try:
+    small_run("dlinear", settings={"training.lr": 1e30})
+except RunFailure as error:
+    print(error)
+print(small_run("dlinear").metrics["steps"])
+"""
+
+
 @pytest.mark.slow
-def test_the_command_selects_a_model_with_all_processes(tmp_path: Path) -> None:
-    command = "-m", "femts", "train", "--dataset", "synthetic", "--horizon", 24, "--out"
-    few = "--model", "auto", "--time-limit", "20s", "--refit"
-    first, second = _run("torchrun", tmp_path, *command, "chosen", *few)
-    assert first.returncode == 0 and "fem_sm" in first.stdout, first.stderr
+def test_processes_go_on_after_a_training_that_diverged(tmp_path: Path) -> None:
+    (tmp_path / "several.py").write_text(_SEVERAL)
+    first, second = _run("torchrun", tmp_path, "several.py")
+    assert first.returncode == 0, first.stderr
+    diverged, steps = first.stdout.splitlines()
+    assert diverged.startswith("The training loss became ") and int(steps) > 0
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-    too_fast = "--model", "dlinear", "--seq-len", 48, "--set", "training.lr=1e30"
-    first, second = _run("torchrun", tmp_path, *command, "diverged", *too_fast)
-    assert first.returncode == 1 and "The training loss became" in first.stderr and "Traceback" not in first.stderr
+
+
+@pytest.mark.slow
+def test_bad_input_ends_all_processes(tmp_path: Path) -> None:
+    command = "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear", "--horizon", 24
+    first, second = _run("torchrun", tmp_path, *command, "--seq-len", 10**6, "--out", "run")
+    assert first.returncode == 2 and "does not fit" in first.stderr and not (tmp_path / "run").exists()
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
 
 
