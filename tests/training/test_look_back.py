@@ -16,10 +16,10 @@ from femts.data.protocols import default_look_back
 from femts.training.resolve import Lengths, look_back
 
 
-def walk(rows: int = 160) -> pd.DataFrame:
+def walk(rows: int = 160, freq: str = "MS") -> pd.DataFrame:
     """A random walk."""
     values = np.random.default_rng(3).normal(size=rows).cumsum()
-    return pd.DataFrame({"date": pd.date_range("2000-01-01", periods=rows, freq="MS"), "y": values})
+    return pd.DataFrame({"date": pd.date_range("2000-01-01", periods=rows, freq=freq), "y": values})
 
 
 def test_shorter_look_back_is_selected_on_validation() -> None:
@@ -72,5 +72,4 @@ def test_catalogue_data_keep_the_protocol_look_back() -> None:
 
 def test_nhits_reads_three_horizons_or_a_week() -> None:
     for freq, rows, horizon, steps in [("30min", 5000, 48, 336), ("h", 5000, 168, 504), ("D", 900, 28, 84)]:
-        table = walk(rows).assign(date=pd.date_range("2000-01-01", periods=rows, freq=freq))
-        assert look_back(femts.load_dataset(table), "nhits", Lengths(horizon, None, None)).steps == steps
+        assert look_back(femts.load_dataset(walk(rows, freq)), "nhits", Lengths(horizon, None, None)).steps == steps

@@ -61,6 +61,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 clock, candidates = Clock.of(request, data), shortlist(data, known.lengths)
                 data = _readable(data, candidates)
                 tried = _try_all(known, data, candidates, clock, folder)
+            with training_on(request.accelerator):  # once more, because leaving it frees the memory of the trials
                 made = _taken(request, data, tried, clock)
                 made.metrics["auto"]["request"] = record
                 if request.refit:
