@@ -1,7 +1,7 @@
 """Load test of the HTTP service in the serving guide.
 
-`python -m scripts.bench.serve FOLDER` starts uvicorn with one worker in a folder with the guide's `serve.py`,
-`mine.csv` and `runs/mine`, and sends requests one after the other, every other of which is a mistake.
+`python -m scripts.bench.serve FOLDER` starts uvicorn in a folder with the guide's `serve.py`, `mine.csv` and
+`runs/mine`. As many clients as workers send requests one after the other, every other of which is a mistake.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -40,9 +41,10 @@ def requests(table: pd.DataFrame) -> list[tuple[str, str, bytes]]:
 
 
 def memory(pid: int) -> float:
-    """Resident memory of a process in MiB."""
+    """Resident memory of a process and its children in MiB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024 + sum(memory(int(child)) for child in children)
 
 
 def wait_until_healthy() -> float:
@@ -66,27 +68,40 @@ def send(method: str, path: str, kind: str = "", body: bytes = b"") -> int:
     return answer.status
 
 
+def client(kinds: list[tuple[str, str, bytes]], stop: float) -> dict[tuple[str, int], list[float]]:
+    """Send requests until `time.perf_counter()` reaches `stop`: milliseconds by kind and status."""
+    taken: dict[tuple[str, int], list[float]] = {}
+    for name, kind, body in itertools.cycle(kinds):
+        sent = time.perf_counter()
+        if sent > stop:
+            return taken
+        status = send("POST", "/forecast", kind, body)
+        taken.setdefault((name, status), []).append(1000 * (time.perf_counter() - sent))
+    raise AssertionError("a cycle has no end")
+
+
 def main() -> int:
     """Print the rate, latencies and statuses, and the server's memory at the start and the end."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench.serve", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=240)
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     kinds = requests(pd.read_csv(options.folder / "mine.csv"))
     command = [sys.executable, "-m", "uvicorn", "serve:app", "--port", str(PORT), "--log-level", "error"]
+    command += ["--workers", str(options.workers)]
+    taken: dict[tuple[str, int], list[float]] = {}
     with subprocess.Popen(command, cwd=options.folder) as server:
         try:
             print(f"answers after {wait_until_healthy():.1f} s")
-            for _, kind, body in kinds * 10:
+            for _, kind, body in kinds * 10 * options.workers:
                 send("POST", "/forecast", kind, body)
             before, started = memory(server.pid), time.perf_counter()
-            taken: dict[tuple[str, int], list[float]] = {}
-            for name, kind, body in itertools.cycle(kinds):
-                sent = time.perf_counter()
-                if sent - started > options.seconds:
-                    break
-                status = send("POST", "/forecast", kind, body)
-                taken.setdefault((name, status), []).append(1000 * (time.perf_counter() - sent))
+            with ThreadPoolExecutor(options.workers) as pool:
+                stop = started + options.seconds
+                for one in pool.map(lambda _: client(kinds, stop), range(options.workers)):
+                    for key, times in one.items():
+                        taken.setdefault(key, []).extend(times)
             seconds, after = time.perf_counter() - started, memory(server.pid)
         finally:
             server.terminate()
