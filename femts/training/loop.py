@@ -73,8 +73,12 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
     )  # fmt: skip
     with together(loop):
         launch(loop)
-    spawned = run.accelerator.devices > 1 and launched_nodes() is None
-    return TrainState.load(folder / CHECKPOINT) if spawned and folder is not None else state
+    return TrainState.load(folder / CHECKPOINT) if _spawns(run.accelerator) and folder is not None else state
+
+
+def _spawns(accelerator: Accelerator) -> bool:
+    """Return whether a training starts its own processes, because no launcher did."""
+    return accelerator.devices > 1 and launched_nodes() is None
 
 
 @dataclass
@@ -105,8 +109,7 @@ class Loop:
 
 def launch(loop: Loop) -> None:
     """Train in this process, in spawned ones if `loop` has several devices, or with the others of a launcher."""
-    accelerator, nodes = loop.accelerator, launched_nodes()
-    spawned = accelerator.devices > 1 and nodes is None
+    accelerator, nodes, spawned = loop.accelerator, launched_nodes(), _spawns(loop.accelerator)
     strategy: Any = "auto" if accelerator.devices == 1 else DDPStrategy(start_method="spawn" if spawned else "popen")
     events = loop.folder is not None and importlib.util.find_spec("tensorboard") is not None
     with launched(several=spawned):

@@ -131,7 +131,9 @@ def take_part(run: Callable[[Any], None]) -> None:
             with suppress(Diverged):
                 run(work)
     except RuntimeError as error:
-        raise _lost(error) from error
+        if _of_connection(error):
+            raise RunFailure(LOST) from error
+        raise
     distributed.destroy_process_group()
     raise SystemExit(0)
 
@@ -157,12 +159,12 @@ def together(work: Any) -> Iterator[None]:
         raise
     except BaseException as error:
         group.lost = True
-        if isinstance(error, RuntimeError):
-            raise _lost(error) from error
+        if _of_connection(error):
+            raise RunFailure(LOST) from error
         raise
 
 
-def _lost(error: RuntimeError) -> RuntimeError | RunFailure:
-    """The error to report for one of torch's: that of a connection has no type of its own."""
-    of_connection = isinstance(error, distributed.DistError) or "gloo" in str(error).lower()
-    return RunFailure(LOST) if of_connection else error
+def _of_connection(error: BaseException) -> bool:
+    """Return whether another process is lost; torch raises no type of its own for that with gloo."""
+    lost = isinstance(error, RuntimeError) and "gloo" in str(error).lower()
+    return lost or isinstance(error, distributed.DistError)

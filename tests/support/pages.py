@@ -123,9 +123,8 @@ class Reader:
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
             words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
-            path = os.pathsep.join(
-                [str(Path(sys.executable).parent), os.environ["PATH"]]
-            )  # as in an active environment
+            # As in an active environment.
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
             env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
             both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
             done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_grid import small_grid
 from small_runs import essence, small_run
 
 import femts
-from femts.environment import unlaunched
 from femts.errors import UsageError
+from femts.experiments.results import Store
+from femts.experiments.runner import Work, run_process
 from femts.training.checkpoint import TrainState
 from femts.training.nodes import launched_nodes, take_part
 
@@ -28,9 +31,9 @@ import os, signal, sys
 import pytest
 from small_runs import signal_at, small_run
 
-if len(sys.argv) > 3 and os.environ["RANK"] == "1":
-    signal_at(pytest.MonkeyPatch(), int(sys.argv[3]), signal.SIGKILL)
-small_run("fem_sm", out=sys.argv[1], resume=True, settings={"training.lr": float(sys.argv[2])})
+if len(sys.argv) > 2 and os.environ["RANK"] == "1":
+    signal_at(pytest.MonkeyPatch(), int(sys.argv[2]), signal.SIGKILL)
+small_run("fem_sm", out=sys.argv[1], resume=True)
 print("after")
 """
 
@@ -61,7 +64,7 @@ def _run(launcher: str, folder: Path, *command: object) -> list[subprocess.Compl
         subprocess.Popen(
             arguments,
             cwd=folder,
-            env={**os.environ, **_variables(launcher, rank, port), "RANK": str(rank)},
+            env={**os.environ, **_variables(launcher, rank, port)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -86,12 +89,12 @@ def script(tmp_path: Path) -> Path:
 def spawned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Results of the same training by two processes that femts starts."""
     out = tmp_path_factory.mktemp("spawned") / "run"
-    return essence(small_run("fem_sm", out=out, settings={"training.lr": 1e-3, "training.devices": 2}))
+    return essence(small_run("fem_sm", out=out, settings={"training.devices": 2}))
 
 
 @pytest.mark.slow
 def test_launched_processes_equal_spawned_ones(script: Path, tmp_path: Path, spawned: dict[str, Any]) -> None:
-    first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 1e-3)
+    first, second = _run("torchrun", tmp_path, script, tmp_path / "run")
     assert (first.returncode, first.stdout, first.stderr) == (0, "after\n", "")
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     loaded = femts.load(tmp_path / "run")
@@ -103,12 +106,12 @@ def test_launched_processes_equal_spawned_ones(script: Path, tmp_path: Path, spa
 def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
     script: Path, tmp_path: Path, spawned: dict[str, Any]
 ) -> None:
-    first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 1e-3, 5 + 2)
+    first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 5 + 2)
     assert second.returncode == -signal.SIGKILL
     assert first.returncode == 1 and first.stdout == ""
     assert "A process of this training ended early" in first.stderr
     assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").step == 5
-    first, _ = _run("srun", tmp_path, script, tmp_path / "run", 1e-3)
+    first, _ = _run("srun", tmp_path, script, tmp_path / "run")
     assert (first.returncode, first.stderr) == (0, "")
     assert essence(femts.load(tmp_path / "run")) == spawned
 
@@ -168,9 +171,20 @@ def test_other_numbers_of_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
-def test_cells_of_a_table_are_processes_of_their_own(launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_a_table_are_processes_of_their_own(
+    launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A launcher may start several tables, which share their cells; a cell must not wait for the others."""
     _launched(monkeypatch, _variables(launcher, 0, 1))
     assert launched_nodes() is not None
-    monkeypatch.setattr(os, "environ", unlaunched())
+    started = dict[str, str]()
+
+    def start(*command: object, env: dict[str, str], **further: object) -> None:
+        started.update(env)
+        raise InterruptedError
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(InterruptedError):
+        run_process(Work(small_grid()[0], Store(tmp_path), 1, "cpu", None, math.inf, ()))
+    monkeypatch.setattr(os, "environ", started)
     assert launched_nodes() is None
