@@ -13,7 +13,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
-from femts.training.nodes import launched_nodes
+from femts.training.nodes import joined_nodes
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
         raise UsageError("CUDA is not available (torch finds no CUDA device); use --device cpu or auto.")
     if device == "mps" and not torch.backends.mps.is_available():
         raise UsageError("MPS is not available (torch finds no Apple GPU); use --device cpu or auto.")
-    nodes = launched_nodes()
+    nodes = joined_nodes()
     if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
             f"Setting 'training.devices' requests {training.devices} processes, but {nodes.processes} were launched; remove "

@@ -30,7 +30,7 @@ from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.checkpoint import TrainState
 from femts.training.ema import RunningAverage
-from femts.training.nodes import launched_nodes, together
+from femts.training.nodes import joined_nodes, together
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
@@ -78,7 +78,7 @@ def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chos
 
 def _spawns(accelerator: Accelerator) -> bool:
     """Return whether a training starts its own processes, because no launcher did."""
-    return accelerator.devices > 1 and launched_nodes() is None
+    return accelerator.devices > 1 and joined_nodes() is None
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Loop:
 
 def launch(loop: Loop) -> None:
     """Train in this process, in spawned ones if `loop` has several devices, or with the others of a launcher."""
-    accelerator, nodes, spawned = loop.accelerator, launched_nodes(), _spawns(loop.accelerator)
+    accelerator, nodes, spawned = loop.accelerator, joined_nodes(), _spawns(loop.accelerator)
     strategy: Any = "auto" if accelerator.devices == 1 else DDPStrategy(start_method="spawn" if spawned else "popen")
     events = loop.folder is not None and importlib.util.find_spec("tensorboard") is not None
     with launched(several=spawned):

@@ -77,7 +77,7 @@ class _Group:
                 f"srun started {nodes.processes} tasks without --ntasks-per-node, which trainings need; add "
                 f"--ntasks-per-node={nodes.per_node}."
             )
-        environment, self.lost = nodes.environment, False
+        environment, self.nodes, self.lost = nodes.environment, nodes, False
         os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
         try:
             distributed.init_process_group(rank=nodes.rank, world_size=nodes.processes)
@@ -106,6 +106,11 @@ class _Group:
 
 
 _JOINED: list[_Group] = []  # at most one, for the life of this process
+
+
+def joined_nodes() -> Nodes | None:
+    """The processes that this one trains with, after `take_part`; None if it trains alone, or not at all."""
+    return _JOINED[0].nodes if _JOINED else None
 
 
 def take_part(run: Callable[[Any], None]) -> None:

@@ -21,8 +21,9 @@ import femts
 from femts.errors import UsageError
 from femts.experiments.results import Store
 from femts.experiments.runner import Work, run_process
+from femts.training.accelerator import named_accelerator
 from femts.training.checkpoint import TrainState
-from femts.training.nodes import launched_nodes, take_part
+from femts.training.nodes import Nodes, launched_nodes, take_part
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -164,10 +165,15 @@ def test_launchers_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_numbers_of_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    _launched(monkeypatch, _variables("torchrun", 0, 1))
-    monkeypatch.setattr("femts.training.train.take_part", lambda run: None)
+    monkeypatch.setattr("femts.training.accelerator.joined_nodes", lambda: Nodes(0, 2, 2, slurm=False))
     with pytest.raises(UsageError, match=r"requests 3 processes, but 2 were launched; remove it"):
         small_run(settings={"training.devices": 3})
+
+
+def test_processes_that_do_not_train_keep_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several tasks of srun may each forecast, or run a table, on a node with fewer GPUs than tasks."""
+    _launched(monkeypatch, _variables("srun", 0, 1))
+    assert named_accelerator("cpu").devices == 1
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])
