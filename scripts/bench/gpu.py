@@ -1,6 +1,6 @@
 """Measure the speed targets on a CUDA machine: mixers relative to their priors, long sequences, streams and whole runs.
 
-    python -m scripts.bench.gpu --out DIR [--dry-run]
+    python -m scripts.bench.gpu [PART ...] --out DIR [--dry-run]
 
 Runs `python -m scripts.bench` several times, stores each result as JSON in DIR, and prints every target next to the
 measured value. `--dry-run` runs everything on the CPU in small sizes, without comparing anything.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,12 @@ def commands(dry: bool) -> dict[str, str]:
             "train24": "train --models dlinear --horizon 24 --seq-len 96 --batch-size 2 --repeats 1",
         }
     block = f"{BLOCK} --lengths 1024 --tokens 8192 --d-model 768 --n-heads 12"
-    train = f"train --models {MODELS} --channels 7 21 137"
+    train = f"train --models {MODELS} --channels 7 21 137 --repeats 3"
     return {
         "block": block,
         PLAIN: block,
         "long": f"{LONG} --lengths 4096 65536 --tokens 65536",
-        "stream": "stream --seen 10 10000",
+        "stream": "stream --seen 10 2000",
         **{f"train{steps}": f"{train} --horizon {steps} --seq-len {rows}" for steps, rows in LOOK_BACKS.items()},
     }
 
@@ -71,8 +71,21 @@ def run_seconds(row: Record, dataset: str) -> float:
 
 def findings(records: Mapping[str, Record]) -> list[tuple[str, float, float]]:
     """What was measured beside the most that it may be."""
-    block, long = records["block"]["rows"], records["long"]["rows"]
-    found = []
+    found: list[tuple[str, float, float]] = []
+    if {"block", PLAIN} <= set(records):
+        found += of_blocks(records["block"]["rows"], records[PLAIN]["rows"])
+    if "long" in records:
+        found += of_lengths(records["long"]["rows"])
+    for row in records["stream"]["rows"] if "stream" in records else ():
+        if row["step"]["ratio"] != 1.0:
+            found.append((f"stream, {row['prior']}, after {row['seen']} tokens over few", row["step"]["ratio"], 1.1))
+    return found + list(
+        of_trainings([row for name, each in records.items() if name.startswith("train") for row in each["rows"]])
+    )
+
+
+def of_blocks(block: Sequence[Record], by_torch: Sequence[Record]) -> Iterator[tuple[str, float, float]]:
+    """Mixers relative to their priors and to themselves without faster kernels."""
     for prior, components, most in (
         ("softmax", "LTG", 1.05),
         ("softmax", "CLTG", 1.15),
@@ -80,34 +93,36 @@ def findings(records: Mapping[str, Record]) -> list[tuple[str, float, float]]:
         ("mamba", "CLTG", 1.25),
     ):
         ratio = find(block, prior=prior, components=components)["step"]["ratio"]
-        found.append((f"training step, {prior} {components} over alone", ratio, most))
+        yield f"training step, {prior} {components} over alone", ratio, most
     peak = find(block, prior="softmax", components="CLTG")["peak_ratio"]
-    found.append(("peak memory, softmax CLTG over alone", peak, 1.25))
+    yield "peak memory, softmax CLTG over alone", peak, 1.25
     for prior in dict.fromkeys(row["prior"] for row in block):
-        fast, plain = (
-            find(records[name]["rows"], prior=prior, components="CLTG")["step"]["seconds"] for name in ("block", PLAIN)
-        )
-        found.append((f"training step, {prior} CLTG, over the same by torch alone", fast / plain, 1.0))
+        fast, plain = (find(rows, prior=prior, components="CLTG")["step"]["seconds"] for rows in (block, by_torch))
+        yield f"training step, {prior} CLTG, over the same by torch alone", fast / plain, 1.0
+
+
+def of_lengths(long: Sequence[Record]) -> Iterator[tuple[str, float, float]]:
+    """Time per token of long sequences relative to shorter ones."""
     short, far = sorted({row["length"] for row in long})
     for prior in dict.fromkeys(row["prior"] for row in long):
         rows = [find(long, prior=prior, length=length, components="CLTG") for length in (short, far)]
         a_token, of_many = (row["step"]["seconds"] / (row["length"] * row["batch"]) for row in rows)
-        found.append((f"time a token, {prior}, T={far} over T={short}", of_many / a_token, 1.1))
-    for row in records["stream"]["rows"]:
-        if row["step"]["ratio"] != 1.0:
-            found.append((f"stream, {row['prior']}, after {row['seen']} tokens over few", row["step"]["ratio"], 1.1))
-    trained = [row for name, record in records.items() if name.startswith("train") for row in record["rows"]]
+        yield f"time a token, {prior}, T={far} over T={short}", of_many / a_token, 1.1
+
+
+def of_trainings(trained: Sequence[Record]) -> Iterator[tuple[str, float, float]]:
+    """Training time outside the steps, and projected time of whole runs."""
     for model in dict.fromkeys(row["model"] for row in trained):
         own = [row for row in trained if row["model"] == model]
         sets = [(row, name) for row in own for name in DATASETS if femts.CATALOG[name].channels == row["channels"]]
         minutes = sum(run_seconds(row, name) for row, name in sets) / 60
-        found.append((f"outside the steps, {model}, worst", max(row["outside"] for row in own), 0.05))
-        found.append((f"{len(sets)} runs of datasets and horizons, {model}, minutes, projected", minutes, 5.0))
-    return found
+        yield f"outside the steps, {model}, worst", max(row["outside"] for row in own), 0.05
+        yield f"{len(sets)} runs of datasets and horizons, {model}, minutes, projected", minutes, 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(commands(dry=False))}; by default all")
     parser.add_argument("--out", type=Path, required=True, help="folder for the JSON results")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
     options = parser.parse_args(argv)
@@ -115,15 +130,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("There is no CUDA device on this machine; run it on one that has, or add --dry-run.", file=sys.stderr)
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
-    records = {}
+    records: dict[str, Record] = {}
     for name, command in commands(options.dry_run).items():
+        if options.parts and name not in options.parts:
+            continue
         with using(**(dict.fromkeys(OPERATIONS, "torch") if name == PLAIN else {})):
             records[name] = run([*command.split(), "--device", "cpu" if options.dry_run else "cuda"])
         answer = {"command": f"python -m scripts.bench {command}", **records[name]}
         (options.out / f"{name}.json").write_text(json.dumps(answer) + "\n")
         print(f"done: {answer['command']} ({name}; kernels {answer['kernels']})", flush=True)
-    machine = records["block"]["machine"]
-    print(f"\n{machine['name']}, torch {machine['torch']}, {machine['precision']}")
+    for machine in {str(record["machine"]): record["machine"] for record in records.values()}.values():
+        print(f"\n{machine['name']}, torch {machine['torch']}, {machine['precision']}")
     for what, measured, target in findings(records):
         verdict = "" if options.dry_run else "  met" if measured <= target else "  NOT MET"
         print(f"{what:<66}{measured:>8.3f}  at most {target:g}{verdict}")

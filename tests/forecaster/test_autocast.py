@@ -1,10 +1,11 @@
-"""The caller's autocast does not change results."""
+"""The caller's autocast does not change results, and the one of a GPU hardly does."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from typing import Any
 
+import lightning_fabric
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,3 +57,23 @@ def test_autocast_does_not_change_a_panel_forecast() -> None:
     plain = forecaster.predict(panel)
     with bf16_autocast():
         pd.testing.assert_frame_equal(forecaster.predict(panel), plain, check_exact=True)
+
+
+@pytest.mark.parametrize("model", ["fem_gla", "fem_sm", "itransformer"])
+def test_training_by_autocast_is_near_float32(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where `auto` trains in bfloat16."""
+
+    def validations() -> list[float]:
+        settings = {**SETTINGS, "model.dropout": 0.0, "training.val_every": 10, "training.lr": 1e-2}
+        forecaster = femts.train(waves(), model, 12, seq_len=48, max_steps=30, settings=settings)
+        return [row["val_mse"] for row in forecaster.validations]
+
+    plain = validations()
+
+    def fabric(**options: Any) -> lightning_fabric.Fabric:
+        return lightning_fabric.Fabric(**{**options, "precision": "bf16-mixed"})
+
+    monkeypatch.setattr("femts.training.loop.Fabric", fabric)
+    lowered = validations()
+    assert lowered != plain and plain[-1] < 0.8 * plain[0]
+    assert lowered == pytest.approx(plain, rel=0.05)

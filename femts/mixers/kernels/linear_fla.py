@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from femts.mixers.ops.gradients import first_only
+from femts.mixers.ops.precision import full_precision
 
 OPERATIONS = ("chunk_simple_gla", "fused_chunk_simple_gla")
 TOLERANCE = 2e-5  # relative to the largest entry, for outputs and gradients in float32
@@ -52,7 +53,8 @@ def checked_operation(device: torch.device) -> tuple[str | None, str]:
     """The first operation that agrees with the definition, or None, and the failures of those before it."""
     failures: list[str] = []
     for name in OPERATIONS:
-        wrong = disagreement(_operation(name), device)
+        with torch.inference_mode(False), torch.enable_grad(), full_precision(device.type):
+            wrong = disagreement(_operation(name), device)
         if wrong is None:
             return name, "; ".join(failures)
         failures.append(f"{name}: {wrong}")

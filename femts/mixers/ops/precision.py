@@ -32,8 +32,12 @@ def low_precision_products(enabled: bool = True) -> Iterator[None]:
 @contextmanager
 def full_precision(device: str) -> Iterator[None]:
     """Compute in the dtypes of the tensors on `device`, regardless of an enclosing autocast or
-    `low_precision_products`."""
-    with torch.autocast(device, enabled=False), low_precision_products(enabled=False):
+    `low_precision_products`.
+
+    Weights that an autocast inside casts are not cached: torch clears its cache at the end of the outermost autocast
+    only, and a training inside would compute every step with its initial weights.
+    """
+    with torch.autocast(device, enabled=False, cache_enabled=False), low_precision_products(enabled=False):
         yield
 
 

@@ -8,7 +8,7 @@ import torch
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
-from femts.mixers.ops.precision import linear, low_precision_products
+from femts.mixers.ops.precision import full_precision, linear, low_precision_products
 from femts.models.registry import build_config, build_model
 
 
@@ -50,3 +50,14 @@ def test_setting_is_restored_and_not_used_for_scores() -> None:
         raise ArithmeticError
     x = torch.randn(3, 4)
     assert torch.equal(linear(x, x, None), x @ x.T)
+
+
+def test_autocast_inside_uses_the_current_weights() -> None:
+    """Torch clears its cache of weights in bfloat16 at the end of the outermost autocast only."""
+    layer, x = torch.nn.Linear(4, 4, bias=False), torch.randn(3, 4)
+    with full_precision("cpu"):
+        for factor in (1.0, 2.0):
+            layer.weight.data.mul_(factor)
+            with torch.autocast("cpu", torch.bfloat16):
+                got = layer(x)
+            assert torch.equal(got, x.bfloat16() @ layer.weight.bfloat16().T)
