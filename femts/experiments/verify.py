@@ -80,6 +80,7 @@ SCOPE = Scope(
         "stopped",
         "kernels",
         "samples.forecast",
+        "val.bias",
         "test.bias",
         "rolled.test.bias",
         "rolled.val.bias",
