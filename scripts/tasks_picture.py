@@ -22,7 +22,7 @@ import femts  # noqa: E402
 from scripts.picture_theme import Theme, figure_of, stale, write_both  # noqa: E402
 
 PICTURE, TASKS = ROOT / "results" / "pictures" / "tasks", ROOT / "configs" / "tasks" / "fev.yaml"
-MODELS = ("auto", "ridge")
+MODELS = ("auto", "fem_sm_ridge", "ridge")
 NAIVE = ("seasonal_naive", "Seasonal naive")
 SCORES = {"mase": "MASE", "sql": "scaled quantile loss"}
 
