@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import union_categoricals
 from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values, words_of
@@ -147,8 +146,8 @@ def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
     """Read a table with a header from a text file (compressed or not), a Parquet or Excel file, or standard input
     (`-`).
 
-    Cells are not checked; time stamps and series names of text files, and all text of Parquet files, are categoricals.
-    Notes are in `attrs`.
+    Cells are not checked; text, which includes time stamps and series names of text files, is categorical. Notes are in
+    `attrs`.
 
     Raises:
         UsageError: The file is missing, a folder, empty, damaged or not UTF-8, its rows have different lengths, or
@@ -279,30 +278,66 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
 
 def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> pd.DataFrame:
     """Read all rows of a text file piece by piece, because cells take much more memory as text than as numbers; the
-    columns `words` are categoricals. If a column is numeric in some pieces only, the file is read again at once, so
-    that cells keep their text."""
-    pieces = list[dict[str, pd.Series]]()
+    columns `words` and other text are categoricals. If a column is numeric in some pieces only, the file is read again
+    at once, so that cells keep their text."""
+    columns = dict[str, _Growing]()
     for piece in _csv_pieces(path, None, chunksize=rows, dtype=dict.fromkeys(words, "category"), **how):
-        pieces.append({name: piece[name] for name in piece})
-        for name, first in pieces[0].items():
-            if not _one_kind(first, pieces[-1][name]):
-                (whole,) = _csv_pieces(path, None, chunksize=ALL, dtype=dict.fromkeys(words, "category"), **how)
-                return whole
-    columns = dict[str, Any]()
-    for name in list(pieces[0]):
-        parts = [piece.pop(name) for piece in pieces]
-        columns[name] = union_categoricals(parts) if name in words else pd.concat(parts, ignore_index=True)
-    return pd.DataFrame(columns, copy=False)
+        columns = columns or {name: _Growing(piece[name].dtype) for name in piece}
+        if not all(column.append(piece[name]) for name, column in columns.items()):
+            columns.clear()
+            (whole,) = _csv_pieces(path, None, chunksize=ALL, dtype=dict.fromkeys(words, "category"), **how)
+            return whole.astype({name: "category" for name in whole if not _is_number(whole[name].dtype)})
+    return pd.DataFrame({name: column.whole() for name, column in columns.items()}, copy=False)
 
 
-def _one_kind(one: pd.Series, other: pd.Series) -> bool:
-    """Return whether joining two pieces of a column gives the same as reading them at once."""
-    if one.dtype == other.dtype or isinstance(one.dtype, pd.CategoricalDtype):
+class _Growing:
+    """A column read in pieces, in one block of memory that grows: pieces kept until the last is read would need as much
+    again. Text is a categorical.
+
+    Args:
+        dtype: dtype of the first piece.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self._categories = None if _is_number(dtype) else pd.Index([], dtype="str")
+        self._rows, self._values = 0, np.empty(0, np.int32 if self._categories is not None else dtype)
+
+    def append(self, piece: pd.Series) -> bool:
+        """Append `piece`; return whether the column is then the same as if it were read at once."""
+        if _is_number(piece.dtype) != (self._categories is None):
+            return False
+        values = piece.to_numpy() if self._categories is None else self._codes(piece)
+        if values.dtype != self._values.dtype:
+            kinds = {values.dtype.kind, self._values.dtype.kind}
+            whole = values if values.dtype.kind == "i" else self._values[: self._rows]
+            if kinds != {"i", "f"} or np.abs(whole).max(initial=0) > MOST_NUMBER:
+                return False
+            self._values = self._values.astype(np.float64, copy=False)
+        stop = self._rows + len(values)
+        if stop > len(self._values):
+            self._values.resize(max(stop, len(self._values) * 9 // 8), refcheck=False)
+        self._values[self._rows : stop] = values
+        self._rows = stop
         return True
-    if not {one.dtype.kind, other.dtype.kind} <= {"i", "f"}:
-        return False
-    whole = one if one.dtype.kind == "i" else other
-    return bool((whole.abs() <= MOST_NUMBER).all())
+
+    def _codes(self, piece: pd.Series) -> np.ndarray:
+        assert self._categories is not None
+        some = piece.astype("category").cat
+        new = some.categories.difference(self._categories, sort=False)
+        self._categories = self._categories.append(new)
+        places = np.append(self._categories.get_indexer(some.categories), -1)  # a missing cell has code -1
+        return places[some.codes.to_numpy()].astype(np.int32)
+
+    def whole(self) -> Any:
+        """The column; nothing can be appended afterwards."""
+        self._values.resize(self._rows, refcheck=False)
+        if self._categories is None:
+            return self._values
+        return pd.Categorical.from_codes(self._values, self._categories)  # type: ignore[arg-type]
+
+
+def _is_number(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "iufb"
 
 
 def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
