@@ -97,6 +97,14 @@ def _unnamed(folder: Path) -> int | None:
         return None
 
 
+def check_target(path: Path) -> None:
+    """Raise UsageError unless `path` can name a file: its folder exists, and it is not a folder itself."""
+    if not path.parent.is_dir():
+        raise UsageError(f"Folder {path.parent} does not exist; create it, or write {path.name} elsewhere.")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file in it.")
+
+
 def check_folder(folder: Path) -> None:
     """Raise UsageError if `folder` neither exists nor can be created, naming what is in the way."""
     for path in (folder, *folder.parents):

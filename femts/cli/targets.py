@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from femts.errors import UsageError
+from femts.files import check_target
 from femts.forecaster.run_folder import RUN_FILES
 
 STDOUT = Path("-")
@@ -36,10 +37,7 @@ def check_targets(
     for option, path in given.items():
         if path == STDOUT:
             raise UsageError(f"Option {option} requires a file, not standard output; give the path of a file.")
-        if not path.parent.is_dir():
-            raise UsageError(f"Folder {path.parent} does not exist; create it, or write {path.name} elsewhere.")
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it.")
+        check_target(path)
     for (option, path), (other, second) in combinations(given.items(), 2):
         if _same_file(path, second):
             raise UsageError(f"Options {option} and {other} both name {path}; name two files.")

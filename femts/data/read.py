@@ -39,7 +39,7 @@ from femts.data.unpack import (
     too_large,
 )
 from femts.errors import UsageError
-from femts.files import write_file
+from femts.files import check_target, write_file
 from femts.text import quote
 
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
@@ -208,9 +208,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
         RunFailure: Writing failed.
     """
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise UsageError(f"The output {path} {wrong}; name a file in an existing folder.")
+    check_target(path)
     if path.suffix.lower() in PARQUET:
         with _library("pyarrow", path):
             content = frame.to_parquet(None, index=False)

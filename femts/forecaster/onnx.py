@@ -23,7 +23,7 @@ from femts.data.power import SMALL
 from femts.data.preprocess import Preprocess
 from femts.environment import without_traces
 from femts.errors import UsageError
-from femts.files import write_file
+from femts.files import check_target, write_file
 from femts.forecaster.forecasting import forecast_array
 from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
@@ -112,8 +112,9 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             grows accordingly.
 
     Raises:
-        UsageError: The run has future covariates, onnxscript or onnxruntime is missing, an operator of the model is not
-            supported by ONNX, or graph and torch differ by more than `BOUND` in scaled units; nothing is written.
+        UsageError: The folder of `path` is missing, the run has future covariates, onnxscript or onnxruntime is
+            missing, an operator of the model is not supported by ONNX, or graph and torch differ by more than `BOUND`
+            in scaled units; nothing is written.
         RunFailure: The file cannot be written.
     """
     if len(forecaster.series) > 1:
@@ -136,6 +137,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             "A run with future covariates or calendar features cannot be exported to ONNX; export one trained without "
             "--future-covariates and --calendar."
         )
+    check_target(Path(path))  # before the minute that the graph takes
     steps = forecaster.config.pred_len if horizon is None else horizon
     content = _graph(forecaster, steps)
     difference = _difference(forecaster, content, steps)

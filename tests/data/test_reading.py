@@ -339,7 +339,7 @@ def test_failed_table_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pyte
 def test_unwritable_table_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder; name a file"):
         write_table(wide(3), tmp_path)
-    with pytest.raises(UsageError, match="in a folder that does not exist"):
+    with pytest.raises(UsageError, match="does not exist; create it, or write"):
         write_table(wide(3), tmp_path / "no" / "out.csv")
 
 
