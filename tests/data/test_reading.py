@@ -343,6 +343,15 @@ def test_unwritable_table_path_is_refused(tmp_path: Path) -> None:
         write_table(wide(3), tmp_path / "no" / "out.csv")
 
 
+def test_text_read_in_pieces_is_categorical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, words = tmp_path / "mine.csv", ["x", "y", "", "z", "x", "w"]
+    path.write_text("date,y,kind\n" + "".join(f"2024-01-0{day},{day},{word}\n" for day, word in enumerate(words, 1)))
+    monkeypatch.setattr("femts.data.read.PIECE", 6)  # cells: two rows
+    kinds = read_table(path)["kind"]
+    assert isinstance(kinds.dtype, pd.CategoricalDtype) and sorted(kinds.cat.categories) == ["w", "x", "y", "z"]
+    assert [word if isinstance(word, str) else "" for word in kinds] == words
+
+
 def test_unclosed_quote_does_not_read_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv.gz"
     path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
