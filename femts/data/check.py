@@ -51,7 +51,7 @@ def check_frame(
     Raises:
         UsageError: A column, date or cell is invalid; the message gives its place and the remedy.
     """
-    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    frame = _with_text_names(frame)
     check_unique(frame.columns, where)
     names, freq = schema.form, freq or schema.freq
     time = names.time_of(frame)
@@ -68,7 +68,8 @@ def check_frame(
         if columns is None:
             _check_words(frame, names, where)
         frame = frame if time == "date" else frame.rename(columns={time: "date"})
-    values = check_values(frame.loc[:, frame.columns != "date"], columns, where, schema.na)
+    others = frame.take(np.flatnonzero(frame.columns != "date"), axis=1)  # `loc` takes thrice as long
+    values = check_values(others, columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
     order = order_of(dates, where)
     if order is not None:
@@ -153,7 +154,7 @@ def check_values(
         UsageError: The columns differ from `columns`, or a cell is text, infinite or beyond float32; the message says
             which.
     """
-    frame = frame.set_axis([str(c) for c in frame.columns], axis=1)
+    frame = _with_text_names(frame)
     check_unique(frame.columns, where)
     if columns is not None:
         missing = [c for c in columns if c not in frame.columns]
@@ -180,6 +181,13 @@ def check_values(
                 "or leave them empty."
             )
     return pd.DataFrame(numbers, columns=frame.columns)
+
+
+def _with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with column names of type str."""
+    if all(type(name) is str for name in frame.columns):
+        return frame
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def check_unique(names: Sequence[str], where: str) -> None:
@@ -286,7 +294,8 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArra
     for kind in dict.fromkeys(kinds):
         (places,) = np.nonzero(kinds == kind)
         if isinstance(kind, np.dtype) and kind.kind in "biuf":
-            numbers[:, places] = _without(frame.iloc[:, places].to_numpy(np.float64), sentinels(na, kind))
+            alike = frame if len(places) == len(kinds) else frame.iloc[:, places]
+            numbers[:, places] = _without(alike.to_numpy(np.float64), sentinels(na, kind))
             continue
         for place in places:
             numbers[:, place] = _numbers(frame.iloc[:, place], frame.columns[place], where, na)

@@ -91,15 +91,13 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
     """
     if not bounds:
         return forecast
-    table = {}
-    for c, name in enumerate(forecast.columns):
-        table[name] = forecast[name]
-        table |= {f"{name}-{bound}": values[:, c] for bound, values in bounds.items()}
-    if len(table) < len(forecast.columns) * (1 + len(bounds)):
+    names = [each for name in forecast.columns for each in (name, *(f"{name}-{bound}" for bound in bounds))]
+    if len(set(names)) < len(names):
         raise UsageError(
             "A column is named like an interval bound, such as NAME-lo-80; rename it to forecast with levels."
         )
-    return pd.DataFrame(table, index=forecast.index)
+    values = np.stack([forecast.to_numpy(), *bounds.values()], axis=2).reshape(len(forecast), -1)
+    return pd.DataFrame(values, index=forecast.index, columns=names)
 
 
 @dataclass(frozen=True, eq=False)
