@@ -53,6 +53,7 @@ def checked_operation(device: torch.device) -> tuple[str | None, str]:
     """The first operation that agrees with the definition, or None, and the failures of those before it."""
     failures: list[str] = []
     for name in OPERATIONS:
+        # The first call may be a forecast, without gradients, or a step within an autocast.
         with torch.inference_mode(False), torch.enable_grad(), full_precision(device.type):
             wrong = disagreement(_operation(name), device)
         if wrong is None:
