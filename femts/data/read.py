@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values, words_of
@@ -284,7 +285,7 @@ def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> p
         if not all(column.append(piece[name]) for name, column in columns.items()):
             columns.clear()
             (whole,) = _csv_pieces(path, None, chunksize=ALL, dtype=dict.fromkeys(words, "category"), **how)
-            return whole.astype({name: "category" for name in whole if not _is_number(whole[name].dtype)})
+            return whole.astype({name: "category" for name in whole if not is_numeric_dtype(whole[name].dtype)})
     return pd.DataFrame({name: column.whole() for name, column in columns.items()}, copy=False)
 
 
@@ -297,12 +298,12 @@ class _Growing:
     """
 
     def __init__(self, dtype: Any) -> None:
-        self._categories = None if _is_number(dtype) else pd.Index([], dtype="str")
+        self._categories = None if is_numeric_dtype(dtype) else pd.Index([], dtype="str")
         self._rows, self._values = 0, np.empty(0, np.int32 if self._categories is not None else dtype)
 
     def append(self, piece: pd.Series) -> bool:
         """Append `piece`; return whether the column is then the same as if it were read at once."""
-        if _is_number(piece.dtype) != (self._categories is None):
+        if is_numeric_dtype(piece.dtype) != (self._categories is None):
             return False
         values = piece.to_numpy() if self._categories is None else self._codes(piece)
         if values.dtype != self._values.dtype:
@@ -332,10 +333,6 @@ class _Growing:
         if self._categories is None:
             return self._values
         return pd.Categorical.from_codes(self._values, self._categories)  # type: ignore[arg-type]
-
-
-def _is_number(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "iufb"
 
 
 def _csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
@@ -399,7 +396,7 @@ def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
 
 def _check_points(piece: pd.DataFrame, path: Path) -> None:
     """Refuse numbers with a point if others have a decimal comma."""
-    for name in piece.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in piece.dtypes]]:
+    for name in piece.columns[[not is_numeric_dtype(kind) for kind in piece.dtypes]]:
         for cell in piece[name].dropna().unique():
             if _POINT.fullmatch(cell.strip()):
                 row = piece.index[int(np.argmax(piece[name] == cell))] + 1

@@ -126,6 +126,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the JSON results")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
     options = parser.parse_args(argv)
+    unknown = set(options.parts) - set(commands(options.dry_run))
+    if unknown:
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
     if not options.dry_run and not torch.cuda.is_available():
         print("There is no CUDA device on this machine; run it on one that has, or add --dry-run.", file=sys.stderr)
         return 2

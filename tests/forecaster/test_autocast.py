@@ -1,4 +1,4 @@
-"""The caller's autocast does not change results, and the one of a GPU hardly does."""
+"""The caller's autocast does not change results, and training in bfloat16 stays near float32."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_autocast_does_not_change_a_panel_forecast() -> None:
 
 
 @pytest.mark.parametrize("model", ["fem_gla", "fem_sm", "itransformer"])
-def test_training_by_autocast_is_near_float32(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_in_bfloat16_is_near_float32(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where `auto` trains in bfloat16."""
 
     def validations() -> list[float]:
