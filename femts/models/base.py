@@ -269,7 +269,10 @@ class ForecastModel(nn.Module):
             error (Chernozhukov, Fernandez-Val & Galichon, "Quantile and Probability Curves Without Crossing",
             Econometrica 2010).
         """
-        outputs: Tensor = self(batch)
+        return self.ordered(self(batch))
+
+    def ordered(self, outputs: Tensor) -> Tensor:
+        """Increasing quantiles (B, P, Q, C) of the `outputs` (B, P Q, C); without quantiles, `outputs` itself."""
         return outputs.unflatten(1, (-1, self.n_outputs)).sort(dim=2).values if self.quantiles else outputs
 
     def point(self, forecast: Tensor) -> Tensor:

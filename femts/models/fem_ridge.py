@@ -7,6 +7,7 @@ of a linear map, the mixer overfits (results/trials.md).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -33,14 +34,13 @@ class FemRidgeConfig(RidgeConfig, SegmentConfig):
 @register("sm_ridge", "Mean of sm and ridge at each step", prior="softmax", components="")
 class FemRidge(SegmentForecaster):
     """Mean of a segment forecaster and a ridge regression (see the module); the loss is that of the segment forecaster
-    alone."""
+    alone. With quantiles, all of them move with the median."""
 
     Config = FemRidgeConfig
-    # The ridge regression forecasts the mean only, and from the channel alone.
-    supports = replace(SegmentForecaster.supports, known=False, quantiles=False)
+    supports = replace(SegmentForecaster.supports, known=False)  # the ridge regression reads the channel alone
 
-    def __init__(self, config: FemRidgeConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: FemRidgeConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
         self.linear = config.linear()
 
     def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
@@ -48,15 +48,18 @@ class FemRidge(SegmentForecaster):
         self.linear.fit(series, self.config.ridge, observed)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Forecast (B, P, C)."""
-        return self.direct_forecast(batch, self.config.pred_len)
+        """Forecast (B, P n_outputs, C)."""
+        forecast = self.direct_forecast(batch, self.config.pred_len)
+        return forecast.flatten(1, 2) if self.quantiles else forecast
 
     def direct_forecast(self, batch: Batch, steps: int) -> Tensor:
         """Forecast `steps` steps, at most `longest`: the ridge regression from the look-back, the mixer recursively
         from the look-back and the means so far."""
         pieces = []
         for line in self.linear(batch.past, min(steps, self.linear.longest)).split(self.config.pred_len, dim=1):
-            piece = (super().forward(batch)[:, : line.shape[1]] + line) / 2
-            pieces.append(piece)
-            batch = batch.after(piece)
+            piece = self.ordered(super().forward(batch))[:, : line.shape[1]]
+            point = self.point(piece)
+            mean = (point + line) / 2
+            pieces.append(piece + (mean - point)[:, :, None] if self.quantiles else mean)
+            batch = batch.after(mean)
         return torch.cat(pieces, dim=1)

@@ -51,9 +51,8 @@ CASES = {
         "table --models auto_ets --param-grid model.windows=8,24", r"'model.windows' changes which windows are scored"
     ),
     "no models": Case("table --datasets synthetic --models ''", r"Unknown model ''; choose from"),
-    "pinball for a mean with ridge": Case(
-        "train --dataset synthetic --model fem_sm_ridge --set training.loss=pinball --out new",
-        r"'fem_sm_ridge' does not support",
+    "pinball for a linear map": Case(
+        "train --dataset synthetic --model ridge --set training.loss=pinball --out new", r"'ridge' does not support"
     ),
 }
 

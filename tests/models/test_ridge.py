@@ -191,6 +191,22 @@ def test_hybrid_averages_and_feeds_back() -> None:
             torch.testing.assert_close(model.forecast(Batch(start), steps), torch.cat(wanted, dim=1))
 
 
+def test_hybrid_moves_quantiles_with_the_median() -> None:
+    config = build_config("fem_sm_ridge", seq_len=20, pred_len=6, n_channels=2, settings={"d_model": 8, "n_heads": 2})
+    model = build_model("fem_sm_ridge", config, (0.1, 0.5, 0.9)).eval()
+    model.prepare(SERIES)
+    batch = Batch(SERIES[None, -20:])
+    with torch.no_grad():
+        own = SegmentForecaster.forward(model, batch).unflatten(1, (6, 3)).sort(dim=2).values
+        made = model.forecasts(batch, 16)
+        wanted = own + ((model.linear(batch.past, 6) - own[:, :, 1]) / 2)[:, :, None]
+        torch.testing.assert_close(model(batch).unflatten(1, (6, 3)), wanted)
+    assert made.quantiles is not None and made.quantiles.shape == (1, 16, 3, 2)
+    assert torch.equal(made.quantiles[:, :, 1], made.points)
+    torch.testing.assert_close(made.quantiles[:, :6], wanted)
+    assert bool((made.quantiles.diff(dim=2) >= 0).all())
+
+
 def test_hybrid_mixer_trains_as_alone() -> None:
     alone = build_model(
         "fem_sm",
