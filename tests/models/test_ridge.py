@@ -20,12 +20,11 @@ from femts.models.ridge_fit import KINDS, TrainingRows, choose, maps, stacked
 SERIES = torch.randn(90, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
 
 
-def make(name: str, seq_len: int = 20, pred_len: int = 6, **settings: Any) -> Any:
+def make(name: str, seq_len: int = 20, pred_len: int = 6, quantiles: tuple[float, ...] = (), **settings: Any) -> Any:
     torch.manual_seed(0)
     settings = {"season": 4, "longest": 15, **settings}
-    return build_model(
-        name, build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)
-    ).eval()
+    config = build_config(name, seq_len=seq_len, pred_len=pred_len, n_channels=2, settings=settings)
+    return build_model(name, config, quantiles).eval()
 
 
 def regression(past: np.ndarray, future: np.ndarray, penalty: float) -> np.ndarray:
@@ -192,8 +191,7 @@ def test_hybrid_averages_and_feeds_back() -> None:
 
 
 def test_hybrid_moves_quantiles_with_the_median() -> None:
-    config = build_config("fem_sm_ridge", seq_len=20, pred_len=6, n_channels=2, settings={"d_model": 8, "n_heads": 2})
-    model = build_model("fem_sm_ridge", config, (0.1, 0.5, 0.9)).eval()
+    model = make("fem_sm_ridge", quantiles=(0.1, 0.5, 0.9), d_model=8, n_heads=2)
     model.prepare(SERIES)
     batch = Batch(SERIES[None, -20:])
     with torch.no_grad():
