@@ -8,7 +8,7 @@ of a linear map, the mixer overfits (results/trials.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -34,10 +34,9 @@ class FemRidgeConfig(RidgeConfig, SegmentConfig):
 @register("sm_ridge", "Mean of sm and ridge at each step", prior="softmax", components="")
 class FemRidge(SegmentForecaster):
     """Mean of a segment forecaster and a ridge regression (see the module); the loss is that of the segment forecaster
-    alone. With quantiles, all of them move with the median."""
+    alone. With quantiles, all of them move with the median. Only the segment forecaster reads known inputs."""
 
     Config = FemRidgeConfig
-    supports = replace(SegmentForecaster.supports, known=False)  # the ridge regression reads the channel alone
 
     def __init__(self, config: FemRidgeConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)

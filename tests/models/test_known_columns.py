@@ -121,7 +121,7 @@ def test_tide_matches_the_paper() -> None:
     [
         ("dlinear", {"future_covariates": "open"}, "open"),
         ("dlinear", {"calendar": True}, "the calendar"),
-        ("fem_sm_ridge", {"future_covariates": "open"}, "open"),
+        ("itransformer", {"future_covariates": "open"}, "open"),
     ],
 )
 def test_unsupported_covariate_inputs_are_refused(name: str, reading: dict, named: str, tmp_path: Path) -> None:

@@ -205,6 +205,24 @@ def test_hybrid_moves_quantiles_with_the_median() -> None:
     assert bool((made.quantiles.diff(dim=2) >= 0).all())
 
 
+def test_hybrid_mixer_reads_known_inputs_of_later_steps() -> None:
+    model = make("fem_sm_ridge", d_model=8, n_heads=2, n_known=3)
+    model.prepare(SERIES)
+    with torch.no_grad():
+        for weight in model.known_in.parameters():
+            weight.add_(torch.randn_like(weight))
+        known = torch.randn(1, 35, 3)
+        x = SERIES[None, -20:]
+        line, wanted = model.linear(x, 15), x
+        for first in (0, 6, 12):
+            batch = Batch(wanted[:, first:], known=known[:, first:])
+            own = SegmentForecaster.forward(model, batch)[:, : 15 - first]
+            wanted = torch.cat([wanted, (own + line[:, first : first + 6]) / 2], dim=1)
+        torch.testing.assert_close(model.forecast(Batch(x, known=known), 15), wanted[:, 20:])
+        without = model.forecast(Batch(x, known=torch.zeros_like(known)), 15)
+        assert not torch.allclose(wanted[:, 20:], without, rtol=0, atol=1e-3)
+
+
 def test_hybrid_mixer_trains_as_alone() -> None:
     alone = build_model(
         "fem_sm",
