@@ -53,7 +53,7 @@ class MstlConfig(ClassicConfig):
 
     Attributes:
         further: further season lengths in steps; None takes those of the data, such as the week if the step divides a
-            day. Seasons that a look-back does not hold twice are ignored.
+            day. Those that a look-back does not hold twice are ignored, as is a `season` that it does not hold once.
     """
 
     further: tuple[Count, ...] | None = None
@@ -162,7 +162,7 @@ class Mstl(Classic):
 
 @register("auto_arima", "AutoARIMA by statsforecast, fitted to each look-back: seasonal ARIMA, own intervals; slow.")
 class AutoARIMA(Classic):
-    """Seasonal ARIMA whose orders are chosen by AICc."""
+    """ARIMA whose orders are chosen by AICc: seasonal, or after MSTL has removed a season of more than 24 steps."""
 
     Config = ArimaConfig
     library = "AutoARIMA"

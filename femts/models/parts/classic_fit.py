@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LONG, LONG_SEASON = 150, 12  # rows or season beyond which R's auto.arima approximates likelihoods
+STATE_SEASON = 24  # longest season of exponential smoothing in R and statsforecast, and here of ARIMA
 WORTH = 3.0  # seconds of fitting that justify starting processes
 MOST_RECENT = 4096  # cached forecasts: scores, audits and reports request the same ones
 _RECENT: dict[tuple[Fit, bytes], tuple[Array, str]] = {}
@@ -48,16 +49,19 @@ class Fit:
         """The library's model for a series of `rows` rows."""
         from statsforecast import models
 
+        # on real series, loess beats no season from one season of rows on; of further seasons, it needs two
+        seasons = [self.season] * (1 < self.season <= rows) + [each for each in self.further if 1 < each <= rows / 2]
         if self.name == "AutoARIMA":
             long = rows > LONG or self.season > LONG_SEASON
             chosen = long if self.approximation is None else self.approximation
-            return models.AutoARIMA(season_length=self.season, approximation=chosen)
+            if self.season <= STATE_SEASON:
+                return models.AutoARIMA(season_length=self.season, approximation=chosen)
+            arima = models.AutoARIMA(approximation=chosen)
+            return models.MSTL(season_length=seasons, trend_forecaster=arima) if seasons else arima
         if self.name == "MSTL":
-            seasons = [self.season, *(each for each in self.further if 2 * each <= rows)]
-            seasons = [each for each in seasons if each > 1]
-            if not seasons:
-                return models.AutoETS(model="ZZN")  # its trend forecaster, since there is no season to remove
-            return models.MSTL(season_length=seasons if len(seasons) > 1 else seasons[0])
+            return (
+                models.MSTL(season_length=seasons) if seasons else models.AutoETS(model="ZZN")
+            )  # its trend forecaster
         if self.name == "CrostonSBA":
             return models.CrostonSBA()
         return getattr(models, self.name)(season_length=self.season)
