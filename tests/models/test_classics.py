@@ -124,20 +124,20 @@ def test_mstl_uses_several_seasons() -> None:
 
 @needs_library
 def test_long_season_is_removed_by_loess() -> None:
-    """ARIMA of the seasonally adjusted rows for a season of more than 24 steps, and without one longer than the look-back."""
+    """A season of more than 24 steps is removed before ARIMA, and ignored if the look-back is shorter."""
     from statsforecast import models
 
     rng, t = np.random.default_rng(0), np.arange(160)
     sales = 50 + 0.1 * t + 9 * np.sin(2 * np.pi * t / 52) + rng.normal(0, 1, len(t))
     table = pd.DataFrame({"date": pd.date_range("2021-01-03", periods=len(t), freq="W"), "sales": sales})
     arima = {rows: models.AutoARIMA(approximation=True) for rows in (160, 51)}  # as for any long season
-    seasonal = {
+    own: dict[str, dict[int, Any]] = {
         "mstl": {160: models.MSTL(season_length=52), 51: models.AutoETS(model="ZZN")},
         "auto_arima": {160: models.MSTL(season_length=52, trend_forecaster=arima[160]), 51: arima[51]},
     }
-    for name, own in seasonal.items():
+    for name, by_rows in own.items():
         forecaster = train(table, name, 13, settings={"model.season": 52, "model.windows": 1}, device="cpu")
-        for rows, model in own.items():
+        for rows, model in by_rows.items():
             expected = model.forecast(y=sales[:rows], h=13, level=[80])
             forecast = forecaster.predict(table[:rows], level=[80])
             np.testing.assert_allclose(forecast["sales"], expected["mean"], rtol=1e-6)
