@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LONG, LONG_SEASON = 150, 12  # rows or season beyond which R's auto.arima approximates likelihoods
-STATE_SEASON = 24  # longest season of exponential smoothing in R and statsforecast, and here of ARIMA
+ARIMA_SEASON = 24  # longest season of AutoARIMA, whose search would take minutes; MSTL removes longer ones
 WORTH = 3.0  # seconds of fitting that justify starting processes
 MOST_RECENT = 4096  # cached forecasts: scores, audits and reports request the same ones
 _RECENT: dict[tuple[Fit, bytes], tuple[Array, str]] = {}
@@ -54,7 +54,7 @@ class Fit:
         if self.name == "AutoARIMA":
             long = rows > LONG or self.season > LONG_SEASON
             chosen = long if self.approximation is None else self.approximation
-            if self.season <= STATE_SEASON:
+            if self.season <= ARIMA_SEASON:
                 return models.AutoARIMA(season_length=self.season, approximation=chosen)
             arima = models.AutoARIMA(approximation=chosen)
             return models.MSTL(season_length=seasons, trend_forecaster=arima) if seasons else arima
