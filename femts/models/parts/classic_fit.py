@@ -49,8 +49,9 @@ class Fit:
         """The library's model for a series of `rows` rows."""
         from statsforecast import models
 
-        # on nine of eleven real tables, MSTL of one to two seasons of rows was better than AutoETS without a season
-        seasons = [self.season] * (1 < self.season <= rows) + [each for each in self.further if 1 < each <= rows / 2]
+        # one season of rows is enough for MSTL (results/trials.md), two for further seasons
+        held = ((self.season, rows), *((each, rows / 2) for each in self.further))
+        seasons = [each for each, most in held if 1 < each <= most]
         if self.name == "AutoARIMA":
             long = rows > LONG or self.season > LONG_SEASON
             chosen = long if self.approximation is None else self.approximation
