@@ -39,6 +39,7 @@ from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
+from femts.training.loop import run_steps
 from femts.training.resolve import (
     Lengths,
     bound_notes,
@@ -353,8 +354,6 @@ def train_and_score(run: Run, later: bool) -> None:
     model, before, first, accelerator = run.model, run.state.seconds, windows["train"], run.accelerator
     epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
     if is_trained(model) and not state.complete:
-        from femts.training.loop import run_steps  # Lightning takes seconds to import, and naive models do not need it
-
         count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
         learned = len(LEVELS) if model.quantiles else 0
         calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)

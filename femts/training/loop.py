@@ -37,12 +37,9 @@ from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
 from femts.training.stopping import Diverged, StopSignals, asked_to_stop
 
 if TYPE_CHECKING:
-    from femts.training.fit import Run
-
-with without_traces():
     from lightning_fabric import Fabric
-    from lightning_fabric.loggers import TensorBoardLogger
-    from lightning_fabric.strategies import DDPStrategy
+
+    from femts.training.fit import Run
 
 TIMED, MORE = 4, 8  # windows for timing a validation, and factor by which they grow if that was fast
 CHECK_EVERY = 50  # steps between checks of the losses, each of which waits for the device
@@ -109,6 +106,11 @@ class Loop:
 
 def launch(loop: Loop) -> None:
     """Train in this process, in spawned ones if `loop` has several devices, or with the others of a launcher."""
+    with without_traces():  # imported here, because it takes seconds, and only networks need it
+        from lightning_fabric import Fabric
+        from lightning_fabric.loggers import TensorBoardLogger
+        from lightning_fabric.strategies import DDPStrategy
+
     accelerator, nodes, spawned = loop.accelerator, joined_nodes(), _spawns(loop.accelerator)
     strategy: Any = "auto" if accelerator.devices == 1 else DDPStrategy(start_method="spawn" if spawned else "popen")
     events = loop.folder is not None and importlib.util.find_spec("tensorboard") is not None

@@ -20,6 +20,7 @@ from femts.training.accelerator import find_accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
 from femts.training.fit import Run, first_forecaster, is_trained, run_folder, training_on
+from femts.training.loop import run_steps
 from femts.training.schedule import Budget, Chosen
 
 
@@ -104,8 +105,6 @@ def train_on_all_rows(run: Run, scored: Forecaster) -> None:
     else:
         chosen = chosen_by(scored)
         if chosen is not None and not run.state.complete:
-            from femts.training.loop import run_steps  # Lightning takes seconds to import
-
             run.state = run_steps(run, Budget(chosen.steps, run.limit, run.started, 0), chosen=chosen)
             if run.state.stopped == "interrupted":
                 raise KeyboardInterrupt

@@ -37,21 +37,41 @@ def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "train" in capsys.readouterr().out
 
 
+def imported(command: list[str], libraries: set[str]) -> str:
+    """Those of `libraries` that `femts` imports for `command`, as a list in text."""
+    code = f"import sys; from femts.cli import main; main({command}); print(sorted({libraries} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return result.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize("command", ["datasets list", "train --help"])
 def test_light_commands_import_nothing_heavy(command: str) -> None:
     heavy = {"torch", "lightning_fabric", "sklearn", "pandas", "numpy", "matplotlib"}
-    code = f"import sys; from femts.cli import main; main({command.split()}); print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "[]"
+    assert imported(command.split(), heavy) == "[]"
 
 
 def test_predict_imports_no_library_for_training(own: Path, tmp_path: Path) -> None:
     heavy = {"pytorch_lightning", "lightning_fabric", "sklearn", "scipy", "matplotlib", "torch._dynamo"}
     command = ["predict", str(own / "run"), str(own / "past.csv"), "-o", str(tmp_path / "out.csv")]
-    code = f"import sys; from femts.cli import main; main({command}); print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "[]"
+    assert imported(command, heavy) == "[]"
     assert (tmp_path / "out.csv").is_file()
+
+
+def test_linear_model_imports_no_library_for_networks(own: Path, tmp_path: Path) -> None:
+    heavy = {"pytorch_lightning", "lightning_fabric", "torch._dynamo"}
+    lengths = ["--horizon", "4", "--seq-len", "16"]
+    command = [
+        "train",
+        "--dataset",
+        str(own / "past.csv"),
+        "--model",
+        "ridge",
+        *lengths,
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert imported(command, heavy) == "[]"
+    assert (tmp_path / "run" / "metrics.json").is_file()
 
 
 def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
