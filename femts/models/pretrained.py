@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -23,7 +24,7 @@ from femts.data.batch import Batch
 from femts.errors import UsageError, warn
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.weight_files import CONFIG, check_hash, find_weights, read_weights_config
-from femts.models.registry import check_library, register
+from femts.models.registry import build_config, check_library, register
 from femts.text import quote
 
 AT_A_TIME = 256  # series per forward pass
@@ -249,3 +250,18 @@ class Chronos2(Pretrained):
                 for own, also in zip(values, beside, strict=True)
             ]
         return torch.stack(self.pipeline.predict(inputs, steps, batch_size=AT_A_TIME))
+
+
+def model_of_weights(settings: Mapping[str, Any]) -> str:
+    """Registered name of the model that the weights in the `settings` of `PretrainedConfig` belong to.
+
+    Raises:
+        UsageError: The weights do not exist, or belong to another model.
+    """
+    asked: Any = build_config(ChronosBolt.name, seq_len=1, pred_len=1, n_channels=1, settings=settings)
+    folder = find_weights(asked.weights, asked.revision, asked.download)
+    found = read_weights_config(folder).architecture
+    for kind in (Chronos2, ChronosBolt):
+        if kind.architecture == found:
+            return kind.name
+    raise UsageError(f"Weights in {folder} belong to {quote(found)}; provide those of Chronos-2 or Chronos-Bolt.")

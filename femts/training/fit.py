@@ -32,7 +32,8 @@ from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
-from femts.models.registry import build_model, model_card
+from femts.models.pretrained import model_of_weights
+from femts.models.registry import build_model, check_library, model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
@@ -59,6 +60,8 @@ SHARE = 0.5  # of the time limit for the scored training, if a refit follows
 
 logger = logging.getLogger(__name__)
 
+WEIGHTS = "model.weights"  # setting of pretrained models, and the only one of a model that `auto` accepts
+
 
 @dataclass(frozen=True)
 class FitRequest:
@@ -66,7 +69,7 @@ class FitRequest:
 
     Attributes:
         model: registered name, or `auto`.
-        settings: settings of the model by name.
+        settings: settings of the model by name; for `auto`, those of pretrained weights that it tries as well.
         training: the recipe.
         asked: arguments `given` and `settings` of `resolve_training`, from which these two were resolved.
         accelerator: device, precision and number of processes.
@@ -106,6 +109,10 @@ class FitRequest:
             UsageError: As in `resolve_training` and `find_accelerator`.
         """
         named = DEFAULT_MODEL if check_text(model, "model") == AUTO else model
+        pretrained: Mapping[str, Any] = {}
+        if model == AUTO and isinstance(settings, Mapping) and WEIGHTS in settings:
+            pretrained = {key: value for key, value in settings.items() if str(key).startswith("model.")}
+            settings = {key: value for key, value in settings.items() if key not in pretrained}
         resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
@@ -122,14 +129,25 @@ class FitRequest:
                 f"--metric {training.metric} requires --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
                 "registered metric."
             )
+        if pretrained:
+            resolved = {key.removeprefix("model."): value for key, value in pretrained.items()}
+            check_library(model_of_weights(resolved))
         return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
 
     def for_candidate(
-        self, model: str, seconds: float | None, out: Path | None, most_windows: int, loss: str = "mse"
+        self,
+        model: str,
+        seconds: float | None,
+        out: Path | None,
+        most_windows: int,
+        loss: str = "mse",
+        model_settings: Mapping[str, Any] | None = None,
     ) -> FitRequest:
-        """Request for one of the models that `auto` tries: trained in the folder `out` within `seconds`
-        (None for no limit), by `loss` unless the user set one, and scored on at most `most_windows` windows."""
+        """Request for one of the models that `auto` tries: with `model_settings`, trained in the folder `out` within
+        `seconds` (None for no limit), by `loss` unless the user set one, and scored on at most `most_windows`
+        windows."""
         given, settings = self.asked
+        settings = {**settings, **{f"model.{name}": value for name, value in (model_settings or {}).items()}}
         if self.criterion not in BUILT_IN:  # trainings are validated by the error in scaled units
             given = {name: value for name, value in given.items() if name != "metric"}
             settings = {name: value for name, value in settings.items() if name != "training.metric"}

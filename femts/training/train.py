@@ -86,7 +86,8 @@ def train(
             CPU, resuming is bit-identical to an uninterrupted run.
         overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is
             about to be written. A folder that is not a run is refused; other files next to a run stay.
-        settings: `model.*` and `training.*` settings by name, as values or as text.
+        settings: `model.*` and `training.*` settings by name, as values or as text. With `auto`, the only ones of a
+            model are `model.weights` and others of pretrained models; the model of these weights is then tried as well.
         progress: show a progress bar on stderr if it is a terminal.
         data_root: folder with the files of the catalogue.
 
@@ -150,11 +151,11 @@ def _check_choice(request: FitRequest, data: Dataset) -> None:
     """Raise UsageError if none of the candidates of `request` fits `data`."""
     steps, refused = horizon(data, request.lengths.pred_len).steps, list[UsageError]()
     lengths = request.lengths._replace(pred_len=steps)
-    for each in shortlist(data, lengths):
+    for each in shortlist(data, lengths, request.settings):
         if each.reason:
             continue
         try:
-            config = resolve_run(data, each.model, each.lengths(lengths), {}, request.training, ignores=True)
+            config = resolve_run(data, each.model, each.lengths(lengths), each.settings, request.training, ignores=True)
             for part in PARTS:
                 check_windows(data, part, config.seq_len, steps, config.reads_raw)
             return

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ from femts.experiments.tables import to_csv, to_text
 from femts.models.parts.weight_files import check_hash, find_weights
 from femts.models.pretrained import Chronos2Config, PretrainedConfig
 from femts.models.registry import build_config, build_model, has_seen, model_card
+from femts.training.resolve import Lengths
+from femts.training.select import plan as planning
+from femts.training.select import run as select
+from femts.training.select.candidates import Candidate, shortlist
+from femts.training.select.rule import Choice
+from femts.training.select.trial import CandidateResult
 
 NAMES = ("chronos2", "chronos_bolt")
 QUANTILES = {"chronos2": TWENTY_ONE, "chronos_bolt": NINE}
@@ -312,6 +319,81 @@ def test_pretrained_model_in_a_mean(weights: dict[str, Path], tmp_path: Path) ->
     np.testing.assert_allclose(made.predict(TABLE)["load"], np.mean(parts, axis=0), rtol=1e-4, atol=1e-6)
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(TABLE), made.predict(TABLE))
     assert made.config.model_config.has_seen("Solar") and not made.config.model_config.has_seen("ETTh1")
+
+
+@needs_library
+@pytest.mark.parametrize("name", NAMES)
+def test_auto_tries_pretrained_weights(
+    name: str, weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alone(tried: Sequence[CandidateResult], *_: object) -> Choice:
+        return Choice((tried[-1],), (1.0,), tried[-1].error, "the last one")
+
+    def two(*given: Any) -> tuple[Candidate, ...]:
+        return tuple(each for each in shortlist(*given) if each.model in ("seasonal_naive", name))
+
+    monkeypatch.setattr(select, "shortlist", two)
+    monkeypatch.setattr(select, "best_mean", alone)
+    dates, prices = pd.date_range("2024-01-01", periods=len(TABLE), freq="h"), np.sin(np.arange(len(TABLE)))
+    data = femts.load_dataset(TABLE.assign(date=dates, price=prices), future_covariates=["price"], calendar=True)
+    out = tmp_path / "run"
+    how: dict[str, Any] = {"settings": {"model.weights": str(weights[name])}, "device": "cpu"}
+    made = femts.train(data, "auto", 12, out=out, **how)
+    assert made.config.model == name
+    assert [each["model"] for each in made.metrics["auto"]["tried"]] == ["seasonal_naive", name]
+    ahead = data.frame().iloc[-12:]
+    ahead = ahead.assign(date=ahead["date"] + pd.Timedelta(hours=12))[["date", "price"]]
+    expected = train(data, name, weights[name]).predict(data.frame(), future=ahead, level=[80])
+    pd.testing.assert_frame_equal(made.predict(data.frame(), future=ahead, level=[80]), expected)
+    pd.testing.assert_frame_equal(femts.load(out).predict(data.frame(), future=ahead, level=[80]), expected)
+    assert femts.train(data, "auto", 12, out=out, resume=True, **how).metrics == made.metrics
+    with pytest.raises(UsageError, match="model"):
+        femts.train(data, "auto", 12, out=out, resume=True, device="cpu")
+
+
+@needs_library
+def test_auto_averages_pretrained_weights_with_others(
+    weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def both(tried: Sequence[CandidateResult], *_: object) -> Choice:
+        members = tuple(each for each in tried if each.model in ("ridge", "chronos2"))[-2:]
+        return Choice(members, (0.25, 0.75), 0.1, "two of them")
+
+    monkeypatch.setattr(select, "best_mean", both)
+    monkeypatch.setattr(planning, "seconds_of_forecast", lambda each, *_: 0.0 if each.model == "chronos2" else 1e9)
+    panel = panel_table().assign(unique_id=lambda table: table["unique_id"].astype(str))
+    settings = {"model.weights": str(weights["chronos2"])}
+    made = femts.train(panel, "auto", WEEK, settings=settings, out=tmp_path / "run", device="cpu", max_steps=2)
+    assert [each.config.model for each in made.members] == ["ridge", "chronos2"]
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(panel), made.predict(panel))
+
+
+@needs_library
+def test_auto_skips_weights_trained_on_the_dataset(weights: dict[str, Path], tmp_path: Path) -> None:
+    TABLE.to_csv(tmp_path / "shops.csv", index=False)
+    data = femts.load_dataset(tmp_path / "shops.csv").for_horizon(12)
+    for known, reason in ((["Shops"], "its weights were trained on shops"), (["ETTh1"], "")):
+        settings = {"weights": str(weights["chronos2"]), "trained_on": known}
+        (made,) = (each for each in shortlist(data, Lengths(12), settings) if each.model == "chronos2")
+        assert made.reason == reason
+
+
+@needs_library
+def test_auto_refuses_invalid_weights(weights: dict[str, Path], tmp_path: Path) -> None:
+    given = {"model.weights": str(weights["chronos2"])}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text(
+        json.dumps({"architectures": ["Other"], "chronos_config": {"quantiles": [0.5]}})
+    )
+    for settings, message in (
+        ({"model.weights": str(tmp_path / "none")}, "does not exist"),
+        ({"model.weights": str(tmp_path / "other")}, "belong to Other; provide those of Chronos-2 or Chronos-Bolt"),
+        ({**given, "model.sha256": "0" * 64}, "have the hash"),
+        ({**given, "model.ridge": 1}, "Unknown setting 'model.ridge'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            femts.train(TABLE, "auto", 12, settings=settings, out=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
 
 
 def test_missing_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,8 +41,8 @@ def months(rows: int = ROWS) -> pd.DataFrame:
 def quick() -> Any:
     """Fast candidates only, and a small network."""
     patch = pytest.MonkeyPatch()
-    quick = Candidate("seasonal_naive"), Candidate("ridge"), Candidate("auto_theta", fitted=True)
-    few = (*quick, Candidate("auto_arima", fitted=True, reason="slow"), Candidate("dlinear", learns=True))
+    quick = Candidate("seasonal_naive"), Candidate("ridge"), Candidate("auto_theta", slow=True)
+    few = (*quick, Candidate("auto_arima", slow=True, reason="slow"), Candidate("dlinear", learns=True))
     patch.setattr(choice, "shortlist", lambda *_: few)
     patch.setattr(planning, "SMALL", 0)  # no limit: results are those of any machine
     yield

@@ -148,9 +148,9 @@ def test_ridge_look_backs_are_tried_unless_given() -> None:
 
 def planned(monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, **seconds: float) -> Plan:
     """The plan for models with fits of the given `seconds` and remaining time."""
-    monkeypatch.setattr(planning, "seconds_of_fit", lambda each, *_: seconds[each.model])
+    monkeypatch.setattr(planning, "seconds_of_forecast", lambda each, *_: seconds[each.model])
     monkeypatch.setattr(planning.Clock, "left", left)
-    candidates = [Candidate("ridge"), *(Candidate(name, fitted=True) for name in seconds)]
+    candidates = [Candidate("ridge"), *(Candidate(name, slow=True) for name in seconds)]
     request = FitRequest.of("auto", {}, {}, 0.0)
     return plan(candidates, request, [table(120)] * origins, Clock(0.0, left))
 
@@ -179,7 +179,7 @@ def test_single_origin_keeps_sixteen_windows(monkeypatch: pytest.MonkeyPatch) ->
 def test_slowest_model_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
-    assert "each fit takes 0.9 s" in made.candidates[2].reason
+    assert "each forecast takes 0.9 s" in made.candidates[2].reason
 
 
 def test_fit_exceeding_the_limit_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:

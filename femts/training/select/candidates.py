@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,8 @@ from femts.data.dataset import Dataset
 from femts.data.frequency import further_seasons
 from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
-from femts.models.registry import check_library
+from femts.models.pretrained import model_of_weights
+from femts.models.registry import build_config, check_library
 from femts.training.resolve import Lengths
 
 LONG = 2000  # training rows per series from which on classical models are fitted to recent rows only
@@ -36,16 +39,18 @@ class Candidate:
     Attributes:
         model: registered name.
         seq_len: look-back in steps; None takes that of the request, or the model's default.
-        fitted: whether it is fitted to each look-back, so that every forecast costs a fit.
+        slow: whether a forecast takes so long that it is timed first: it is a fit, or computed by pretrained weights.
         learns: whether it is trained on windows for as long as time permits: trees and networks.
         reason: reason for skipping it; empty otherwise.
+        settings: settings of the model by name.
     """
 
     model: str
     seq_len: int | None = None
-    fitted: bool = False
+    slow: bool = False
     learns: bool = False
     reason: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -57,18 +62,22 @@ class Candidate:
         return asked if self.seq_len is None else asked._replace(seq_len=self.seq_len)
 
 
-def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
+def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None = None) -> tuple[Candidate, ...]:
     """Candidates for `data`, fast ones first; skipped ones give a reason.
 
     Args:
         data: data split for forecasts of P steps.
         lengths: requested lengths, with P filled in.
+        weights: settings of a pretrained model, if one is to be tried.
+
+    Raises:
+        UsageError: The pretrained weights do not exist or are not those of the settings.
     """
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
     classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_arima")
     fitted = (
-        Candidate(name, _recent(name, data, lengths), fitted=True, reason=_out(name, data.season)) for name in classics
+        Candidate(name, _recent(name, data, lengths), slow=True, reason=_out(name, data.season)) for name in classics
     )
     few = _too_few(
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
@@ -80,6 +89,7 @@ def shortlist(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
         *ridges(data, lengths),
         *fitted,
+        *((_pretrained(data, weights),) if weights else ()),
         *(Candidate(name, learns=True, reason=few) for name in learned),
     )
 
@@ -93,6 +103,16 @@ def ridges(data: Dataset, lengths: Lengths) -> tuple[Candidate, ...]:
     usual = default_look_back(*shape).steps
     others = [steps for steps in look_back_choices(*shape) if steps < usual]
     return tuple(Candidate(RIDGE, steps) for steps in (usual, *others)) if others else (Candidate(RIDGE),)
+
+
+def _pretrained(data: Dataset, settings: Mapping[str, Any]) -> Candidate:
+    """The model of pretrained weights, which is skipped if they were trained on `data`: its error would be no estimate
+    of that on new rows."""
+    name = model_of_weights(settings)
+    config = build_config(name, seq_len=1, pred_len=1, n_channels=len(data.columns), settings=settings)
+    seen = config.for_data(data.season, data.common_rows).has_seen(data.name)
+    reason = f"its weights were trained on {data.name}" if seen else ""
+    return Candidate(name, slow=True, reason=reason, settings=settings)
 
 
 def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:

@@ -31,7 +31,7 @@ def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[st
     back, protocol = request.lengths.seq_len, request.lengths.protocol
     record = {
         "dataset": {"name": data.name, **data.schema.to_dict()},
-        "model": {"name": AUTO},
+        "model": {"name": AUTO, **request.settings},
         "pred_len": pred_len,
         "seq_len": AUTO if left_open(back) else str(back).strip(),
         "protocol": default_protocol(data.source in CATALOG) if protocol is None else protocol,

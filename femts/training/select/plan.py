@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.models.classics import Classic
 from femts.models.parts.classic_fit import forecast_all
@@ -22,9 +24,9 @@ SOON = 60.0  # that limit in seconds
 PATIENCE = 300.0  # seconds for fits of classical models without a limit
 # Shares of a limit for these fits, and of the trial time if networks are trained as well.
 FITS, FITS_BESIDE = 0.7, 0.4
-WINDOWS = 8  # per origin if forecasts may be fits; spread over the series of a panel
+WINDOWS = 8  # per origin if some forecasts are slow; spread over the series of a panel
 WINDOWS_OF_ONE = 32  # the same for a single origin
-MANY_WINDOWS = 256  # per origin if no forecast is a fit
+MANY_WINDOWS = 256  # per origin if none is
 SCORED, SCORED_IN_TIME = (
     24,
     4,
@@ -81,11 +83,11 @@ class Plan:
 
 
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
-    """Choose the candidates that fit the time, by timing one fit of each classical model, and the number of windows to
-    compare all on.
+    """Choose the candidates that fit the time, by timing one forecast of each classical or pretrained model, and the
+    number of windows to compare all on.
 
     If time is short, the number of windows is reduced, down to a half, or to a quarter for several origins; then the
-    slowest classical models are skipped.
+    slowest of these models are skipped.
 
     Args:
         candidates: candidates, fast ones first.
@@ -104,13 +106,13 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         fits = len(folds) * max(1, windows // series) + 2 * max(1, scored // series)
         return seconds * columns * series * fits
 
-    costs, late = dict[str, float](), "each fit takes {:.2g} s and there is not enough time"
-    for each in (each for each in candidates if each.fitted and not each.reason):
+    costs, late = dict[str, float](), "each forecast takes {:.2g} s and there is not enough time"
+    for each in (each for each in candidates if each.slow and not each.reason):
         guess = STEEP * max(costs.values(), default=0.0)
         if each.model == SLOWEST and need(guess, 1) > room:
-            out[each.key] = f"a fit may take {guess:.2g} s and there is not enough time"
+            out[each.key] = f"a forecast may take {guess:.2g} s and there is not enough time"
         else:
-            costs[each.key] = seconds_of_fit(each, request, fold)
+            costs[each.key] = seconds_of_forecast(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), MANY_WINDOWS)
     # With a single origin, 8 windows ranked ridge behind the seasonal naive forecast on ETTm1 and level with it on
@@ -132,16 +134,26 @@ def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple
     return tuple(replace(each, reason=reasons.get(each.key, each.reason)) for each in candidates)
 
 
-def seconds_of_fit(candidate: Candidate, request: FitRequest, data: Dataset) -> float:
-    """Duration in seconds of fitting a classical model to the last training rows of one column of a series of median
-    length."""
-    config = resolve_run(data, candidate.model, candidate.lengths(request.lengths), {}, request.training, ignores=True)
+def seconds_of_forecast(candidate: Candidate, request: FitRequest, data: Dataset) -> float:
+    """Duration in seconds of the forecast of one column by a classical or pretrained model, from the last training rows
+    of a series of median length."""
+    lengths, settings = candidate.lengths(request.lengths), candidate.settings
+    config = resolve_run(data, candidate.model, lengths, settings, request.training, ignores=True)
     model = build_model(config.model, config.model_config)
-    assert isinstance(model, Classic)
     first, stop = data.part("train")[np.argsort(data.train_lengths)[len(data) // 2]]
-    fits, values = model.fits(config.pred_len), data.values[max(first, stop - config.seq_len) : stop, 0]
-    forecast_all(fits[0], [values[-1:]], 1)  # imports the library, outside the timing
-    began = time.monotonic()
-    for fit in fits:
-        forecast_all(fit, [values], 1)
-    return time.monotonic() - began
+    values = data.values[max(first, stop - config.seq_len) : stop, : len(data.columns)]
+    if isinstance(model, Classic):
+        fits = model.fits(config.pred_len)
+        forecast_all(fits[0], [values[-1:, 0]], 1)  # imports the library, outside the timing
+        began = time.monotonic()
+        for fit in fits:
+            forecast_all(fit, [values[:, 0]], 1)
+        return time.monotonic() - began
+    model.to(request.accelerator.device)
+    known = torch.zeros(1, len(values) + config.pred_len, getattr(model.config, "n_known", 0))
+    batch = Batch(torch.from_numpy(values)[None], known=known if known.shape[2] else None)
+    with torch.no_grad():
+        model(batch)  # reads the weights, outside the timing
+        began = time.monotonic()
+        model(batch)
+    return (time.monotonic() - began) / values.shape[1]

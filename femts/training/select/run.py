@@ -58,7 +58,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 logger.info(note)
             with training_on(request.accelerator):
                 known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
-                clock, candidates = Clock.of(request, data), shortlist(data, known.lengths)
+                clock, candidates = Clock.of(request, data), shortlist(data, known.lengths, request.settings)
                 data = _readable(data, candidates)
                 tried = _try_all(known, data, candidates, clock, folder)
             with training_on(request.accelerator):  # once more, because leaving it frees the memory of the trials
@@ -121,7 +121,7 @@ def _try_all(
                 left = max(left / (len(learners) - learners.index(each)), min(left, FAIR))
             reason = "" if number else each.reason or _too_late(each, left, tried, clock)
             if reason:
-                made = CandidateResult(each.model, reason=reason, look_back=each.seq_len)
+                made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
             else:
                 place = None if folder is None else folder / each.key / str(number)
                 seconds = left if each.learns else None
@@ -146,7 +146,7 @@ def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, Cand
     first = next((each for each in tried.values() if each.model == candidate.model), None)
     if candidate.model == RIDGE and first is not None and first.look_back != candidate.seq_len:
         return too_slow(first, clock.limit)
-    late = left is not None and left < LEAST and (candidate.learns or candidate.fitted)
+    late = left is not None and left < LEAST and (candidate.learns or candidate.slow)
     return "no time was left" if late else ""
 
 
@@ -214,7 +214,7 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     if before.model.supports.raw:  # nothing was trained, and more rows are now available as look-back
         lengths = request.lengths._replace(pred_len=before.config.pred_len)
         lengths = lengths if tried.look_back is None else lengths._replace(seq_len=tried.look_back)
-        config = resolve_run(data, tried.model, lengths, {}, training, ignores=True)
+        config = resolve_run(data, tried.model, lengths, tried.settings, training, ignores=True)
     else:
         config = replace(before.config, training=training, dataset=data.name, source=data.source, schema=data.schema)
     made = first_forecaster(config, DataModule.of(data, config, ("train",)))

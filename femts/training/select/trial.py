@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,6 +47,7 @@ class CandidateResult:
         failed: whether it was started and failed for a reason beyond the caller's control, such as lack of memory.
         look_back: look-back in steps if it is the candidate's own, otherwise None.
         criterion: error measure, one of `CRITERIA`.
+        settings: settings of the model by name.
         units: factors from scaled errors to the units of the criterion by origin, (W, 1, T); empty for scaled units.
     """
 
@@ -59,6 +61,7 @@ class CandidateResult:
     failed: bool = False
     look_back: int | None = None
     criterion: str = DEFAULT
+    settings: Mapping[str, Any] = field(default_factory=dict)
     units: tuple[Array, ...] = ()
 
     @property
@@ -162,7 +165,7 @@ def try_candidate(
         made = CandidateResult(
             model, trained, (forecasts,), (targets,), (limits,), criterion=request.criterion, units=(factors,)
         )
-    return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len)
+    return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len, settings=candidate.settings)
 
 
 def _trained(
@@ -174,4 +177,4 @@ def _trained(
     asked = replace(request, lengths=candidate.lengths(request.lengths))
     loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # the criterion of the selection
     with quiet_training():
-        return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss), fold)
+        return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss, candidate.settings), fold)
