@@ -104,7 +104,6 @@ def _show_importance(
     from femts.data.categories import origins
     from femts.data.read import write_table
     from femts.forecaster.importance import importance_label, percent_label
-    from femts.forecaster.importance_picture import plot_importance
     from femts.forecaster.members import explained_member
 
     if whole.scored is not None:
@@ -125,6 +124,8 @@ def _show_importance(
         most = f"{importance_label(first['kind'], first['input'])} {percent_label(first['rise'])}"
         print(f"{printable(out)}: {len(table)} inputs, most of all {printable(most)}")
     if plot is not None:
+        from femts.forecaster.importance_picture import plot_importance  # matplotlib takes long to import
+
         plot_importance(table, plot)
 
 

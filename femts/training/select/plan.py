@@ -21,16 +21,13 @@ from femts.training.select.candidates import LONG, Candidate
 
 SMALL = 5000  # total rows of all series below which a selection gets a default time limit
 SOON = 60.0  # that limit in seconds
-PATIENCE = 300.0  # seconds for fits of classical models without a limit
-# Shares of a limit for these fits, and of the trial time if networks are trained as well.
+PATIENCE = 300.0  # seconds for slow forecasts without a limit
+# Shares of a limit for these forecasts, and of the trial time if networks are trained as well.
 FITS, FITS_BESIDE = 0.7, 0.4
 WINDOWS = 8  # per origin if some forecasts are slow; spread over the series of a panel
 WINDOWS_OF_ONE = 32  # the same for a single origin
 MANY_WINDOWS = 256  # per origin if none is
-SCORED, SCORED_IN_TIME = (
-    24,
-    4,
-)  # windows per split on which classical models are finally scored, without and with a limit
+SCORED, SCORED_IN_TIME = 24, 4  # windows per split on which these are finally scored, without and with a limit
 SLOWEST = "auto_arima"  # a single fit may take minutes, so it is not timed if ...
 STEEP = 10  # ... this multiple of the slowest other fit would be too much
 
