@@ -32,8 +32,7 @@ from femts.mixers.kernels import recorded
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.losses import find_loss
-from femts.models.pretrained import model_of_weights
-from femts.models.registry import build_model, check_library, model_card
+from femts.models.registry import build_model, model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.batches import StepBatches
@@ -60,7 +59,7 @@ SHARE = 0.5  # of the time limit for the scored training, if a refit follows
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS = "model.weights"  # setting of pretrained models, and the only one of a model that `auto` accepts
+WEIGHTS = "model.weights"  # given to `auto`, it adds the pretrained model of these weights
 
 
 @dataclass(frozen=True)
@@ -109,10 +108,11 @@ class FitRequest:
             UsageError: As in `resolve_training` and `find_accelerator`.
         """
         named = DEFAULT_MODEL if check_text(model, "model") == AUTO else model
-        pretrained: Mapping[str, Any] = {}
+        weights = dict[str, Any]()
         if model == AUTO and isinstance(settings, Mapping) and WEIGHTS in settings:
-            pretrained = {key: value for key, value in settings.items() if str(key).startswith("model.")}
-            settings = {key: value for key, value in settings.items() if key not in pretrained}
+            of_model = [key for key in settings if str(key).startswith("model.")]
+            weights = {key.removeprefix("model."): settings[key] for key in of_model}
+            settings = {key: value for key, value in settings.items() if key not in of_model}
         resolved, training = resolve_training(named, given, settings)
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
@@ -129,10 +129,7 @@ class FitRequest:
                 f"--metric {training.metric} requires --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
                 "registered metric."
             )
-        if pretrained:
-            resolved = {key.removeprefix("model."): value for key, value in pretrained.items()}
-            check_library(model_of_weights(resolved))
-        return cls(model, resolved, training, (given, settings), find_accelerator(training), started)
+        return cls(model, weights or resolved, training, (given, settings), find_accelerator(training), started)
 
     def for_candidate(
         self,

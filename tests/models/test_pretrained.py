@@ -361,8 +361,7 @@ def test_auto_averages_pretrained_weights_with_others(
 
     monkeypatch.setattr(select, "best_mean", both)
     monkeypatch.setattr(planning, "seconds_of_forecast", lambda each, *_: 0.0 if each.model == "chronos2" else 1e9)
-    panel = panel_table().assign(unique_id=lambda table: table["unique_id"].astype(str))
-    settings = {"model.weights": str(weights["chronos2"])}
+    panel, settings = panel_table(), {"model.weights": str(weights["chronos2"])}
     made = femts.train(panel, "auto", WEEK, settings=settings, out=tmp_path / "run", device="cpu", max_steps=2)
     assert [each.config.model for each in made.members] == ["ridge", "chronos2"]
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(panel), made.predict(panel))

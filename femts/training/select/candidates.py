@@ -71,7 +71,8 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
         weights: settings of a pretrained model, if one is to be tried.
 
     Raises:
-        UsageError: The pretrained weights do not exist or are not those of the settings.
+        UsageError: The weights do not exist or differ from the given hash, a setting is invalid, or their library is
+            missing.
     """
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
@@ -109,6 +110,7 @@ def _pretrained(data: Dataset, settings: Mapping[str, Any]) -> Candidate:
     """The model of pretrained weights, which is skipped if they were trained on `data`: its error would be no estimate
     of that on new rows."""
     name = model_of_weights(settings)
+    check_library(name)
     config = build_config(name, seq_len=1, pred_len=1, n_channels=len(data.columns), settings=settings)
     seen = config.for_data(data.season, data.common_rows).has_seen(data.name)
     reason = f"its weights were trained on {data.name}" if seen else ""
