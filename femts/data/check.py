@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -71,6 +72,11 @@ def check_frame(
     others = frame.take(np.flatnonzero(frame.columns != "date"), axis=1)  # `loc` takes thrice as long
     values = check_values(others, columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
+    if columns is None and dates.has_duplicates and (keys := _series_numbers(values, dates)):
+        it = "it names" if len(keys) == 1 else "they name"
+        raise _several_per_date(
+            f"{where} has several rows per date, distinguished by {_few(keys)}; if {it}", time, keys, values
+        )
     order = order_of(dates, where)
     if order is not None:
         how = "run backwards" if dates.is_monotonic_decreasing else "are not in order of time"
@@ -114,10 +120,8 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         return
     numbers = [name for name in frame.columns if name not in (time, names.series, *keys, *words)]
     if frame[time].duplicated().any() and numbers:
-        raise UsageError(
-            f"{where} has several rows per date and text in {_few(words)}; if the text names the series, use "
-            f"--columns 'time={quote(time)},series={quote('+'.join(keys or words))}' --target '{quote(numbers[0])}'."
-        )
+        text = f"{where} has several rows per date and text in {_few(words)}; if the text names"
+        raise _several_per_date(text, time, keys or words, numbers)
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(quote, numbers[:6]))
     covariate = ", declare it as a covariate (--past-covariates or --future-covariates)" * (
@@ -128,6 +132,26 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         f"{where} has the text '{quote(frame[words[0]].iloc[row])}' in column '{quote(words[0])}' at data row "
         f"{row + 1}; remove the column{leave if numbers else ''}."
     )
+
+
+def _series_numbers(values: pd.DataFrame, dates: pd.Index) -> list[str]:
+    """The columns of whole numbers, at most two, that with the date tell all rows apart; none if few dates repeat."""
+    most = len(dates) // 3  # series; each has several rows
+    whole = [
+        name for name in values if (values[name] == np.floor(values[name])).all() and values[name].nunique() <= most
+    ]
+    if 4 * np.count_nonzero(dates.duplicated()) < len(dates):
+        return []
+    choices = [[name] for name in whole] + [list(pair) for pair in itertools.combinations(whole, 2)]
+    choices = [each for each in choices if len(each) < values.shape[1]]
+    keys = [each for each in choices if not values[each].assign(date=dates).duplicated().any()]
+    return min(keys, key=lambda each: (len(each), len(values[each].drop_duplicates())), default=[])
+
+
+def _several_per_date(text: str, time: str, keys: Sequence[str], others: Iterable[str]) -> UsageError:
+    """Error for a long table that is read as a wide one; `text` begins the message."""
+    series, value = quote("+".join(keys)), quote(next(name for name in others if name not in keys))
+    return UsageError(f"{text} the series, use --columns 'time={quote(time)},series={series}' --target '{value}'.")
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from femts.data.categories import with_indicators
-from femts.data.column_names import USUAL, ColumnNames
+from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.numbering import numbered
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
 from femts.errors import UsageError
 from femts.text import quote
 
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
+SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
 SAMPLE = 20  # cells of a column that are inspected
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
@@ -70,7 +71,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = with_indicators(_with_keys(_joined(_with_index(frame, names), names), names), names)
+    frame = with_indicators(_with_keys(_joined(_with_index(frame, names, where), names), names), names)
     return numbered(frame, names, where)
 
 
@@ -124,25 +125,56 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
     )
 
 
-def _with_index(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+def _with_index(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
     """The frame with index levels that hold time stamps or series names as first columns, if no column has these."""
     columns = [str(column) for column in frame.columns]
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
     usual = {names.time, names.series, "date", "ds"} - {None, *columns}
     levels = {n: str(name) for n, name in enumerate(frame.index.names) if name is not None and str(name) in usual}
-    if not levels and frame.index.nlevels == 1 and not {names.time, "date", "ds"} & set(columns):
-        name = "date" if frame.index.name is None or str(frame.index.name) in columns else str(frame.index.name)
-        stamps = frame.index.to_series(name=name)
-        told = frame.index.name is not None or not pd.api.types.is_numeric_dtype(stamps)
-        if name not in columns and told and holds_dates(stamps):
-            levels = {0: name}
+    if not {names.time, "date", "ds"} & set(columns):
+        if frame.index.nlevels > 1:
+            levels = _levels(frame.index, levels, columns, names, where)
+        elif not levels:
+            name = "date" if frame.index.name is None or str(frame.index.name) in columns else str(frame.index.name)
+            stamps = frame.index.to_series(name=name)
+            told = frame.index.name is not None or not pd.api.types.is_numeric_dtype(stamps)
+            if name not in columns and told and holds_dates(stamps):
+                levels = {0: name}
     if not levels:
         return frame
     dated = frame.set_axis(columns, axis=1).reset_index(drop=True)
     for place, (level, name) in enumerate(levels.items()):
         dated.insert(place, name, frame.index.get_level_values(level).to_series().reset_index(drop=True))
+    if frame.index.nlevels == len(levels) == 2:
+        dated.attrs[SERIES] = next(iter(levels.values()))
     return dated
+
+
+def _levels(
+    index: pd.MultiIndex, known: dict[int, str], columns: list[str], names: ColumnNames, where: str
+) -> dict[int, str]:
+    """Column names for all levels of an index with several, the time stamps last, as in `(item_id, timestamp)`; `known`
+    are the levels with a usual or given name.
+
+    Raises:
+        UsageError: No level or more than one holds dates.
+    """
+    times = [n for n, name in known.items() if name in (names.time, "date", "ds")]
+    dated = times or [n for n in range(index.nlevels) if holds_dates(index.get_level_values(n).to_series())]
+    if len(dated) != 1 and names.time != ROW:
+        listed = ", ".join(f"'{quote(name)}'" for name in index.names)
+        raise UsageError(
+            f"{where} has an index of the levels {listed}, of which {len(dated) or 'none'} "
+            f"contain{'s' if not dated else ''} dates; name the one with the time stamps, as in --columns time=NAME."
+        )
+    series = names.series if index.nlevels == 2 else "level_{}"
+    labels = {
+        n: str(name) if name is not None else names.time or "date" if n in dated else series.format(n)
+        for n, name in enumerate(index.names)
+    }
+    order = sorted(labels, key=lambda n: (n in dated, n))
+    return {n: labels[n] for n in order if labels[n] not in columns}
 
 
 def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
@@ -319,7 +351,8 @@ def _dated(table: pd.DataFrame) -> str | None:
 def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:
     """The only column of words and the only column of numbers; None if there are several, or if every time stamp has a
     different word."""
-    words = [name for name in rest if name == names.series or _are_words(rest[name])]
+    told = (names.series, rest.attrs.get(SERIES))
+    words = [name for name in rest if name in told or _are_words(rest[name])]
     numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
     if len(words) != 1 or len(numbers) != 1:
         return None

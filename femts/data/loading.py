@@ -46,8 +46,8 @@ def load_dataset(
     Args:
         source: name in the catalogue (case-insensitive), path of a file (`-` for standard input), or a table of pandas,
             polars or pyarrow. A wide table has a `date` column, or its time stamps in the index, and one column for
-            each variable; a long one has `unique_id`, `ds` and `y`. Your own data are split 70/10/20 unless told
-            otherwise.
+            each variable; a long one has `unique_id`, `ds` and `y`, or series names and time stamps in the index. Your
+            own data are split 70/10/20 unless told otherwise.
         data_root: folder with the files of the catalogue; None searches as described in `femts.data.data_root`.
         download: whether a missing file of the catalogue may be downloaded.
         schema: how to read the table, as an object instead of the keywords below.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,60 @@ def test_index_is_used_as_time_stamps() -> None:
         np.testing.assert_array_equal(forecast.iloc[:3, -1], expected["a" if "series" in name else "b"])
         if before is not None:
             pd.testing.assert_frame_equal(table, before)
+
+
+def test_index_of_series_names_and_stamps_makes_a_long_table() -> None:
+    expected, stamps = load_dataset(long()), long()["ds"]
+    for names in (["item_id", "timestamp"], [None, None], ["unique_id", "timestamp"], ["item_id", "ds"]):
+        for items in (long()["unique_id"], long()["unique_id"].map({"a": 1, "b": 2})):
+            for value in ("y", "target"):
+                table = pd.DataFrame({value: long()["y"].to_numpy()}, index=[items, stamps]).rename_axis(names)
+                before = table.copy()
+                for form in (table, table.swaplevel(), table[value]):
+                    data = load_dataset(form)
+                    np.testing.assert_array_equal(data.values, expected.values)
+                    assert data.series == tuple(items.astype(str).unique())
+                forecast = femts.train(table, "naive", **QUICK).predict(table)
+                assert list(forecast.columns) == [names[0] or "unique_id", names[1] or "date", value]
+                pd.testing.assert_frame_equal(table, before)
+
+
+def test_index_of_three_levels_needs_the_series_named() -> None:
+    index = pd.MultiIndex.from_arrays([["north"] * 120, long()["unique_id"], long()["ds"]])
+    for names, keys in ((["region", "shop", "day"], "region+shop"), ([None] * 3, "level_0+level_1")):
+        table = pd.DataFrame({"y": long()["y"].to_numpy()}, index=index.set_names(names))
+        with pytest.raises(UsageError, match=f"several rows per date .*series={re.escape(keys)}'"):
+            load_dataset(table)
+        assert load_dataset(table, columns={"series": keys}).series == ("north / a", "north / b")
+
+
+def test_numbered_series_are_suggested() -> None:
+    one = wide(60).rename(columns={"b": "sales"}).assign(a=1.0)
+    table = pd.concat([one.assign(shop=shop, item=item) for shop in (0, 1) for item in (7, 8)])
+    words = "several rows per date, distinguished by"
+    for shops, found in (
+        (table[table["item"] == 7].drop(columns="item"), "'shop'; if it names the series, .*series=shop' --target 'a'"),
+        (table, "'shop', 'item'; if they name the series, .*series=shop.item' --target 'a'"),
+        (
+            table[table["item"] == 7].set_index(["shop", "date"])[["sales", "a"]],
+            "'shop'; if it names .* --target 'sales'",
+        ),
+    ):
+        with pytest.raises(UsageError, match=f"{words} {found}"):
+            load_dataset(shops)
+    assert len(load_dataset(table, columns={"time": "date", "series": "shop+item"}, target=["sales"]).series) == 4
+    for repeated in (one.iloc[[*range(60), 59]], pd.concat([one, one]), table[["date", "shop", "item"]]):
+        with pytest.raises(UsageError, match=r"repeats .* dates?, .* keep one row per date"):
+            load_dataset(repeated)
+
+
+def test_index_of_levels_without_dates_is_refused() -> None:
+    table = long().assign(ds=long()["ds"].rank(method="dense").astype(int)).set_index(["unique_id", "ds"])
+    assert load_dataset(table).series == ("a", "b")
+    table = table.rename_axis(["item_id", "step"])
+    with pytest.raises(UsageError, match="index of the levels 'item_id', 'step', of which none contains dates"):
+        load_dataset(table)
+    assert load_dataset(table, columns={"time": "step", "series": "item_id"}).series == ("a", "b")
 
 
 def test_pandas_series_is_accepted() -> None:
