@@ -22,6 +22,7 @@ from femts.text import quote
 
 LARGEST = 3.4e38  # largest number in single precision
 MOST_EMPTY, ROOM = 1000, 2**24  # most cells of a wide table per value of the long one, and cells always allowed
+MOST_KEYS = 6  # columns tried as numbers of series
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
 )
@@ -72,11 +73,13 @@ def check_frame(
     others = frame.take(np.flatnonzero(frame.columns != "date"), axis=1)  # `loc` takes thrice as long
     values = check_values(others, columns, where, schema.na)
     dates, more = read_stamps(frame["date"], where, freq)
-    if columns is None and dates.has_duplicates and (keys := _series_numbers(values, dates)):
-        it = "it names" if len(keys) == 1 else "they name"
-        raise _several_per_date(
-            f"{where} has several rows per date, distinguished by {_few(keys)}; if {it}", time, keys, values
-        )
+    if columns is None and dates.has_duplicates:
+        stamped = values.assign(**{time: dates})
+        keys = _series_keys(stamped, time, [])
+        if keys:
+            it = "it names" if len(keys) == 1 else "they name"
+            text = f"{where} has several rows per date, distinguished by {_few(keys)}; if {it}"
+            raise _several_per_date(text, stamped, time, keys)
     order = order_of(dates, where)
     if order is not None:
         how = "run backwards" if dates.is_monotonic_decreasing else "are not in order of time"
@@ -115,13 +118,14 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
 def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     """Raise UsageError for text columns in a wide table, which may be series names of a long one."""
     time, keys = names.time_of(frame), names.keys if names.series in frame.columns else ()
-    words = words_of(frame.drop(columns=[time, *([names.series] if keys else [])]))
+    frame = frame.drop(columns=[names.series] if keys else [])
+    words = words_of(frame.drop(columns=time))
     if not words:
         return
     numbers = [name for name in frame.columns if name not in (time, names.series, *keys, *words)]
     if frame[time].duplicated().any() and numbers:
         text = f"{where} has several rows per date and text in {_few(words)}; if the text names"
-        raise _several_per_date(text, time, keys or words, numbers)
+        raise _several_per_date(text, frame, time, _series_keys(frame, time, keys or words))
     row = int(frame[words[0]].notna().to_numpy().argmax())
     listed = ",".join(map(quote, numbers[:6]))
     covariate = ", declare it as a covariate (--past-covariates or --future-covariates)" * (
@@ -134,24 +138,33 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     )
 
 
-def _series_numbers(values: pd.DataFrame, dates: pd.Index) -> list[str]:
-    """The columns of whole numbers, at most two, that with the date tell all rows apart; none if few dates repeat."""
-    most = len(dates) // 3  # series; each has several rows
-    whole = [
-        name for name in values if (values[name] == np.floor(values[name])).all() and values[name].nunique() <= most
-    ]
-    if 4 * np.count_nonzero(dates.duplicated()) < len(dates):
+def _series_keys(frame: pd.DataFrame, time: str, words: Sequence[str]) -> list[str]:
+    """The columns of a long table that may name its series: `words`, and at most two of whole numbers if these are
+    needed to tell all rows of a time stamp apart; without `words`, none unless many time stamps repeat."""
+    numbers = [name for name in frame.columns if name not in (time, *words)]
+    counts = {name: frame[name].nunique() for name in numbers if _is_whole(frame[name])}
+    whole = sorted([name for name in counts if 3 * counts[name] <= len(frame)], key=counts.__getitem__)[:MOST_KEYS]
+    if not words and 4 * np.count_nonzero(frame[time].duplicated()) < len(frame):
         return []
-    choices = [[name] for name in whole] + [list(pair) for pair in itertools.combinations(whole, 2)]
-    choices = [each for each in choices if len(each) < values.shape[1]]
-    keys = [each for each in choices if not values[each].assign(date=dates).duplicated().any()]
-    return min(keys, key=lambda each: (len(each), len(values[each].drop_duplicates())), default=[])
+    choices = [[*words, *more] for n in range(3) for more in itertools.combinations(whole, n) if n < len(numbers)]
+    keys = [each for each in choices if each and not frame[[time, *each]].duplicated().any()]
+    return min(keys, key=lambda each: (len(each), len(frame[each].drop_duplicates())), default=list(words))
 
 
-def _several_per_date(text: str, time: str, keys: Sequence[str], others: Iterable[str]) -> UsageError:
+def _is_whole(column: pd.Series) -> bool:
+    kinds = pd.api.types.is_integer_dtype(column), pd.api.types.is_float_dtype(column)
+    return any(kinds) and bool((column == np.floor(column)).all())
+
+
+def _several_per_date(text: str, frame: pd.DataFrame, time: str, keys: Sequence[str]) -> UsageError:
     """Error for a long table that is read as a wide one; `text` begins the message."""
-    series, value = quote("+".join(keys)), quote(next(name for name in others if name not in keys))
-    return UsageError(f"{text} the series, use --columns 'time={quote(time)},series={series}' --target '{value}'.")
+    values = [name for name in frame.columns if name not in (time, *keys, *words_of(frame.drop(columns=time)))]
+    counters = [name for name in values if frame[name].is_unique and _is_whole(frame[name])]
+    target = next((name for name in values if name not in counters), values[0])
+    return UsageError(
+        f"{text} the series, use --columns 'time={quote(time)},series={quote('+'.join(keys))}' --target "
+        f"'{quote(target)}'."
+    )
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:

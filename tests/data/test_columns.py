@@ -231,16 +231,16 @@ def test_index_of_three_levels_needs_the_series_named() -> None:
 def test_numbered_series_are_suggested() -> None:
     one = wide(60).rename(columns={"b": "sales"}).assign(a=1.0)
     table = pd.concat([one.assign(shop=shop, item=item) for shop in (0, 1) for item in (7, 8)])
-    words = "several rows per date, distinguished by"
+    one_item = table[table["item"] == 7].drop(columns="item")
+    with_words = table.assign(item=table["item"].map({7: "tea", 8: "milk"}), id=range(240))
+    with_words = with_words[["date", "id", "item", "shop", "sales"]]
     for shops, found in (
-        (table[table["item"] == 7].drop(columns="item"), "'shop'; if it names the series, .*series=shop' --target 'a'"),
-        (table, "'shop', 'item'; if they name the series, .*series=shop.item' --target 'a'"),
-        (
-            table[table["item"] == 7].set_index(["shop", "date"])[["sales", "a"]],
-            "'shop'; if it names .* --target 'sales'",
-        ),
+        (one_item, "distinguished by 'shop'; if it names the series, .*series=shop' --target 'a'"),
+        (table, "distinguished by 'shop', 'item'; if they name the series, .*series=shop.item' --target 'a'"),
+        (one_item.set_index(["shop", "date"])[["sales", "a"]], "distinguished by 'shop'; if it .* --target 'sales'"),
+        (with_words, "and text in 'item'; if the text names the series, .*series=item.shop' --target 'sales'"),
     ):
-        with pytest.raises(UsageError, match=f"{words} {found}"):
+        with pytest.raises(UsageError, match=f"has several rows per date,? {found}"):
             load_dataset(shops)
     assert len(load_dataset(table, columns={"time": "date", "series": "shop+item"}, target=["sales"]).series) == 4
     for repeated in (one.iloc[[*range(60), 59]], pd.concat([one, one]), table[["date", "shop", "item"]]):
