@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-import lightning_fabric
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,6 +68,8 @@ def test_training_in_bfloat16_is_near_float32(model: str, monkeypatch: pytest.Mo
         return [row["val_mse"] for row in forecaster.validations]
 
     plain = validations()
+
+    import lightning_fabric  # which femts has imported without torchmetrics; that takes seconds
 
     whole = lightning_fabric.Fabric
 
