@@ -270,7 +270,8 @@ def choose_kinds(sample: Sample) -> list[int]:
     losses = np.zeros((len(kinds), channels))
     for known, new in (halves, halves[::-1]):
         size = _nanmean(known.errors.reshape(-1, channels), 0)
-        typical = _nanmean(known.errors, 0) / size  # errors grow with the step
+        with np.errstate(invalid="ignore"):  # channels without errors
+            typical = _nanmean(known.errors, 0) / size  # errors grow with the step
         series = estimate(known, [CONSTANT] * channels)[0].series  # so that all series have the same weight
         for k, kind in enumerate(kinds):
             losses[k] += _loss(known, new, kind, typical, series)

@@ -41,14 +41,14 @@ GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
-    """Distinct levels in percent, in the given order; UsageError unless all are numbers between 0 and 100."""
+    """Distinct levels in percent, in the given order; UsageError unless all are at least 1 and below 100."""
     several = levels if isinstance(levels, Iterable) and not isinstance(levels, str) else [levels]
     numbers: dict[float, None] = {}
     for level in several:
         if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
-            raise UsageError(f"Level '{level}' is not a number; use a percentage between 0 and 100, such as 80 or 95.")
-        if not 0 < level < 100:
-            raise UsageError(f"Level {level:g} is not between 0 and 100; use a percentage such as 80 or 95.")
+            raise UsageError(f"Level '{level}' is not a number; use a percentage between 1 and 100, such as 80 or 95.")
+        if not 1 <= level < 100:  # 0.8 is probably meant as 80 %
+            raise UsageError(f"Level {level:g} is not a percentage between 1 and 100; use a level such as 80 or 95.")
         numbers[float(level)] = None
     if not numbers:
         raise UsageError("No level is given; use a percentage such as 80 or 95.")

@@ -92,7 +92,9 @@ CASES = {
         "predict run good.csv --future good.csv,wrong/good.csv -o f.csv", r"both be the scenario 'good'; rename one"
     ),
     # intervals and detailed scores
-    "level of a hundred": Case("predict run good.csv --level 80,100", r"Level 100 is not between 0 and 100"),
+    "level of a hundred": Case(
+        "predict run good.csv --level 80,100", r"Level 100 is not a percentage between 1 and 100"
+    ),
     "level that is text": Case("predict run good.csv --level high", r"Level 'high' is not a number; write --level 80"),
     "level that was not calibrated": Case(
         "predict run good.csv --level 99.99", r"99.99 is not calibrated; use at most 99.9, .*--level 99.99"

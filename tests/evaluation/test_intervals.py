@@ -243,7 +243,8 @@ def test_intervals_roundtrip() -> None:
 
 def test_invalid_levels_and_quantiles_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
-        (check_levels, [80, 100], "Level 100 is not between 0 and 100"),
+        (check_levels, [80, 100], "Level 100 is not a percentage between 1 and 100"),
+        (check_levels, [0.8], "Level 0.8 is not a percentage"),
         (check_levels, [float("nan")], "Level nan is not"),
         (check_levels, ["high"], "Level 'high' is not a number"),
         (check_levels, "80", "Level '80' is not a number"),

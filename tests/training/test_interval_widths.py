@@ -123,3 +123,12 @@ def test_target_missing_in_validation_has_no_interval() -> None:
     assert run.metrics["intervals"]["missing"] == ["other"]
     own = run.scores(by="channel", level=[80], dataset=frame).set_index(["channel", "units"])["coverage-80"]
     assert run.metrics["intervals"]["test"]["80"]["coverage"] == pytest.approx(own["y", "scaled"])
+
+
+def test_exact_forecast_has_an_interval_without_width() -> None:
+    frame = table(np.arange(ROWS) % 24.0)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
+        run = femts.train(frame, "seasonal_naive", P)
+        forecast = run.predict(frame, level=[80])
+    np.testing.assert_allclose(forecast["y"], np.arange(ROWS, ROWS + P) % 24, atol=1e-6)
+    np.testing.assert_allclose(widths(forecast), 0, atol=1e-6)
