@@ -147,6 +147,28 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
     return History(data, form.time_of(whole), tuple(long))
 
 
+def read_wide(
+    forecaster: Forecaster, table: pd.DataFrame, where: str, columns: Sequence[str], steps: int | None = None
+) -> pd.DataFrame:
+    """The `columns` of a wide table, or of a long one whose series are columns, in order of time after their `date`
+    (none for data without time stamps), NaN for missing values: all rows, or those of the last `steps`.
+
+    Raises:
+        UsageError: The table cannot be read; the message says why.
+    """
+    if not is_table(table):
+        raise UsageError(f"{where} is a {type(table).__name__}; give a DataFrame with the training columns.")
+    freq = forecaster.freq
+    rows, schema = _as_trained(table, forecaster.config.schema, freq, where)
+    if steps is not None:
+        rows, schema = _last_rows(rows, schema, steps, freq)
+    if freq is None:
+        return check_values(rows.tail(steps or len(rows)), columns, where, schema.na)
+    if not schema.form.is_long(rows):
+        rows = _only(rows, columns, schema.form)
+    return check_frame(rows, schema, columns, freq, where)
+
+
 def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
     """The rows of a user's table that cover its last `needed` steps, in wide form, and their schema."""
     form = schema.form

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pandas as pd
 
-from femts.config.arguments import check_kind, check_names
+from femts.config.arguments import check_names
 from femts.data.check import check_frame
 from femts.data.columns import match_columns
 from femts.data.dataset import Dataset
-from femts.data.numbering import numbered
 from femts.data.stamps import read_dates
 from femts.errors import UsageError, suggest
-from femts.forecaster.inputs import SCENARIO, Future, read_history, scenarios
+from femts.forecaster.inputs import SCENARIO, Future, read_history, read_wide, scenarios
 from femts.plotting import MOST_PANELS, Picture, Strip, forecast_picture, strips_picture
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
+
+
+NOTHING_HAPPENED = "What happened has no row at the steps of the forecast; give rows after the history."
 
 
 class Drawing(TypedDict, total=False):
@@ -37,8 +39,6 @@ def draw_forecast(
     """Draw `forecast`, the result of `predict` for `history`; see `Forecaster.plot`."""
     drawn = drawn or {}
     actual, panel = drawn.get("actual"), forecaster.config.schema.panel
-    if actual is not None:
-        check_kind(actual, pd.DataFrame, "What happened", "give a DataFrame like the history")
     kind, other = ("series", "columns") if panel else ("columns", "series")
     if drawn.get(other) is not None:
         raise UsageError(f"Argument '{other}' does not apply to a plot of this forecast; use {kind}.")
@@ -50,20 +50,27 @@ def draw_forecast(
         forecasts = {name: rows.get_group(name).drop(columns=SCENARIO).reset_index(drop=True) for name in several}
     if panel:
         return _series_picture(forecaster, history, forecasts, actual, named)
-    ahead = {name: to_draw(forecaster, each) for name, each in forecasts.items()}
-    happened = None if actual is None else to_draw(forecaster, actual)
-    return forecast_picture(to_draw(forecaster, history), ahead, happened, named, forecaster.season)
+    ahead = {name: _wide_forecast(forecaster, each) for name, each in forecasts.items()}
+    first = next(iter(ahead.values()))
+    past = read_wide(forecaster, history, "The history", forecaster.targets, 2 * max(len(first), forecaster.season))
+    happened = None
+    if actual is not None:
+        happened = read_wide(forecaster, actual, "What happened", forecaster.targets)
+        if "date" in happened:
+            happened = happened[happened["date"].isin(first["date"])]
+        if not len(happened):
+            raise UsageError(NOTHING_HAPPENED)
+    return forecast_picture(past, ahead, happened, named, forecaster.season)
 
 
-def to_draw(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
-    """A history or forecast in wide form, with time stamps in `date` and bounds as `NAME-lo-80`."""
-    table = numbered(table, forecaster.config.schema.form, "The table to draw")
+def _wide_forecast(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
+    """A forecast in wide form, with time stamps in `date` and bounds as `NAME-lo-80`."""
     form = match_columns(table, forecaster.config.schema.form)
     if form.series not in table.columns:
         wide = table.rename(columns={form.time_of(table): "date"})
         if forecaster.freq is None or "date" not in wide.columns:
             return wide
-        return wide.assign(date=read_dates(wide["date"], "The table to draw", forecaster.freq))
+        return wide.assign(date=read_dates(wide["date"], "The forecast", forecaster.freq))
     names = [form.series, form.time or "ds"]
     parts = []
     for name in (form.value, *(c for c in table.columns if str(c).startswith(f"{form.value}-"))):
@@ -91,6 +98,8 @@ def _series_picture(
     for name in named or list(ahead)[:MOST_PANELS]:
         rows = {scenario: series[name] for scenario, series in each.items()}
         strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, ahead[name])))
+    if happened is not None and all(strip.actual is None for strip in strips):
+        raise UsageError(NOTHING_HAPPENED)
     return strips_picture(strips, past.season, left_out=0 if named else len(ahead) - len(strips))
 
 

@@ -12,7 +12,7 @@ import pytest
 from small_tables import small_table
 
 import femts
-from femts import Forecaster
+from femts import Forecaster, UsageError
 
 NAMES = {"time": "when"}
 
@@ -68,6 +68,36 @@ def test_plot_returns_a_figure(forecaster: Forecaster, own_names: pd.DataFrame, 
     happened = np.asarray(drawn["what happened"].get_ydata())
     assert np.allclose(happened[1:], future["heat"])
     assert {"history", "forecast"} <= drawn.keys()
+    assert forecaster.plot(past, actual=future.head(1), columns=["heat"]).axes  # a part of the steps
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     other = femts.train(femts.load_dataset(long[["unique_id", "ds", "y"]]), "naive", 12, seq_len=24)
     assert len(other.plot(long[["unique_id", "ds", "y"]]).axes) == 2
+
+
+def test_plot_does_not_depend_on_the_form_of_the_tables(forecaster: Forecaster, own_names: pd.DataFrame) -> None:
+    def lines(past: Any, actual: Any) -> list[np.ndarray]:
+        axes = forecaster.plot(past, actual=actual).axes
+        drawn = [np.asarray(line.get_xydata()) for panel in axes for line in panel.lines]
+        return [line for line in drawn if len(line) > 2]
+
+    table = own_names.copy()
+    table.loc[len(table) - 20, "load"] = -9999.0
+    past, future = table.iloc[:-12], table.tail(12)
+    plain = lines(past, future)
+    assert [len(line) for line in plain] == [48, 13, 13] * 2
+    assert np.isnan(plain[0][-8, 1]) and np.isfinite(plain[0][-7:, 1]).all()
+    for turn in (
+        lambda frame: frame[::-1],
+        lambda frame: frame.set_index("when"),
+        lambda frame: frame.set_index("when").rename_axis(None),
+        lambda frame: frame.assign(when=frame["when"].dt.strftime("%d.%m.%Y %H:%M")),
+        lambda frame: pytest.importorskip("polars").from_pandas(frame),
+    ):
+        for other, line in zip(lines(turn(past), turn(future)), plain, strict=True):
+            np.testing.assert_array_equal(other, line)
+    for other, line in zip(lines(past, table), plain, strict=True):
+        np.testing.assert_array_equal(other, line)
+    with pytest.raises(UsageError, match="What happened has no row at the steps of the forecast"):
+        forecaster.plot(past, actual=past)
+    with pytest.raises(UsageError, match="What happened is a str; give a DataFrame"):
+        forecaster.plot(past, actual="rain")  # type: ignore[arg-type]

@@ -130,6 +130,8 @@ def test_plot_has_one_axes_per_series(ridge: Forecaster) -> None:
     assert [panel.get_title(loc="left") for panel in ridge.plot(table, level=[80]).axes] == ["long", "new"]
     with pytest.raises(UsageError, match="has no series 'none'"):
         ridge.plot(TABLE, series=["none"])
+    with pytest.raises(UsageError, match="What happened has no row at the steps of the forecast"):
+        ridge.plot(TABLE, actual=TABLE)
 
 
 def test_single_series_exports_to_onnx(ridge: Forecaster, tmp_path: Path) -> None:
