@@ -42,7 +42,6 @@ BLOCK = 2  # in horizons; in simulations, intervals covered 89 % with blocks of 
 FEWEST_BLOCKS = 3
 SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
 _SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "wape", "bias", "seconds")
-_KEY = ["dataset", "model", "pred_len"]
 
 
 def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = ()) -> pd.DataFrame:
@@ -133,18 +132,19 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
         number of seeds `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that
         lacks most, and the `season` of the naive forecast.
     """
-    rows = []
-    for (dataset, model), own in scores.groupby(_KEY[:2], sort=False):
-        what = {"dataset": dataset, "model": model}
-        known = bool(own["catalogue"].iloc[0])
-        for pred_len, each in own.groupby("pred_len"):
+    rows, by_model = [], dict[tuple[str, str], list[dict[str, Any]]]()
+    for row in scores.to_dict("records"):  # much faster than groups of data frames
+        by_model.setdefault((row["dataset"], row["model"]), []).append(row)
+    for (dataset, model), own in by_model.items():
+        what, known = {"dataset": dataset, "model": model}, own[0]["catalogue"]
+        horizons = tuple(sorted({row["pred_len"] for row in own}))
+        for pred_len in horizons:
+            each = [row for row in own if row["pred_len"] == pred_len]
             published = published_mse(dataset, model, pred_len) if known else None
-            failures = each.dropna(subset="failed").set_index("seed")["failed"].to_dict()
-            done = each.dropna(subset="mse")
-            chosen = {seed: what for seed, what in zip(done["seed"], done["chosen"], strict=True) if what}
+            failures = {row["seed"]: row["failed"] for row in each if isinstance(row["failed"], str)}
+            chosen = {row["seed"]: row["chosen"] for row in each if row["chosen"] and not math.isnan(row["mse"])}
             beside = {"published_mse": published, "failures": failures, "chosen": chosen}
             rows.append({**what, "pred_len": pred_len, **_over_seeds(each), **beside})
-        horizons = tuple(sorted(own["pred_len"].unique()))
         if len(horizons) > 1:
             published = published_mse(dataset, model, None) if known and horizons == HORIZONS else None
             beside = {"published_mse": published, "failures": {}, "chosen": {}}
@@ -156,23 +156,30 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _over_seeds(scores: pd.DataFrame) -> dict[str, Any]:
-    """Means over the seeds that have a score at each horizon in `scores`."""
-    done = scores[scores.groupby("seed")["mse"].transform(lambda mses: mses.notna().all())]
-    by_seed, look_backs = done.groupby("seed", sort=False), tuple(sorted({int(n) for n in done["seq_len"]}))
-    seeds = by_seed[["mse", "mae", "naive_mse", "mase", "wape", "bias"]].mean()
-    lacking = done.loc[done["missing"].astype(int).idxmax()] if len(done) else {"choices": 1, "missing": 0}
+def _over_seeds(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the seeds that have a score at each horizon in `rows` of `make_scores`."""
+    by_seed: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_seed.setdefault(row["seed"], []).append(row)
+    seeds = {seed: own for seed, own in by_seed.items() if not any(math.isnan(row["mse"]) for row in own)}
+    done = list(chain(*seeds.values()))
+    look_backs = tuple(sorted({int(row["seq_len"]) for row in done}))
+    means = {
+        name: np.array([np.mean([row[name] for row in own]) for own in seeds.values()])
+        for name in ("mse", "mae", "naive_mse", "mase", "wape", "bias")
+    }
+    lacking = max(done, key=lambda row: row["missing"], default={"choices": 1, "missing": 0})
     return {
         "look_backs": look_backs,
         "seq_len": look_backs[0] if len(look_backs) == 1 else None,
-        "seeds": tuple(seeds.index.tolist()),
-        "asked": tuple(scores["seed"].unique().tolist()),
-        "rolled": bool(done["rolled"].any()),
-        "seen": any(map(_seen, done["dataset"], done["record"])),
-        **seeds.mean().where(done[seeds.columns].notna().all()).to_dict(),
-        "mse_sd": seeds["mse"].std(),
-        "season": done["season"].min() if len(done) else 1,
-        "windows": int(by_seed["windows"].sum().min()) if len(done) else 0,
+        "seeds": tuple(seeds),
+        "asked": tuple(by_seed),
+        "rolled": any(row["rolled"] for row in done),
+        "seen": any(_seen(row["dataset"], row["record"]) for row in done),
+        **{name: each.mean() if len(seeds) else math.nan for name, each in means.items()},
+        "mse_sd": means["mse"].std(ddof=1) if len(seeds) > 1 else math.nan,
+        "season": min((row["season"] for row in done), default=1),
+        "windows": int(min((sum(row["windows"] for row in own) for own in seeds.values()), default=0)),
         "choices": int(lacking["choices"]),
         "missing": int(lacking["missing"]),
     }
@@ -331,6 +338,7 @@ def task_publications() -> pd.DataFrame:
     return rows[rows["mase"].notna() | rows["sql"].notna()].rename(columns={"dataset": "task"})
 
 
+@cache
 def published_mse(dataset: str, model: str, pred_len: int | None) -> float | None:
     """Published MSE of one of our models at a horizon, or for None the mean over all four; None if there is none."""
     rows = literature()
