@@ -39,11 +39,13 @@ def check_text(value: object, name: str) -> str:
 def check_names(value: object, name: str) -> tuple[str, ...]:
     """`value`, a string or a list of strings, as distinct names; UsageError if it is anything else or empty."""
     several = (value,) if isinstance(value, str | os.PathLike) else value
+    wrong = f"is {_named(value)}"
     if isinstance(several, list | tuple | set):
-        names = tuple(dict.fromkeys(each for each in several if isinstance(each, str | os.PathLike)))
-        if names and all(isinstance(each, str | os.PathLike) for each in several):
-            return tuple(os.fsdecode(each) for each in names)
-    raise UsageError(f"Argument '{name}' is {_named(value)}; pass a name, or a list of names.")
+        others = [each for each in several if not isinstance(each, str | os.PathLike)]
+        if several and not others:
+            return tuple(os.fsdecode(each) for each in dict.fromkeys(several))
+        wrong = f"contains {_named(others[0])}" if others else "is empty"
+    raise UsageError(f"Argument '{name}' {wrong}; pass a name, or a list of names.")
 
 
 def _named(value: object) -> str:

@@ -114,6 +114,14 @@ def test_empty_or_invalid_arguments_are_refused(tmp_path: Path) -> None:
     for given, says in cases:
         with pytest.raises(UsageError, match=says):
             femts.table("synthetic", "naive", results=tmp_path / "deep" / "results", **given)
+    for names, says in (
+        ([pd.DataFrame()], "Argument 'datasets' contains a DataFrame; pass a name, or a list of names"),
+        (["synthetic", 5], "Argument 'datasets' contains '5'"),
+        (5, "Argument 'datasets' is '5'"),
+        ([], "Argument 'datasets' is empty"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            femts.table(names, "naive", results=tmp_path / "deep" / "results")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Argument 'pairs' is empty; give two models"):
         femts.pairs([], results=tmp_path / "results")
     assert not state_of(tmp_path)
