@@ -55,7 +55,8 @@ def draw_forecast(
     past = read_wide(forecaster, history, "The history", forecaster.targets, 2 * max(len(first), forecaster.season))
     happened = None
     if actual is not None:
-        happened = read_wide(forecaster, actual, "What happened", forecaster.targets)
+        shown = [name for name in named or forecaster.targets if name in forecaster.targets]
+        happened = read_wide(forecaster, actual, "What happened", shown)
         if "date" in happened:
             happened = happened[happened["date"].isin(first["date"])]
         if not len(happened):

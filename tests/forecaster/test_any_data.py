@@ -68,7 +68,9 @@ def test_plot_returns_a_figure(forecaster: Forecaster, own_names: pd.DataFrame, 
     happened = np.asarray(drawn["what happened"].get_ydata())
     assert np.allclose(happened[1:], future["heat"])
     assert {"history", "forecast"} <= drawn.keys()
-    assert forecaster.plot(past, actual=future.head(1), columns=["heat"]).axes  # a part of the steps
+    assert forecaster.plot(past, actual=future[["when", "heat"]].head(1), columns=["heat"]).axes  # a part of it
+    with pytest.raises(UsageError, match="What happened lacks 'load'"):
+        forecaster.plot(past, actual=future[["when", "heat"]])
     long = small_table().melt("date", var_name="unique_id", value_name="y").rename(columns={"date": "ds"})
     other = femts.train(femts.load_dataset(long[["unique_id", "ds", "y"]]), "naive", 12, seq_len=24)
     assert len(other.plot(long[["unique_id", "ds", "y"]]).axes) == 2
