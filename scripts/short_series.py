@@ -176,9 +176,9 @@ def run(series: Series, model: str, folder: Path) -> dict[str, Any] | None:
     femts.train(file, model, out=out, refit=False)
     fc = femts.load(out)
     data = femts.load_dataset(file)
-    forecast = fc.predict(data.frame(), level=[80, 95])
+    forecast = fc.predict(data, level=[80, 95])
     assert len(forecast) == fc.config.pred_len and forecast.notna().all(axis=None)
-    fc.plot(data.frame(), level=[80, 95]).savefig(folder / f"{series.name}-{model}.png")
+    fc.plot(data, level=[80, 95]).savefig(folder / f"{series.name}-{model}.png")
     scores = fc.scores(level=[80, 95]).iloc[-1]
     first, last = fc.data["split"]["test"]
     windows = max(1, min(MOST_WINDOWS, (last - first) // fc.config.pred_len))

@@ -197,7 +197,7 @@ class Forecaster:
     @memory_checked()
     def predict(
         self,
-        history: pd.DataFrame,
+        history: pd.DataFrame | Dataset,
         horizon: int | None = None,
         level: Sequence[float] | None = None,
         future: Future | None = None,
@@ -208,12 +208,12 @@ class Forecaster:
 
         Args:
             history: table in raw units with time stamps (unless trained without) and the training columns, in any
-                order, with at least L rows; or the same in long form. Only the last L steps are read and checked, and
-                the table is not modified. Gaps are filled as in training, those at the start from the rows before, and
-                a `GapWarning` says how many. A target without any value in the last L rows, such as a series that has
-                ended, gets no forecast. A model of a panel accepts known and new series of any length. An `AgeWarning`
-                is issued if the history ends more than P steps after the last training row, and a `UnitsWarning` if its
-                values are fifty times larger or smaller than those seen in training.
+                order, with at least L rows; the same in long form; or a Dataset. Only the last L steps are read and
+                checked, and the table is not modified. Gaps are filled as in training, those at the start from the rows
+                before, and a `GapWarning` says how many. A target without any value in the last L rows, such as a
+                series that has ended, gets no forecast. A model of a panel accepts known and new series of any length.
+                An `AgeWarning` is issued if the history ends more than P steps after the last training row, and a
+                `UnitsWarning` if its values are fifty times larger or smaller than those seen in training.
             horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
             level: levels of prediction intervals in percent, such as `[80, 95]`.
             future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
@@ -252,7 +252,7 @@ class Forecaster:
         return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
 
     @memory_checked()
-    def explain(self, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
+    def explain(self, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None) -> pd.DataFrame:
         """Show which past segments each channel selected for the P steps after `history`, and how sharply.
 
         Only for models that read segments through a Free Energy Mixer (`fem_*` with component L).
@@ -314,7 +314,7 @@ class Forecaster:
 
         return permutation_importance(self, part, windows, columns, repeats, seed, dataset)
 
-    def plot(self, history: pd.DataFrame, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
+    def plot(self, history: pd.DataFrame | Dataset, horizon: int | None = None, **drawn: Unpack[Drawing]) -> Picture:
         """Plot the forecast of the steps after `history`, with one panel for each column or series.
 
         Args:

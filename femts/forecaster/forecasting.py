@@ -86,7 +86,7 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
 
 def forecast_table(
     forecaster: Forecaster,
-    history: pd.DataFrame,
+    history: pd.DataFrame | Dataset,
     horizon: int | None,
     ends: QuantileSpec,
     future: inputs.Future | None,
@@ -310,7 +310,9 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     )
 
 
-def explain_table(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> pd.DataFrame:
+def explain_table(
+    forecaster: Forecaster, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Explain the forecast of the steps after `history`; see `Forecaster.explain`."""
     model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
     data = inputs.read_history(forecaster, history, series).data

@@ -65,7 +65,9 @@ class History:
         return long[[*self.long, *long.columns[3:]]]
 
 
-def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None = None) -> History:
+def read_history(
+    forecaster: Forecaster, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None
+) -> History:
     """Read the rows of a user's `history`, of all or the given series, at the step of the training data.
 
     Raises:
@@ -74,9 +76,7 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
     Warns:
         GapWarning: A wide table has missing values.
     """
-    schema = forecaster.config.schema
-    if not is_table(history):
-        raise UsageError(f"The history is a {type(history).__name__}; give a DataFrame with the training columns.")
+    schema, history = forecaster.config.schema, _table_of(history, "The history")
     if not schema.panel:
         if series is not None:
             raise UsageError("This model was trained on a single table without series; omit series.")
@@ -93,6 +93,14 @@ def read_history(forecaster: Forecaster, history: pd.DataFrame, series: Sequence
     wide = data.schema.form.series not in map(str, frame.columns)
     time = data.schema.form.time
     return History(data, time or ("date" if wide else "ds"), wide=wide)
+
+
+def _table_of(given: pd.DataFrame | Dataset, where: str) -> pd.DataFrame:
+    if isinstance(given, Dataset):
+        return given.frame()
+    if not is_table(given):
+        raise UsageError(f"{where} is a {type(given).__name__}; give a DataFrame with the training columns.")
+    return given
 
 
 def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> History:
@@ -148,7 +156,7 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
 
 
 def read_wide(
-    forecaster: Forecaster, table: pd.DataFrame, where: str, columns: Sequence[str], steps: int | None = None
+    forecaster: Forecaster, table: pd.DataFrame | Dataset, where: str, columns: Sequence[str], steps: int | None = None
 ) -> pd.DataFrame:
     """The `columns` of a wide table, or of a long one whose series are columns, in order of time after their `date`
     (none for data without time stamps), NaN for missing values: all rows, or those of the last `steps`.
@@ -156,10 +164,8 @@ def read_wide(
     Raises:
         UsageError: The table cannot be read; the message says why.
     """
-    if not is_table(table):
-        raise UsageError(f"{where} is a {type(table).__name__}; give a DataFrame with the training columns.")
     freq = forecaster.freq
-    rows, schema = _as_trained(table, forecaster.config.schema, freq, where)
+    rows, schema = _as_trained(_table_of(table, where), forecaster.config.schema, freq, where)
     if steps is not None:
         rows, schema = _last_rows(rows, schema, steps, freq)
     if freq is None:

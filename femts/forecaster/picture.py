@@ -28,13 +28,13 @@ class Drawing(TypedDict, total=False):
 
     level: Sequence[float] | None
     future: Future | None
-    actual: pd.DataFrame | None
+    actual: pd.DataFrame | Dataset | None
     columns: Sequence[str] | None
     series: Sequence[str] | None
 
 
 def draw_forecast(
-    forecaster: Forecaster, history: pd.DataFrame, forecast: pd.DataFrame, drawn: Drawing | None = None
+    forecaster: Forecaster, history: pd.DataFrame | Dataset, forecast: pd.DataFrame, drawn: Drawing | None = None
 ) -> Picture:
     """Draw `forecast`, the result of `predict` for `history`; see `Forecaster.plot`."""
     drawn = drawn or {}
@@ -83,9 +83,9 @@ def _wide_forecast(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
 
 def _series_picture(
     forecaster: Forecaster,
-    history: pd.DataFrame,
+    history: pd.DataFrame | Dataset,
     forecasts: Mapping[str, pd.DataFrame],
-    actual: pd.DataFrame | None,
+    actual: pd.DataFrame | Dataset | None,
     named: Sequence[str] | None,
 ) -> Picture:
     past = read_history(forecaster, history).data

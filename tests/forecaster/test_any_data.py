@@ -50,10 +50,12 @@ def test_path_frame_and_dataset_score_equally(forecaster: Forecaster, own_names:
 def test_frame_keeps_user_column_names(forecaster: Forecaster, own_names: pd.DataFrame) -> None:
     frame = forecaster.training_data().frame()
     assert list(frame.columns) == ["when", "load", "heat"]
-    pd.testing.assert_frame_equal(forecaster.predict(frame), forecaster.predict(own_names))
+    for table in (frame, forecaster.training_data()):
+        pd.testing.assert_frame_equal(forecaster.predict(table), forecaster.predict(own_names))
     long = own_names.melt("when", var_name="shop", value_name="sales")[["shop", "when", "sales"]]
     data = femts.load_dataset(long, columns={"time": "when", "series": "shop", "value": "sales"}, na=-9999)
     trained = femts.train(data, "ridge", 12, seq_len=24)
+    pd.testing.assert_frame_equal(trained.predict(data), trained.predict(data.frame()))
     assert list(trained.predict(data.frame()).columns) == ["shop", "when", "sales"]
     assert list(trained.predict(own_names).columns) == ["when", "load", "heat"]
 
@@ -97,7 +99,7 @@ def test_plot_does_not_depend_on_the_form_of_the_tables(forecaster: Forecaster, 
     ):
         for other, line in zip(lines(turn(past), turn(future)), plain, strict=True):
             np.testing.assert_array_equal(other, line)
-    for other, line in zip(lines(past, table), plain, strict=True):
+    for other, line in zip(lines(femts.load_dataset(past, columns=NAMES, na=-9999), table), plain, strict=True):
         np.testing.assert_array_equal(other, line)
     with pytest.raises(UsageError, match="What happened has no row at the steps of the forecast"):
         forecaster.plot(past, actual=past)
