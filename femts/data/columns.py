@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
@@ -19,6 +20,8 @@ from femts.text import quote
 
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
 SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
+NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
+INDEX_NOTE = "its first column has no name and numbers the rows, so it is left out"
 SAMPLE = 20  # cells of a column that are inspected
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
@@ -71,7 +74,8 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = with_indicators(_with_keys(_joined(_with_index(frame, names, where), names), names), names)
+    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
+    frame = with_indicators(_with_keys(frame, names), names)
     return numbered(frame, names, where)
 
 
@@ -177,6 +181,33 @@ def _levels(
     return {n: labels[n] for n in order if labels[n] not in columns}
 
 
+def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+    """The frame without a first column that pandas has read from an index without a name."""
+    if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
+        return frame
+    rest = frame.iloc[:, 1:]
+    rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), INDEX_NOTE)}
+    return rest
+
+
+def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
+    """Return whether the first column of a table only numbers its rows, because another one holds its time stamps."""
+    known = {names.time, "date", "ds"} & set(map(str, frame.columns[1:]))
+    others = (frame.iloc[:, n] for n in range(1, frame.shape[1]))
+    return whole_numbers(frame.iloc[:, 0]) is not None and (
+        bool(known) or any(holds_dates(each) for each in others if not pd.api.types.is_numeric_dtype(each))
+    )
+
+
+def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
+    """The cells of a column; None if one is not a whole number."""
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if (numbers == np.floor(numbers)).all() else None
+
+
 def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
     are none."""
@@ -204,7 +235,8 @@ def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
 
 
 def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
-    """Columns of `frame` that form a time stamp together, the year or date first; none if a single column holds it."""
+    """Columns of `frame` that form a time stamp together, the year or date first; none if a single column holds it, from
+    which they may have been derived."""
     columns = set(map(str, frame.columns))
     if names.time not in (None, "date") or "ds" in columns:
         return []
@@ -217,8 +249,26 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
         return []
     for way in _IN_PARTS:
         if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
-            return [by_part[part] for part in way]
+            found = {part: by_part[part] for part in way}
+            return [] if _repeat_dates(frame, found) else list(found.values())
     return []
+
+
+def _repeat_dates(frame: pd.DataFrame, parts: dict[str, str]) -> bool:
+    """Return whether the columns of year, month and so on are features made from the dates in another column."""
+    rest = frame.head(SAMPLE).drop(columns=list(parts.values()))
+    time = _dated(rest)
+    if time is None:
+        return False
+    try:
+        stamps = read_dates(rest[time])
+    except UsageError:
+        return False
+    # calendar weeks belong to years of their own
+    each = [part for part in parts if part != "week"] if isinstance(stamps, pd.DatetimeIndex) else []
+    return bool(each) and all(
+        (getattr(stamps, part) == frame[parts[part]].head(SAMPLE).astype(float)).all() for part in each
+    )
 
 
 def _days(column: pd.Series) -> pd.Series:
@@ -239,12 +289,8 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
     """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
     if isinstance(column, pd.DataFrame) or pd.api.types.is_bool_dtype(column) or not len(column):
         return False
-    try:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    least, most = _PARTS[part]
-    return bool(((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers))).all())
+    numbers, (least, most) = whole_numbers(column), _PARTS[part]
+    return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())
 
 
 def infer_columns(

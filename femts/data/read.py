@@ -22,7 +22,17 @@ from pandas.io.parsers import TextParser
 
 from femts.data.check import check_thousands, check_unique, check_values, words_of
 from femts.data.column_names import ROW, USUAL, ColumnNames
-from femts.data.columns import NOTES, holds_dates, infer_columns, is_table, to_frame
+from femts.data.columns import (
+    INDEX_NOTE,
+    NAMELESS,
+    NOTES,
+    holds_dates,
+    infer_columns,
+    is_index,
+    is_table,
+    to_frame,
+    whole_numbers,
+)
 from femts.data.download import file_sha256
 from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
@@ -135,12 +145,9 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
 
 def _counts(column: pd.Series) -> bool:
     """Return whether a column holds whole numbers that increase by a constant."""
-    try:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    steps = np.diff(numbers)
-    return len(steps) > 1 and bool(steps[0] >= 1 and (steps == steps[0]).all() and (numbers == np.floor(numbers)).all())
+    numbers = whole_numbers(column)
+    steps = np.diff(() if numbers is None else numbers)
+    return len(steps) > 1 and bool(steps[0] >= 1 and (steps == steps[0]).all())
 
 
 def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
@@ -168,7 +175,7 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
         if path.suffix.lower() in PARQUET:
             yield from _parquet_pieces(path, cells)
         elif path.suffix.lower() in EXCEL:
-            yield _excel_table(path)
+            yield _excel_table(path, names)
         elif SUFFIX in map(str.lower, path.suffixes[-2:]):  # the last may be that of a compression
             yield read_tsf(path)
         else:
@@ -233,23 +240,20 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         nameless = header[:1] == [""] and "" not in header[1:]
         words = {"date", "ds", names.series, *names.keys, *([] if names.time is None else [names.time])}
         if not {"date", "ds", names.time} & set(header):
-            words |= {"Unnamed: 0" if nameless else name for name in header[:1]}
+            words |= {NAMELESS if nameless else name for name in header[:1]}
         how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
-        settled, dated, counted = set[str](), False, False
+        settled, role = set[str](), ""
         if cells is None:
             pieces: Iterable[pd.DataFrame] = [_whole_csv(path, words, max(1, PIECE // max(1, len(header))), how)]
         else:
             rows = max(1, cells // max(1, len(header)))
             pieces = _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how)
         for piece in pieces:
-            if nameless and not {"date", "ds"} & set(header):
-                dated = dated or holds_dates(piece.iloc[:, 0])
-                counted = not dated and ROW not in header and _counts(piece.iloc[:, 0])
-            if dated or counted:
-                piece = piece.rename(columns={piece.columns[0]: "date" if dated else ROW})
-            if dated:
-                piece.attrs[NOTES] = ("its first column has no name and contains dates and is used as time stamps",)
-            given = header[1:] if dated or counted else header
+            if nameless:
+                role = role if role in ("date", INDEX_NOTE) else _role_of_first(piece, names)
+                piece, given = _with_role(piece, role), header[1:] if role else header
+            else:
+                given = header
             if "" in given:
                 raise UsageError(
                     f"{place(path)} has no name for column {given.index('') + 1}; name the column or remove it."
@@ -273,6 +277,31 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         raise UsageError(
             f"{place(path)} is not a table ({quote(detail)}); give every row as many cells as the header."
         ) from error
+
+
+def _role_of_first(frame: pd.DataFrame, names: ColumnNames) -> str:
+    """What a first column without a name holds: `date` for time stamps, `row` if it numbers the rows of a table without
+    any, `INDEX_NOTE` if it numbers those of a table that has some; empty if this is not clear."""
+    first, others = frame.iloc[:, 0], set(map(str, frame.columns[1:]))
+    if not {names.time, "date", "ds"} & others and holds_dates(first):
+        return "date"
+    if is_index(frame, names):
+        return INDEX_NOTE
+    return ROW if ROW not in others and _counts(first) else ""
+
+
+def _with_role(frame: pd.DataFrame, role: str) -> pd.DataFrame:
+    """The frame with its first column named by its `role`, or without it, see `_role_of_first`."""
+    notes = {
+        "date": "its first column has no name and contains dates and is used as time stamps",
+        INDEX_NOTE: INDEX_NOTE,
+    }
+    if not role:
+        return frame
+    made = frame.iloc[:, 1:] if role == INDEX_NOTE else frame.rename(columns={frame.columns[0]: role})
+    if role in notes:
+        made.attrs[NOTES] = (notes[role],)
+    return made
 
 
 def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> pd.DataFrame:
@@ -488,7 +517,7 @@ def _pandas(table: Any) -> pd.DataFrame:
         return table.replace_schema_metadata(None).to_pandas()
 
 
-def _excel_table(path: Path) -> pd.DataFrame:
+def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
     """Read the first sheet with cells, whose first row with cells is the header; if there are several sheets, a note in
     `attrs` names it.
 
@@ -505,7 +534,7 @@ def _excel_table(path: Path) -> pd.DataFrame:
             full = [sheet for sheet in book.book.worksheets if _has_cells(sheet)]
             if not full:
                 raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
-            table = _sheet_table(full[0], path)
+            table = _sheet_table(full[0], path, names)
     except UsageError:
         raise
     except Exception as error:  # openpyxl parses arbitrary XML
@@ -516,7 +545,8 @@ def _excel_table(path: Path) -> pd.DataFrame:
             f"File {path} cannot be read as an Excel workbook ({reason}); save it again, or as CSV."
         ) from error
     if len(full) > 1:
-        table.attrs[NOTES] = (f"the first of its {len(full)} sheets, '{quote(full[0].title)}', was read",)
+        note = f"the first of its {len(full)} sheets, '{quote(full[0].title)}', was read"
+        table.attrs[NOTES] = (note, *table.attrs.get(NOTES, ()))
     return table
 
 
@@ -525,7 +555,7 @@ def _has_cells(sheet: Any) -> bool:
     return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
 
 
-def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
+def _sheet_table(sheet: Any, path: Path, names: ColumnNames) -> pd.DataFrame:
     """The table in a sheet, without empty rows and columns; memory depends on the number of its cells, not their
     position."""
     rows, first, spanned, filled = list[dict[int, Any]](), dict[int, str](), 0, 0
@@ -542,15 +572,20 @@ def _sheet_table(sheet: Any, path: Path) -> pd.DataFrame:
     check_room(PLACE * len(rows) * len(used), path)
     table = TextParser([[row.get(column, "") for column in used] for row in rows], header=None).read()
     header = table.iloc[0]
-    if header.isna().any():
-        column = used[int(header.isna().argmax())]
+    # A whole number, such as a year, is read as a float if cells below it are empty.
+    named = [str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in header]
+    made = table.iloc[1:].reset_index(drop=True).set_axis(named, axis=1).infer_objects()
+    nameless = header.isna().to_numpy().nonzero()[0]
+    if not len(nameless):
+        return made
+    role = _role_of_first(made, names) if list(nameless) == [0] else ""
+    if not role:
+        column = used[nameless[0]]
         raise UsageError(
             f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
             "name the column or clear the cell."
         )
-    # A whole number, such as a year, is read as a float if cells below it are empty.
-    named = [str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in header]
-    return table.iloc[1:].reset_index(drop=True).set_axis(named, axis=1).infer_objects()
+    return _with_role(made, role)
 
 
 def _value(cell: Any) -> object:

@@ -203,6 +203,42 @@ def test_index_is_used_as_time_stamps() -> None:
             pd.testing.assert_frame_equal(table, before)
 
 
+def test_index_written_without_a_name_is_left_out(tmp_path: Path) -> None:
+    plain, shops = wide(60), long().rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
+    note = "its first column has no name and numbers the rows, so it is left out"
+    for table in (plain, plain.sort_values("a"), plain.set_axis([*range(30)] * 2), long(), shops):
+        expected = load_dataset(table)
+        table.to_csv(tmp_path / "a.csv")
+        table.to_csv(tmp_path / "b.csv", sep=";", decimal=",")
+        table.to_excel(tmp_path / "a.xlsx")
+        for source in (*sorted(tmp_path.iterdir()), pd.read_csv(tmp_path / "a.csv")):
+            data = load_dataset(source)
+            assert (data.columns, data.series, data.notes[0]) == (expected.columns, expected.series, note)
+            np.testing.assert_allclose(data.values, expected.values, rtol=1e-6)
+    made = femts.train(tmp_path / "a.csv", "naive", **QUICK)
+    pd.testing.assert_frame_equal(made.predict(pd.read_csv(tmp_path / "a.csv")), made.predict(shops))
+    plain.set_index("date").rename_axis(None).to_excel(tmp_path / "dates.xlsx")
+    assert load_dataset(tmp_path / "dates.xlsx").columns == ("a", "b")
+    values = plain.rename(columns={"a": "Unnamed: 0"})[["Unnamed: 0", "date", "b"]]
+    assert load_dataset(values).columns == ("Unnamed: 0", "b")
+    values.rename(columns={"Unnamed: 0": ""}).to_csv(tmp_path / "values.csv", index=False)
+    with pytest.raises(UsageError, match="has no name for column 1"):
+        load_dataset(tmp_path / "values.csv")
+
+
+def test_features_made_from_the_stamps_are_not_combined() -> None:
+    when = wide(60)["date"]
+    parts = {"year": when.dt.year, "month": when.dt.month, "day": when.dt.day}
+    table = wide(60).rename(columns={"date": "when"})
+    for some in (parts, {**parts, "hour": when.dt.hour}, {"year": parts["year"], "quarter": when.dt.quarter}):
+        for time in (when, when.astype(str), when.dt.strftime("%d.%m.%Y %H:%M")):
+            data = load_dataset(table.assign(when=time, **some))
+            assert data.columns == ("a", "b", *some) and list(data.stamps) == list(when)  # type: ignore[arg-type]
+    later = table.assign(**parts, hour=when.dt.hour).assign(when=when + pd.Timedelta("400D"))
+    with pytest.raises(UsageError, match="has the text '2"):
+        load_dataset(later)  # it is not clear which of both are the time stamps
+
+
 def test_index_of_series_names_and_stamps_makes_a_long_table() -> None:
     expected, stamps = load_dataset(long()), long()["ds"]
     for names in (["item_id", "timestamp"], [None, None], ["unique_id", "timestamp"], ["item_id", "ds"]):
