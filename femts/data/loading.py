@@ -229,7 +229,14 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
         schema=replace(schema, roles=NO_ROLES),
         sha256=opened.sha256,
     )
-    data = _checked(replace(data, notes=(*opened.notes, *frame.attrs["notes"]), source=opened.source))
+    notes = (*opened.notes, *frame.attrs["notes"])
+    first, others = data.columns[0], data.columns[1:]
+    if others and not schema.roles.any and (np.diff(data.values[:, 0]) == 1).all():
+        listed = quote(",".join(others[:6])) + ",..." * (len(others) > 6)
+        notes += (
+            f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with --target '{listed}'",
+        )
+    data = _checked(replace(data, notes=notes, source=opened.source))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
     if published is not None:
         name = f"{opened.source} is {published.name}"

@@ -226,6 +226,15 @@ def test_index_written_without_a_name_is_left_out(tmp_path: Path) -> None:
         load_dataset(tmp_path / "values.csv")
 
 
+def test_a_target_that_numbers_the_rows_is_noted() -> None:
+    table = wide(60)
+    table.insert(1, "id", range(60))
+    note = "column 'id' only numbers the rows, but is forecast; leave it out with --target 'a,b'"
+    assert note in load_dataset(table).notes
+    for data in (load_dataset(table, target=["id", "a"]), load_dataset(wide(60)), load_dataset(table[["date", "id"]])):
+        assert not any("numbers the rows" in each for each in data.notes)
+
+
 def test_features_made_from_the_stamps_are_not_combined() -> None:
     when = wide(60)["date"]
     parts = {"year": when.dt.year, "month": when.dt.month, "day": when.dt.day}
