@@ -40,6 +40,7 @@ _IN_PARTS = (  # columns that form a time stamp together, finest first
     *(("year", "week"), ("year", "month"), ("year", "quarter")),
 )
 _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
+_HOURS = ("hour", "hr", "stunde", "hour ending", "he")
 
 
 def is_table(table: object) -> bool:
@@ -74,7 +75,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
+    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names, where)
     frame = with_indicators(_with_keys(frame, names), names)
     return numbered(frame, names, where)
 
@@ -208,16 +209,25 @@ def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     return numbers if (numbers == np.floor(numbers)).all() else None
 
 
-def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+def _joined(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
     """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
-    are none."""
+    are none. Raises UsageError for hours that run from 1 to 24."""
     parts = stamp_parts(frame, names)
     if not parts:
         return frame
     first, *others = (frame[name] for name in parts)
     if parts[0].lower() != "year":
         days = _days(first).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
-        stamps = days + " " + as_text(others[0]).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
+        clocks = as_text(others[0]).str.strip()
+        if parts[1].lower() in _HOURS:
+            hours = others[0].astype(float).astype(int)
+            if hours.max() == 24:
+                raise UsageError(
+                    f"{where} has hours up to 24 in '{quote(parts[1])}'; number them from 0 to 23, by subtracting 1 if "
+                    "they are the ends of hours."
+                )
+            clocks = hours.map("{:02d}:00:00".format)
+        stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
     else:
         stamps = first.astype(float).astype(int).map("{:04d}".format)
         for name, column in zip(parts[1:], others, strict=True):
@@ -245,6 +255,11 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
         parts = [by_part.get(part, "") for part in pair]
         if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
             return parts
+    hour = next((by_part[name] for name in _HOURS if name in by_part), None)
+    if hour is not None:
+        day = next((by_part[name] for name in ("date", "datum") if name in by_part), _dated(frame.drop(columns=hour)))
+        if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
+            return [day, hour]
     if "date" in columns:
         return []
     for way in _IN_PARTS:
@@ -281,8 +296,28 @@ def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
     day."""
     if columns.shape[1] != 2 or not are_clocks(columns.iloc[:, 1]):
         return False
-    days = _days(columns.iloc[:, 0])
+    return _are_days(columns.iloc[:, 0])
+
+
+def _are_days(column: pd.Series) -> bool:
+    days = _days(column)
     return bool((days.str.contains(r"^\d{8}$|\d\D+\d") & ~days.str.contains(":")).all())
+
+
+def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnNames) -> bool:
+    """Return whether the cells of the column `day` are dates without time, several rows for each and each series, and
+    those of `hour` whole numbers up to 24."""
+    if len(set(map(str, frame.columns))) < frame.shape[1]:  # duplicate names are refused later
+        return False
+    numbers = whole_numbers(frame[hour])
+    if numbers is None or not len(numbers) or numbers.min() < 0 or numbers.max() > 24:
+        return False
+    keys = [c for c in frame if c in (names.series, *names.keys) or not pd.api.types.is_numeric_dtype(frame[c])]
+    try:
+        several = len(frame) < 3 or bool(frame[list({day, *keys} - {hour})].duplicated().any())
+    except TypeError:  # cells that cannot be compared, such as lists
+        return False
+    return several and _are_days(frame[day])
 
 
 def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:

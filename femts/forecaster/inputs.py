@@ -16,6 +16,7 @@ from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, match_columns, to_frame
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.loading import read_series
 from femts.data.long_table import number_series
@@ -120,7 +121,7 @@ def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[s
         season = schema.season_of(freq)
         filling = f"by repeating the first {season}" if 1 < season <= len(rows) else "with the training mean"
         warn(
-            f"The history has {len(rows)} rows, but this model looks back {needed}; the missing rows are filled "
+            f"The history has {count(len(rows), 'row')}, but this model looks back {needed}; the missing rows are filled "
             f"{filling}, so expect larger errors than the scores indicate.",
             GapWarning,
         )

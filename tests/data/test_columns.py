@@ -412,6 +412,39 @@ def test_date_and_time_columns_are_combined(tmp_path: Path) -> None:
         assert pd.read_csv(tmp_path / "ahead.csv", parse_dates=["date"])["date"].equals(made.predict(table)["date"])
 
 
+@pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
+def test_date_and_hour_columns_are_combined(tmp_path: Path) -> None:
+    hours, load = pd.date_range("2024-01-30", periods=480, freq="h"), np.sin(np.arange(480.0))
+    for date, hour, days in (
+        ("date", "hour", hours.strftime("%Y-%m-%d")),
+        ("dteday", "hr", hours.normalize()),
+        ("Datum", "Stunde", hours.strftime("%d.%m.%Y")),
+    ):
+        table = pd.DataFrame({date: days, hour: hours.hour, "load": load})
+        table.to_csv(tmp_path / "mine.csv", index=False)
+        for source in (tmp_path / "mine.csv", table, table.astype({hour: float})):
+            data = load_dataset(source)
+            assert data.columns == ("load",) and list(data.stamps) == list(hours)  # type: ignore[arg-type]
+            assert data.notes[0] == f"columns '{date}' and '{hour}' are combined into time stamps"
+        made = femts.train(table, "naive", 4, seq_len=8)
+        for rows in (8, 3, 2, 1):
+            assert made.predict(table.tail(rows))["date"].iloc[0] == hours[-1] + pd.Timedelta("1h")
+        zones = pd.concat([table.assign(zone=zone) for zone in ("north", "south")])
+        assert load_dataset(zones).series == ("north", "south") and load_dataset(zones).freq == "h"
+        ends = table.assign(**{hour: table[hour] + 1})
+        with pytest.raises(UsageError, match=f"hours up to 24 in '{hour}'; number them from 0 to 23"):
+            load_dataset(ends)
+
+
+def test_hours_as_features_are_kept() -> None:
+    days = wide(60).assign(date=pd.date_range("2024-01-01", periods=60), hour=np.arange(60) % 24)
+    assert load_dataset(days).columns == ("a", "b", "hour")
+    assert load_dataset(wide(60).assign(hour=wide(60)["date"].dt.hour)).columns == ("a", "b", "hour")
+    shops = pd.concat([days.assign(unique_id=shop)[["unique_id", "date", "a", "hour"]] for shop in ("x", "y")])
+    data = load_dataset(shops, columns={"value": "a"}, past_covariates=["hour"])
+    assert (data.series, data.freq) == (("x", "y"), "D")
+
+
 def test_date_and_time_objects_are_combined() -> None:
     hours = pd.date_range("2024-01-30", periods=96, freq="h")
     cells = pd.DataFrame({"Date": hours.normalize(), "Time": hours.time, "load": np.arange(96.0)})
