@@ -183,11 +183,11 @@ def _levels(
 
 
 def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame without a first column that pandas has read from an index without a name."""
+    """The frame without a first column that pandas wrote from an index without a name."""
     if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
         return frame
     rest = frame.iloc[:, 1:]
-    rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), INDEX_NOTE)}
+    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), INDEX_NOTE)}
     return rest
 
 
@@ -211,7 +211,7 @@ def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
 
 def _joined(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
     """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
-    are none. Raises UsageError for hours that run from 1 to 24."""
+    are none. Raises UsageError for an hour 24."""
     parts = stamp_parts(frame, names)
     if not parts:
         return frame
@@ -240,7 +240,7 @@ def _joined(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame
     rest.insert(0, "date", stamps)
     quoted = ", ".join(f"'{quote(name)}'" for name in parts[:-1])
     note = f"columns {quoted} and '{quote(parts[-1])}' are combined into time stamps"
-    rest.attrs = {NOTES: (*frame.attrs.get(NOTES, ()), note)}
+    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return rest
 
 
