@@ -75,7 +75,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names, where)
+    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
     frame = with_indicators(_with_keys(frame, names), names)
     return numbered(frame, names, where)
 
@@ -209,24 +209,19 @@ def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     return numbers if (numbers == np.floor(numbers)).all() else None
 
 
-def _joined(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
+def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
-    are none. Raises UsageError for an hour 24."""
+    are none."""
     parts = stamp_parts(frame, names)
     if not parts:
         return frame
     first, *others = (frame[name] for name in parts)
     if parts[0].lower() != "year":
         days = _days(first).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
-        clocks = as_text(others[0]).str.strip()
         if parts[1].lower() in _HOURS:
-            hours = others[0].astype(float).astype(int)
-            if hours.max() == 24:
-                raise UsageError(
-                    f"{where} has hours up to 24 in '{quote(parts[1])}'; number them from 0 to 23, by subtracting 1 if "
-                    "they are the ends of hours."
-                )
-            clocks = hours.map("{:02d}:00:00".format)
+            clocks = others[0].astype(float).astype(int).map("{:02d}:00:00".format)
+        else:
+            clocks = as_text(others[0]).str.strip()
         stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
     else:
         stamps = first.astype(float).astype(int).map("{:04d}".format)
@@ -306,7 +301,7 @@ def _are_days(column: pd.Series) -> bool:
 
 def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnNames) -> bool:
     """Return whether the cells of the column `day` are dates without time, several rows for each and each series, and
-    those of `hour` whole numbers up to 24."""
+    those of `hour` whole numbers up to 24, the midnight at the end of a day."""
     if len(set(map(str, frame.columns))) < frame.shape[1]:  # duplicate names are refused later
         return False
     numbers = whole_numbers(frame[hour])

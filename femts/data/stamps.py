@@ -36,6 +36,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
+_END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
@@ -96,6 +97,9 @@ def read_stamps(
             if found is not None:
                 return found
         dates, notes = _parsed(text, where)
+        if dates.isna().any() and (ends := text.str.contains(_END_OF_DAY)).any():
+            dates, notes = _parsed(text.str.replace(_END_OF_DAY, "00", regex=True), where)
+            dates = dates + pd.to_timedelta(ends.to_numpy(dtype=np.int64), unit="D")
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))
         year = re.match(r"\d{4}(?=-\d{2}(-\d{2}|$))", quote(column.iloc[row]))

@@ -148,6 +148,17 @@ def test_hour_formats_are_parsed() -> None:
         assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
+def test_the_end_of_a_day_is_its_hour_24() -> None:
+    ends = HOURS + pd.Timedelta("1h")
+    for day in ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%dT"):
+        for clock in (":00", ":00:00"):
+            cells = [f"{hour:{day}}{'' if day[-1] == 'T' else ' '}{hour.hour + 1:02d}{clock}" for hour in HOURS]
+            assert pd.DatetimeIndex(read_dates(pd.Series(cells))).equals(ends)
+    for cell in ("2024-01-31 25:00", "2024-01-31 24:30"):
+        with pytest.raises(UsageError, match=f"has '{cell}' where data row 2 should have a date"):
+            read_dates(pd.Series(["2024-01-31 23:00", cell]))
+
+
 def test_unambiguous_stamps_are_parsed() -> None:
     for cells, first in [
         (["2024-02-01", "2024-02-01 01:00"], "2024-02-01"),
