@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.numbering import numbered
-from femts.data.stamps import are_clocks, as_text, first_days, read_dates, times_of
+from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -381,7 +381,7 @@ def holds_dates(column: pd.Series) -> bool:
         return True
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return False
-    text = as_text(column.dropna().head(SAMPLE))
+    text = starts_of(as_text(column.dropna().head(SAMPLE)))
     if not pd.api.types.is_numeric_dtype(column) and not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
         return _are_dates(text)
     # Years, months (202412), days or Unix time: accepted if in order, or if the name says so.

@@ -38,6 +38,7 @@ _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month bef
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
 _END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+_PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
 _MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
@@ -89,7 +90,7 @@ def read_stamps(
             column = column.dt.to_timestamp()
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
-        text = as_text(column)
+        text = starts_of(as_text(column))
         if len(text) and _NUMBER.fullmatch(str(text.iloc[0])):
             if text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
                 text = text.str.partition(".")[0]
@@ -152,6 +153,13 @@ def as_text(column: pd.Series) -> pd.Series:
         return column.astype(str)
     except ValueError:
         return column.map(quote).astype(str)
+
+
+def starts_of(text: pd.Series) -> pd.Series:
+    """Cells without the end of a period, as in `01.01.2024 00:00 - 01.01.2024 01:00`."""
+    if len(text) and _PERIOD_OF_TIME.match(str(text.iloc[0])):
+        return text.str.replace(_PERIOD_OF_TIME, r"\1", regex=True)
+    return text
 
 
 def are_clocks(column: pd.Series) -> bool:

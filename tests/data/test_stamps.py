@@ -159,6 +159,17 @@ def test_the_end_of_a_day_is_its_hour_24() -> None:
             read_dates(pd.Series(["2024-01-31 23:00", cell]))
 
 
+def test_periods_of_time_are_read_as_their_starts() -> None:
+    ends = HOURS + pd.Timedelta("1h")
+    for how in ("%d.%m.%Y %H:%M", "%Y-%m-%d %H:%M:%S", "%m/%d/%Y %H:%M"):
+        for dash in (" - ", " \u2013 "):
+            spans = HOURS.strftime(how) + dash + ends.strftime(how)
+            data = femts.load_dataset(pd.DataFrame({"MTU (CET)": spans, "x": np.arange(400.0) ** 2}))
+            assert data.columns == ("x",) and list(data.stamps) == list(HOURS)  # type: ignore[arg-type]
+    west = HOURS.strftime("%Y-%m-%d %H:%M-05:00")
+    assert list(read_dates(pd.Series(west))) == list(HOURS.tz_localize("-05:00"))
+
+
 def test_unambiguous_stamps_are_parsed() -> None:
     for cells, first in [
         (["2024-02-01", "2024-02-01 01:00"], "2024-02-01"),
