@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from femts.data.categories import MOST_CATEGORIES
 from femts.data.column_names import ColumnNames
+from femts.data.columns import whole_numbers
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -142,7 +143,7 @@ def _series_keys(frame: pd.DataFrame, time: str, words: Sequence[str]) -> list[s
     """The columns of a long table that may name its series: `words`, and at most two of whole numbers if these are
     needed to tell all rows of a time stamp apart; without `words`, none unless many time stamps repeat."""
     numbers = [name for name in frame.columns if name not in (time, *words)]
-    counts = {name: frame[name].nunique() for name in numbers if _is_whole(frame[name])}
+    counts = {name: frame[name].nunique() for name in numbers if whole_numbers(frame[name]) is not None}
     whole = sorted([name for name in counts if 3 * counts[name] <= len(frame)], key=counts.__getitem__)[:MOST_KEYS]
     if not words and 4 * np.count_nonzero(frame[time].duplicated()) < len(frame):
         return []
@@ -151,15 +152,10 @@ def _series_keys(frame: pd.DataFrame, time: str, words: Sequence[str]) -> list[s
     return min(keys, key=lambda each: (len(each), len(frame[each].drop_duplicates())), default=list(words))
 
 
-def _is_whole(column: pd.Series) -> bool:
-    kinds = pd.api.types.is_integer_dtype(column), pd.api.types.is_float_dtype(column)
-    return any(kinds) and bool((column == np.floor(column)).all())
-
-
 def _several_per_date(text: str, frame: pd.DataFrame, time: str, keys: Sequence[str]) -> UsageError:
     """Error for a long table that is read as a wide one; `text` begins the message."""
     values = [name for name in frame.columns if name not in (time, *keys, *words_of(frame.drop(columns=time)))]
-    counters = [name for name in values if frame[name].is_unique and _is_whole(frame[name])]
+    counters = [name for name in values if frame[name].is_unique and whole_numbers(frame[name]) is not None]
     target = next((name for name in values if name not in counters), values[0])
     return UsageError(
         f"{text} the series, use --columns 'time={quote(time)},series={quote('+'.join(keys))}' --target "

@@ -21,7 +21,6 @@ from femts.text import quote
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
 SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
 NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
-INDEX_NOTE = "its first column has no name and numbers the rows, so it is left out"
 SAMPLE = 20  # cells of a column that are inspected
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
@@ -40,7 +39,7 @@ _IN_PARTS = (  # columns that form a time stamp together, finest first
     *(("year", "week"), ("year", "month"), ("year", "quarter")),
 )
 _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
-_HOURS = ("hour", "hr", "stunde", "hour ending", "he")
+_HOURS = ("hour", "hr", "stunde", "hour ending")
 
 
 def is_table(table: object) -> bool:
@@ -187,7 +186,8 @@ def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
         return frame
     rest = frame.iloc[:, 1:]
-    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), INDEX_NOTE)}
+    note = "its first column has no name and numbers the rows, so it is left out"
+    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return rest
 
 
@@ -260,11 +260,11 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
     for way in _IN_PARTS:
         if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
             found = {part: by_part[part] for part in way}
-            return [] if _repeat_dates(frame, found) else list(found.values())
+            return [] if _derived_from_dates(frame, found) else list(found.values())
     return []
 
 
-def _repeat_dates(frame: pd.DataFrame, parts: dict[str, str]) -> bool:
+def _derived_from_dates(frame: pd.DataFrame, parts: dict[str, str]) -> bool:
     """Return whether the columns of year, month and so on are features made from the dates in another column."""
     rest = frame.head(SAMPLE).drop(columns=list(parts.values()))
     time = _dated(rest)

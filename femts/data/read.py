@@ -23,7 +23,6 @@ from pandas.io.parsers import TextParser
 from femts.data.check import check_thousands, check_unique, check_values, words_of
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.columns import (
-    INDEX_NOTE,
     NAMELESS,
     NOTES,
     holds_dates,
@@ -242,7 +241,7 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         if not {"date", "ds", names.time} & set(header):
             words |= {NAMELESS if nameless else name for name in header[:1]}
         how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
-        settled, role = set[str](), ""
+        settled, first = set[str](), ""
         if cells is None:
             pieces: Iterable[pd.DataFrame] = [_whole_csv(path, words, max(1, PIECE // max(1, len(header))), how)]
         else:
@@ -250,8 +249,8 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
             pieces = _csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how)
         for piece in pieces:
             if nameless:
-                role = role if role in ("date", INDEX_NOTE) else _role_of_first(piece, names)
-                piece, given = _with_role(piece, role), header[1:] if role else header
+                first = first if first in ("date", NAMELESS) else _name_of_first(piece, names)
+                piece, given = _with_first(piece, first), header[1:] if first else header
             else:
                 given = header
             if "" in given:
@@ -279,28 +278,23 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         ) from error
 
 
-def _role_of_first(frame: pd.DataFrame, names: ColumnNames) -> str:
-    """What a first column without a name holds: `date` for time stamps, `row` if it numbers the rows of a table without
-    any, `INDEX_NOTE` if it numbers those of a table that has some; empty if this is not clear."""
+def _name_of_first(frame: pd.DataFrame, names: ColumnNames) -> str:
+    """Name for a first column without one: `date` if it holds time stamps, `row` if it numbers the rows of a table
+    without any, that of pandas if it numbers those of a table that has some (`to_frame` leaves it out); empty if this is
+    not clear."""
     first, others = frame.iloc[:, 0], set(map(str, frame.columns[1:]))
     if not {names.time, "date", "ds"} & others and holds_dates(first):
         return "date"
     if is_index(frame, names):
-        return INDEX_NOTE
+        return NAMELESS
     return ROW if ROW not in others and _counts(first) else ""
 
 
-def _with_role(frame: pd.DataFrame, role: str) -> pd.DataFrame:
-    """The frame with its first column named by its `role`, or without it, see `_role_of_first`."""
-    notes = {
-        "date": "its first column has no name and contains dates and is used as time stamps",
-        INDEX_NOTE: INDEX_NOTE,
-    }
-    if not role:
-        return frame
-    made = frame.iloc[:, 1:] if role == INDEX_NOTE else frame.rename(columns={frame.columns[0]: role})
-    if role in notes:
-        made.attrs[NOTES] = (notes[role],)
+def _with_first(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The frame with its first column renamed to the result of `_name_of_first`."""
+    made = frame.rename(columns={frame.columns[0]: name}) if name else frame
+    if name == "date":
+        made.attrs[NOTES] = ("its first column has no name and contains dates and is used as time stamps",)
     return made
 
 
@@ -578,14 +572,14 @@ def _sheet_table(sheet: Any, path: Path, names: ColumnNames) -> pd.DataFrame:
     nameless = header.isna().to_numpy().nonzero()[0]
     if not len(nameless):
         return made
-    role = _role_of_first(made, names) if list(nameless) == [0] else ""
-    if not role:
+    name = _name_of_first(made, names) if list(nameless) == [0] else ""
+    if not name:
         column = used[nameless[0]]
         raise UsageError(
             f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
             "name the column or clear the cell."
         )
-    return _with_role(made, role)
+    return _with_first(made, name)
 
 
 def _value(cell: Any) -> object:

@@ -203,7 +203,7 @@ def test_index_is_used_as_time_stamps() -> None:
             pd.testing.assert_frame_equal(table, before)
 
 
-def test_index_written_without_a_name_is_left_out(tmp_path: Path) -> None:
+def test_index_column_without_a_name_is_left_out(tmp_path: Path) -> None:
     plain, shops = wide(60), long().rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
     note = "its first column has no name and numbers the rows, so it is left out"
     for table in (plain, plain.sort_values("a"), plain.set_axis([*range(30)] * 2), long(), shops):
@@ -226,7 +226,7 @@ def test_index_written_without_a_name_is_left_out(tmp_path: Path) -> None:
         load_dataset(tmp_path / "values.csv")
 
 
-def test_a_target_that_numbers_the_rows_is_noted() -> None:
+def test_target_that_numbers_the_rows_is_noted() -> None:
     table = wide(60)
     table.insert(1, "id", range(60))
     note = "column 'id' only numbers the rows, but is forecast; leave it out with --target 'a,b'"
@@ -235,7 +235,7 @@ def test_a_target_that_numbers_the_rows_is_noted() -> None:
         assert not any("numbers the rows" in each for each in data.notes)
 
 
-def test_features_made_from_the_stamps_are_not_combined() -> None:
+def test_features_derived_from_time_stamps_are_kept() -> None:
     when = wide(60)["date"]
     parts = {"year": when.dt.year, "month": when.dt.month, "day": when.dt.day}
     table = wide(60).rename(columns={"date": "when"})

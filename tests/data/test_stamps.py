@@ -148,7 +148,7 @@ def test_hour_formats_are_parsed() -> None:
         assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
-def test_the_end_of_a_day_is_its_hour_24() -> None:
+def test_hour_24_is_the_next_midnight() -> None:
     ends = HOURS + pd.Timedelta("1h")
     for day in ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%dT"):
         for clock in (":00", ":00:00"):
