@@ -201,7 +201,9 @@ def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
 
 
 def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
-    """The cells of a column; None if one is not a whole number."""
+    """The cells of a column, (N,); None if one is not a whole number, or if they are dates or booleans."""
+    if column.dtype.kind in "bmM":
+        return None
     try:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
@@ -317,7 +319,7 @@ def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnN
 
 def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
     """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
-    if isinstance(column, pd.DataFrame) or pd.api.types.is_bool_dtype(column) or not len(column):
+    if isinstance(column, pd.DataFrame) or not len(column):
         return False
     numbers, (least, most) = whole_numbers(column), _PARTS[part]
     return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())

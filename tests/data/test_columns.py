@@ -15,7 +15,7 @@ from data_cases import wide
 import femts
 from femts.cli import main
 from femts.data.column_names import USUAL, ColumnNames
-from femts.data.columns import holds_dates, stamp_parts, to_frame
+from femts.data.columns import holds_dates, stamp_parts, to_frame, whole_numbers
 from femts.data.loading import load_dataset
 from femts.data.read import write_table
 from femts.errors import UsageError
@@ -224,6 +224,13 @@ def test_index_column_without_a_name_is_left_out(tmp_path: Path) -> None:
     values.rename(columns={"Unnamed: 0": ""}).to_csv(tmp_path / "values.csv", index=False)
     with pytest.raises(UsageError, match="has no name for column 1"):
         load_dataset(tmp_path / "values.csv")
+
+
+def test_dates_and_booleans_are_not_whole_numbers() -> None:
+    for cells in ([1, 2], [1.0, 2.0], pd.Series(["1", "2"], dtype="category")):
+        np.testing.assert_array_equal(whole_numbers(pd.Series(cells)), [1, 2])
+    for other in ([True, False], [1.5, 2], [1, None], ["a", "1"], wide(2)["date"], wide(2)["date"].dt.to_period("D")):
+        assert whole_numbers(pd.Series(other)) is None
 
 
 def test_target_that_numbers_the_rows_is_noted() -> None:
