@@ -202,7 +202,7 @@ def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
 
 def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     """The cells of a column, (N,); None if one is not a whole number, or if they are dates or booleans."""
-    if column.dtype.kind in "bmM":
+    if column.dtype.kind in "bmM" or isinstance(column.dtype, pd.PeriodDtype):
         return None
     try:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
