@@ -63,7 +63,8 @@ class ReadingOptions:
     freq: Annotated[
         str | None,
         option(
-            "Frequency of the rows, such as h, W-WED or MS; 1 numbers the rows by date.",
+            "Step between rows, such as 15min, h or MS, over which rows that do not keep it are averaged; 1 numbers the rows "
+            "by date.",
             "STEP",
             default="as the stamps show",
         ),

@@ -29,6 +29,10 @@ _THOUSANDS = re.compile(
 )
 
 
+_WITH_UNIT = re.compile(r"[€$£]?\s*[+-]?\d[\d.,]*\s*[a-zA-Z%°µ€$£][a-zA-Z0-9%°µ€$£²³/]{0,7}|[€$£]\s*[+-]?\d[\d.,]*")
+MISSING = ("", "nan", "na", "n/a", "n.a.", "n/e", "null", "(null)", "none", "nil", r"\n", "-", "--", "\u2013", "?", ".")
+
+
 def check_frame(
     frame: pd.DataFrame,
     schema: Schema = PLAIN,
@@ -133,9 +137,11 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
     )
     leave = f"{covariate}, or name the columns to forecast with --target '{listed}'"
+    text = quote(frame[words[0]].iloc[row])
+    unit = "write numbers without units, or " * bool(_WITH_UNIT.fullmatch(text.strip()))
     raise UsageError(
-        f"{where} has the text '{quote(frame[words[0]].iloc[row])}' in column '{quote(words[0])}' at data row "
-        f"{row + 1}; remove the column{leave if numbers else ''}."
+        f"{where} has the text '{text}' in column '{quote(words[0])}' at data row {row + 1}; {unit}remove the column"
+        f"{leave if numbers else ''}."
     )
 
 
@@ -238,8 +244,8 @@ def _few(names: Sequence[Any]) -> str:
 
 
 def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Numbers of a column, NaN for missing values and those in `na`; and a mask of text that is not a number, or
-    None."""
+    """Numbers of a column, NaN for missing values, marks of these such as `-`, and the numbers in `na`; and a mask of
+    text that is not a number, or None."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
     kind = column.dtype
@@ -247,7 +253,7 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
         return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
     text = as_text(column)  # otherwise dates and the like would become their internal numbers
     numbers = pd.to_numeric(text, errors="coerce")
-    unread = (numbers.isna() & column.notna() & (text.str.strip().str.lower() != "nan")).to_numpy()
+    unread = (numbers.isna() & column.notna() & ~text.str.strip().str.lower().isin(MISSING)).to_numpy()
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
 
 
@@ -309,13 +315,18 @@ def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.fl
     return np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
 
 
-def _numbers(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> NDArray[np.float64]:
+def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> NDArray[np.float64]:
+    """Numbers of a column, NaN for missing values and those in `na`; UsageError for text that is not a number."""
     numbers, unread = parsed(column, na)
     check_marks(column, name, where)
     if unread is not None:
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
-        remedy = "remove thousands separators" if _THOUSANDS.fullmatch(text.strip()) else "enter a number"
+        remedy = "enter a number, or leave the cell empty"
+        if _THOUSANDS.fullmatch(text.strip()):
+            remedy = "remove thousands separators"
+        elif _WITH_UNIT.fullmatch(text.strip()):
+            remedy = "write numbers without units"
         raise UsageError(f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}; {remedy}.")
     return numbers
 
@@ -331,13 +342,13 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArra
             numbers[:, places] = _without(alike.to_numpy(np.float64), sentinels(na, kind))
             continue
         for place in places:
-            numbers[:, place] = _numbers(frame.iloc[:, place], frame.columns[place], where, na)
+            numbers[:, place] = numbers_of(frame.iloc[:, place], frame.columns[place], where, na)
     return numbers
 
 
 def _to_wide(frame: pd.DataFrame, where: str, schema: Schema, freq: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     names = schema.form
-    y = _numbers(frame[names.value], names.value, where, schema.na)
+    y = numbers_of(frame[names.value], names.value, where, schema.na)
     series = as_text(frame[names.series]).to_numpy()
     if "date" in series:
         raise UsageError(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_KEYS = ("time", "series", "value", "dates")
+_KEYS = ("time", "series", "value", "dates", "every")
 ROW = "row"  # name of the row numbers in a table without time stamps
 
 
@@ -45,6 +45,7 @@ class ColumnNames:
         value: values in a long table.
         categories: categories of text covariates, found during loading.
         dates: dates by which rows are numbered if `time` is `row`, found during loading.
+        every: step over which rows are averaged because they do not keep it, found during loading.
     """
 
     time: str | None = None
@@ -52,6 +53,7 @@ class ColumnNames:
     value: str = "y"
     categories: tuple[Categories, ...] = ()
     dates: str | None = None
+    every: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -67,6 +69,10 @@ class ColumnNames:
     def time_of(self, frame: pd.DataFrame) -> str:
         """Name of the time stamp column."""
         return self.time or ("ds" if self.is_long(frame) else "date")
+
+    def time_among(self, columns: Sequence[str]) -> str:
+        """Name of the time stamp column of a table with these columns, which may be long with further ones."""
+        return self.time or ("ds" if {self.series, "ds"} <= set(columns) else "date")
 
     def to_long(self, wide: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         """Convert a wide table, `date` and then `columns`, each followed by the same number of bounds (`NAME-lo-80`),

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from femts.text import quote
-
-if TYPE_CHECKING:
-    pass
 
 MOST_NAMES = 6  # names listed
 

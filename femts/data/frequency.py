@@ -23,6 +23,7 @@ MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps requ
 MONTH = 365.2425 / 12  # days
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequency with steps of constant length
+_ROUND_STEPS = ("1s", "10s", "30s", "1min", "5min", "10min", "15min", "30min", "1h", "2h", "3h", "6h", "12h", "1D")
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
@@ -90,7 +91,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = "resample the rows to an even grid, or"
+    remedy = f"average the rows over even steps with --freq {_round_step(steps)} or the like, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
@@ -100,6 +101,12 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, and --season for the rows "
         "in a season."
     )
+
+
+def _round_step(steps: pd.TimedeltaIndex) -> str:
+    """The usual step of people that is nearest to the median of `steps`."""
+    median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
+    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(pd.Timedelta(to_offset(freq)) / median)))
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:

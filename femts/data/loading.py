@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
+from femts.data.averaging import by_step
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.categories import encode_categories
 from femts.data.check import check_frame, check_unique, sentinels, words_of
@@ -74,8 +75,9 @@ def load_dataset(
             `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
             imply it; 1 for no season.
 
-            `freq`: step between rows, if the time stamps do not show it; 1 numbers the rows in order of their dates,
-            for dates without an even step.
+            `freq`: step between rows, if the time stamps do not show it. Rows that do not keep it are averaged over
+            such steps, here and in each table given to a model trained on these data. 1 numbers the rows in order of
+            their dates instead.
 
             `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.
@@ -149,7 +151,8 @@ def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
     """Give the table one row per step of each series and evenly spaced time stamps, as far as possible."""
     frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
     frame, form, more = by_order(frame, form, schema.freq, opened.where)
-    return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more))
+    frame, form, further = by_step(frame, replace(schema, form=form), opened.where)
+    return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more, *further))
 
 
 def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:

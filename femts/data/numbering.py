@@ -48,7 +48,7 @@ def by_order(
         UsageError: As in `numbered`.
     """
     columns = list(map(str, frame.columns))
-    time = names.time or ("ds" if {names.series, "ds"} <= set(columns) else "date")
+    time = names.time_among(columns)
     if freq != "1" or time not in columns or len(set(columns)) < len(columns):
         return frame, names, ()
     if not isinstance(read_stamps(frame.iloc[:, columns.index(time)], where, freq)[0], pd.DatetimeIndex):

@@ -1,10 +1,11 @@
-"""Reading tables from text, Parquet and Excel files, with or without a header, whole or in pieces."""
+"""Reading tables from text, JSON, Parquet, Feather and Excel files, with or without a header, whole or in pieces."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
+import json
 import re
 import warnings
 import zipfile
@@ -35,9 +36,10 @@ from femts.data.columns import (
 from femts.data.download import file_sha256
 from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
-from femts.data.stamps import MOST_NUMBER
+from femts.data.stamps import MOST_NUMBER, as_text
 from femts.data.unpack import (
     STDIN,
+    WINDOWS,
     check_columns,
     check_file,
     check_room,
@@ -52,7 +54,8 @@ from femts.errors import UsageError
 from femts.files import check_target, write_file
 from femts.text import quote
 
-PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
+PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
+JSON = {".json", ".jsonl", ".ndjson"}
 SEPARATORS = ",;\t|"
 SAMPLE, SAMPLE_ROWS = 2**20, 1000  # leading characters and rows from which separators are inferred
 MOST_COMMENTS = 100  # leading comment lines
@@ -64,6 +67,7 @@ BATCH, COLUMN = 2**16, 2**13  # rows of a Parquet file per batch, and bytes of o
 UNPACKED = 3  # bytes of cells per byte of a workbook's XML
 ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
 _DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+_COMMA = r"^\s*([+-]?\d*),(\d*(?:[eE][+-]?\d+)?)\s*$"
 _ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # could be a decimal or a thousands separator
 _ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
 _POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)")
@@ -150,14 +154,14 @@ def _counts(column: pd.Series) -> bool:
 
 
 def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
-    """Read a table with a header from a text file (compressed or not), a Parquet or Excel file, or standard input
-    (`-`).
+    """Read a table with a header from a text or JSON file (compressed or not), a Parquet, Feather or Excel file, or
+    standard input (`-`).
 
     Cells are not checked; text, which includes time stamps and series names of text files, is categorical. Notes are in
     `attrs`.
 
     Raises:
-        UsageError: The file is missing, a folder, empty, damaged or not UTF-8, its rows have different lengths, or
+        UsageError: The file is missing, a folder, empty, damaged or not text, its rows have different lengths, or
             column names are missing or repeated.
     """
     (whole,) = table_pieces(path, names)
@@ -170,13 +174,18 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
     Errors in a row are raised when its piece is read.
     """
     path = Path(path)
+    kinds = set(map(str.lower, path.suffixes[-2:]))  # the last may be that of a compression
     try:
         if path.suffix.lower() in PARQUET:
             yield from _parquet_pieces(path, cells)
         elif path.suffix.lower() in EXCEL:
             yield _excel_table(path, names)
-        elif SUFFIX in map(str.lower, path.suffixes[-2:]):  # the last may be that of a compression
+        elif path.suffix.lower() in FEATHER:
+            yield _feather_table(path)
+        elif SUFFIX in kinds:
             yield read_tsf(path)
+        elif kinds & JSON or (path == STDIN and check_file(path).lstrip().startswith((b"[", b"{"))):
+            yield _json_table(path)
         else:
             yield from _text_pieces(path, names, cells)
     except MemoryError as error:
@@ -230,6 +239,7 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
         comments = _comments(path)
         with open_text(path) as file:
             header = next((row for row in csv.reader(islice(file, comments, None)) if row), [])
+            encoding = file.buffer.raw.encoding  # type: ignore[attr-defined]
         separator, decimal = ",", "."
         if any(mark in cell for cell in header for mark in SEPARATORS[1:]):
             with open_text(path) as file:
@@ -260,12 +270,16 @@ def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[
             check_unique(given, place(path))
             if decimal == ",":
                 _check_points(piece.drop(columns=words, errors="ignore"), path)
+                piece = _with_points(piece, words)
             doubtful = [name for name in piece.columns if name not in settled and _may_be_thousands(piece[name])]
             if doubtful:
                 again = _csv_pieces(path, AGAIN, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
                 with warnings.catch_warnings(action="ignore"):  # later rows are checked in turn
                     check_thousands(again, place(path), decimal)
                 settled.update(doubtful)
+            if encoding == WINDOWS:
+                note = "it is not UTF-8 and is read as Windows-1252"
+                piece.attrs[NOTES] = (note, *piece.attrs.get(NOTES, ()))
             yield piece
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
@@ -417,6 +431,14 @@ def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
     return separator, ",", header
 
 
+def _with_points(piece: pd.DataFrame, words: set[str]) -> pd.DataFrame:
+    """Convert decimal commas in columns that pandas left as text because of other cells, such as `-` for a missing
+    value; the columns `words` are text."""
+    text = [name for name in piece if name not in words and not is_numeric_dtype(piece[name])]
+    made = {name: as_text(piece[name]).str.replace(_COMMA, r"\1.\2", regex=True) for name in text}
+    return piece.assign(**made) if made else piece
+
+
 def _check_points(piece: pd.DataFrame, path: Path) -> None:
     """Refuse numbers with a point if others have a decimal comma."""
     for name in piece.columns[[not is_numeric_dtype(kind) for kind in piece.dtypes]]:
@@ -509,6 +531,55 @@ def _pandas(table: Any) -> pd.DataFrame:
         raise
     except Exception:  # the metadata may hold anything, and pyarrow does not check it
         return table.replace_schema_metadata(None).to_pandas()
+
+
+def _feather_table(path: Path) -> pd.DataFrame:
+    check_file(path)
+    with _library("pyarrow", path):
+        from pyarrow import ArrowException, feather
+    try:
+        return _pandas(feather.read_table(path))
+    except (ArrowException, OSError, ValueError) as error:
+        reason = quote(str(error).strip().partition("\n")[0])
+        raise UsageError(f"File {path} cannot be read as Feather ({reason}); write it again, or as CSV.") from error
+
+
+def _json_table(path: Path) -> pd.DataFrame:
+    """Read an array of objects, whose nested ones give columns such as `cpu.user`; one object per line; or an object of
+    columns, as pandas writes it.
+
+    Raises:
+        UsageError: The content is not JSON, or not a table.
+    """
+    content, text = None, ""
+    try:
+        with open_text(path) as file:
+            text = file.read()
+        content = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it in UTF-8.") from error
+    except ValueError as error:
+        try:
+            content = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError:
+            raise UsageError(f"{place(path)} is not JSON ({quote(error)}); write it again, or as CSV.") from error
+    check_room(PLACE * len(text), path)
+    if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
+        return pd.json_normalize(content)
+    named = content if isinstance(content, dict) else {}
+    columns = list(named.values())
+    if columns and all(isinstance(each, dict) for each in columns):
+        rows = list(dict.fromkeys(row for each in columns for row in each))
+        frame = pd.DataFrame({name: [each.get(row) for row in rows] for name, each in named.items()})
+        if rows != list(map(str, range(len(rows)))):  # an index of time stamps
+            frame.insert(0, "date", rows, allow_duplicates=True)
+        return frame
+    if columns and all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
+        return pd.DataFrame(named)
+    raise UsageError(
+        f"{place(path)} is not a table; give an array of objects, one object per line, or an object of columns of the "
+        "same length."
+    )
 
 
 def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:

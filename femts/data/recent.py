@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.averaging import averaged
 from femts.data.check import LARGEST, parsed
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.columns import match_columns, to_frame
@@ -75,8 +76,8 @@ def read_recent(
             if pd.__version__ < "3":  # a column and its `str` accessor form a reference cycle
                 gc.collect(1)
 
-    if given.dates is not None:  # sorting by date needs all rows
-        whole = to_frame(read_table(path, given), where, given)
+    if given.dates is not None or given.every is not None:  # sorting by date and averages need all rows
+        whole = averaged(to_frame(read_table(path, given), where, given), schema, where)
         return _with_earlier(last_steps(whole, steps, freq, given), partial(iter, [whole]), names, freq, schema)
     pieces = all_pieces()
     first = next(pieces)

@@ -51,8 +51,8 @@ class Schema:
         domain: bounds and transform of the targets.
         season: number of steps in each season, 1 for no season; empty if implied by the step between rows. The first is
             used by models, for look-backs, the seasonal naive forecast and MASE; `mstl` removes all of them.
-        freq: step between time stamps, a pandas frequency or a number; None infers it. 1 numbers the rows of each
-            series in order of their dates.
+        freq: step between time stamps, a pandas frequency or a number; None infers it. Rows with dates that do not keep
+            it are averaged over such steps. 1 numbers the rows of each series in order of their dates.
         panel: True trains one model on the separate series; False forecasts the series jointly, as columns. None means
             True for long tables and False for wide ones.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -10,6 +11,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -19,6 +21,8 @@ from femts.errors import UsageError
 from femts.text import quote
 
 STDIN = Path("-")
+UTF8, WINDOWS = "utf-8", "cp1252"
+READABLE = "CSV, JSON, Parquet, Feather or Excel"
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
 MOST_EACH = 2**10  # average bytes per cell over many rows
@@ -41,11 +45,18 @@ def name_of(path: Path) -> str:
 
 
 class TextBytes(io.RawIOBase):
-    """Bytes of a text file, decompressed while reading; input that would not fit in memory is refused early."""
+    """UTF-8 bytes of a text file, decompressed and converted while reading; input that would not fit in memory is refused
+    early.
+
+    Attributes:
+        encoding: that of the file, known once reading has begun.
+    """
 
     def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
         self._path, self._source, self._cells = path, source, cells
-        self._line, self._cell, self._begun = 0, 0, False
+        self._line, self._cell, self._left = 0, 0, b""
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self.encoding = ""
         self.start_piece()
 
     def start_piece(self) -> None:
@@ -58,11 +69,16 @@ class TextBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`; raises UsageError if the content is binary, damaged or too large."""
-        try:
-            chunk = self._source.read(len(buffer))
-        except _DAMAGE as error:
-            raise _damaged(self._path, error) from error
-        self._check(chunk)
+        while not self._left:
+            try:
+                chunk = self._source.read(len(buffer))
+            except _DAMAGE as error:
+                raise _damaged(self._path, error) from error
+            self._left = self._converted(chunk)
+            self._check(self._left)
+            if not chunk:
+                break
+        chunk, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -71,16 +87,24 @@ class TextBytes(io.RawIOBase):
         self._source.close()
         super().close()
 
-    def _check(self, chunk: bytes) -> None:
-        if not self._begun:
+    def _converted(self, chunk: bytes) -> bytes:
+        """The next bytes in UTF-8; the first ones tell the encoding."""
+        if not self.encoding:
             if any(map(chunk.startswith, _PACKED)):
                 raise UsageError(
                     f"{place(self._path)} is compressed twice; decompress it and name the CSV file inside."
                 )
             _check_empty(chunk, self._path)
-            self._begun = True
+            self.encoding = _encoding_of(chunk)
+            if self.encoding != UTF8:
+                self._decoder = codecs.getincrementaldecoder(self.encoding)()
+        return chunk if self._decoder is None else self._decoder.decode(chunk, final=not chunk).encode()
+
+    def _check(self, chunk: bytes) -> None:
         if b"\0" in chunk:
-            raise UsageError(f"{place(self._path)} is binary; save it as CSV text in UTF-8.")
+            raise UsageError(
+                f"{place(self._path)} is binary; convert it to {READABLE}, or read it in Python and pass a DataFrame."
+            )
         end = max(map(chunk.rfind, _ENDS))
         self._line = len(chunk) + (self._line if end < 0 else -1 - end)
         end = max(end, *map(chunk.rfind, _MARKS))
@@ -100,8 +124,21 @@ class TextBytes(io.RawIOBase):
         check_room(self._taken, self._path, self._room)
 
 
+def _encoding_of(head: bytes) -> str:
+    """Encoding of text that begins with `head`, which may end within a character; UTF-8 also for what is no text."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder(UTF8)().decode(head)
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            head.decode(WINDOWS)
+            return UTF8 if b"\0" in head else WINDOWS
+    return UTF8
+
+
 def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
-    """Open a text file, compressed or not, or standard input, as bytes; the `raw` stream is a `TextBytes`.
+    """Open a text file, compressed or not, or standard input, as bytes in UTF-8; the `raw` stream is a `TextBytes`.
 
     Args:
         path: the file.

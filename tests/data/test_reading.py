@@ -213,7 +213,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "blanks": (lambda: b" \n\n", "is empty"),
     "a program": (lambda: b"\x7fELF\x00\x00", "is binary"),
-    "latin-1": (lambda: "date,\u00b0C\n".encode("latin-1"), "not UTF-8 text"),
+    "neither UTF-8 nor Windows-1252": (lambda: b"date,\x81\xb0C\n", "not UTF-8 text"),
     "a long row": (
         lambda: text() + b"2020-03-01,7,8,9,10\n",
         r"not a table \(Expected 4 fields in line 50, saw 5\)",

@@ -178,7 +178,10 @@ def test_rows_before_the_look_back_are_ignored(forecaster: dict[str, Forecaster]
 
 def test_late_parse_errors_are_found_and_empty_tables_accepted(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    for row, words in ((b"2024-01-01 15:00,1,2,3\n", "is not a table"), (b"2024-01-01 15:00,\xff,2\n", "is not UTF-8")):
+    for row, words in (
+        (b"2024-01-01 15:00,1,2,3\n", "is not a table"),
+        (b"2024-01-01 15:00,\x81\xff,2\n", "is not UTF-8"),
+    ):
         path.write_bytes(b"date,a,b\n" + b"2024-01-01 00:00,1,1\n" * 20 + row)
         for cells in PIECES:
             with pytest.raises(UsageError, match=words):

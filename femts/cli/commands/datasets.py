@@ -1,13 +1,17 @@
-"""`femts datasets`: the catalogue of datasets."""
+"""`femts datasets`: the catalogue of datasets, and descriptions of files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from femts.cli.command import command_group
+from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot
+from femts.cli.output import say_notes
+from femts.cli.reading_options import ReadingOptions
 from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name from `femts datasets list`.")]
@@ -24,8 +28,27 @@ def list_datasets(data_root: DataRoot = None) -> None:
 
 
 @datasets.command()
-def info(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Describe one dataset."""
+@grouped
+def info(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A name from `femts datasets list`, or a file.")],
+    *,
+    data_root: DataRoot = None,
+    reading: ReadingOptions,
+) -> None:
+    """Describe a dataset of the catalogue, or a file as `femts train` reads it."""
+    from femts.data.loading import is_path, load_dataset
+
+    given = reading.reading()
+    if given or is_path(name):
+        data = load_dataset(name, data_root, **given)
+        print(data)
+        say_notes(data.notes)
+    else:
+        _describe(name, data_root)
+
+
+def _describe(name: str, data_root: Path | None) -> None:
+    """Print the card of a dataset of the catalogue, which need not be here."""
     from femts.data.catalog import card
     from femts.data.download import data_root as resolve_root
     from femts.data.download import locate

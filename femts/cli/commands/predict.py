@@ -26,6 +26,7 @@ from femts.cli.run_options import (
 )
 from femts.cli.targets import check_targets, to_file
 from femts.cluster import check_engine
+from femts.data.describe import count
 from femts.data.unpack import STDIN
 from femts.errors import FemtsError, UsageError
 from femts.files import write_file
@@ -122,7 +123,8 @@ def predict(
         many = forecast[by].nunique() if by in forecast.columns else 1
         columns = len(forecaster.targets) if many == 1 else many
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
-        print(f"{printable(out)}: {len(forecast) // many // max(1, len(known))} steps of {columns} columns{each}")
+        steps = count(len(forecast) // many // max(1, len(known)), "step")
+        print(f"{printable(out)}: {steps} of {count(columns, 'column')}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)
     return status

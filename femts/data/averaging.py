@@ -1,0 +1,111 @@
+"""Averages over even steps, for rows that are more frequent than these steps or do not keep them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+
+from femts.data.check import numbers_of, words_of
+from femts.data.column_names import ColumnNames
+from femts.data.frequency import NANOSECONDS
+from femts.data.schema import Schema
+from femts.data.stamps import as_text, read_dates, read_stamps
+
+_KEY = "femts.step"
+
+
+def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+    """Average the rows of a table over the steps of `schema.freq`, if the user gave that and the rows do not keep it;
+    otherwise unchanged.
+
+    Raises:
+        UsageError: A cell is not a number, or not a date; the message says which.
+    """
+    names, columns = schema.form, list(map(str, frame.columns))
+    time = names.time_among(columns)
+    if schema.freq is None or schema.freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
+        return frame, names, ()
+    stamps = read_stamps(frame.iloc[:, columns.index(time)], where, schema.freq)[0]
+    if not isinstance(stamps, pd.DatetimeIndex) or not _between_steps(stamps, _codes(frame, names), schema.freq):
+        return frame, names, ()
+    if pd.MultiIndex.from_arrays([_codes(frame, names), stamps]).has_duplicates:  # refused later
+        return frame, names, ()
+    names = replace(names, every=schema.freq)
+    note = f"its {len(frame)} rows do not keep the step '{schema.freq}' and are averaged over such steps"
+    return averaged(frame, replace(schema, form=names), where), names, (note,)
+
+
+def averaged(frame: pd.DataFrame, schema: Schema, where: str) -> pd.DataFrame:
+    """The mean of each column over the steps of `schema.form.every`, which are whole ones of the calendar and clock, for
+    each series; unchanged if that is None.
+
+    A row belongs to the step in which it lies or, if there is about one row per step, to the nearest. Missing values are left out of the mean. Text, static covariates and the indicators of categories keep their last
+    value in each step. If targets are named, columns without a role are dropped.
+
+    Raises:
+        UsageError: A cell is not a number, or not a date; the message says which.
+    """
+    names, roles, columns = schema.form, schema.roles, list(map(str, frame.columns))
+    time = names.time_among(columns)
+    if names.every is None or time not in columns or len(set(columns)) < len(columns):
+        return frame
+    frame = frame.set_axis(columns, axis=1).reset_index(drop=True)
+    keys = [name for name in (names.series, *names.keys) if name in columns]
+    listed = {*roles.target, *roles.past, *roles.future, *roles.static}
+    cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
+    kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
+    table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
+    # The constant key makes groups of the steps that have rows, and of no others.
+    stamps = _in_steps(pd.DatetimeIndex(read_dates(frame[time], where)), _codes(frame, names), names.every)
+    by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps}
+    origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(names.every) else "epoch"
+    grid = pd.Grouper(key=time, freq=names.every, origin=origin)
+    rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
+    made = rows.agg({name: "last" if name in kept else "mean" for name in cells}).reset_index().drop(columns=_KEY)
+    made.attrs = frame.attrs
+    return made
+
+
+def _codes(frame: pd.DataFrame, names: ColumnNames) -> np.ndarray:
+    """Number of the series of each row; 0 for a wide table."""
+    at = list(map(str, frame.columns))
+    if names.series not in at:
+        return np.zeros(len(frame), dtype=np.intp)
+    return pd.factorize(as_text(frame.iloc[:, at.index(names.series)]))[0]
+
+
+def _between_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> bool:
+    """Whether any time stamp is not a whole number of steps after the first of its series or, for steps of the calendar,
+    not at the beginning of one."""
+    offset = to_offset(freq)
+    if not len(stamps):
+        return False
+    if not _is_even(freq):
+        return not stamps.isin(pd.date_range(stamps.min(), stamps.max(), freq=offset)).all()
+    numbers = pd.Series(stamps.asi8)
+    since = (numbers - numbers.groupby(codes).transform("min")) * NANOSECONDS[stamps.unit]
+    return bool((since % int(offset.nanos) != 0).any())
+
+
+def _in_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> pd.DatetimeIndex:
+    """Time stamps within the steps that they belong to: moved by half a step if there is about one row per step."""
+    if not _is_even(freq):
+        return stamps
+    order = np.lexsort((stamps.asi8, codes))
+    apart = np.diff(stamps.asi8[order])[np.diff(codes[order]) == 0] * NANOSECONDS[stamps.unit]
+    step = pd.Timedelta(to_offset(freq))
+    return stamps + step / 2 if len(apart) and np.median(apart) > step.value / 2 else stamps
+
+
+def _is_even(freq: str) -> bool:
+    """Whether all steps have the same length, unlike days, of which some are shorter."""
+    offset = to_offset(freq)
+    return isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
+
+
+def _divides_a_day(freq: str) -> bool:
+    return _is_even(freq) and pd.Timedelta(days=1) % pd.Timedelta(to_offset(freq)) == pd.Timedelta(0)

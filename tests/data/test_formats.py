@@ -1,0 +1,147 @@
+"""Formats of files: JSON, Feather, encodings of text, and marks of missing values."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import UsageError
+
+
+def table() -> pd.DataFrame:
+    """A table with a gap."""
+    made = small_table(60)
+    made.loc[7, "load"] = np.nan
+    return made
+
+
+def dated(made: pd.DataFrame) -> pd.DataFrame:
+    return made.assign(date=made["date"].dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+JSON: dict[str, Callable[[pd.DataFrame], str]] = {
+    "records": lambda made: made.to_json(orient="records", double_precision=15),
+    "lines": lambda made: made.to_json(orient="records", lines=True, double_precision=15),
+    "columns": lambda made: made.to_json(double_precision=15),
+    "an index of dates": lambda made: made.set_index("date").to_json(double_precision=15),
+    "lists": lambda made: json.dumps(made.astype(object).where(made.notna(), None).to_dict("list")),
+    "text": lambda made: made.astype(str).to_json(orient="records", indent=1),
+}
+
+
+@pytest.mark.parametrize("form", JSON)
+def test_json_gives_the_same_data_as_csv(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = JSON[form](dated(table()))
+    dated(table()).to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "table.json").write_text(text)
+    expected, data = (femts.load_dataset(tmp_path / f"table.{kind}") for kind in ("csv", "json"))
+    np.testing.assert_allclose(data.values, expected.values, rtol=1e-12)
+    assert (data.columns, data.freq) == (expected.columns, expected.freq)
+    pd.testing.assert_index_equal(pd.Index(data.stamps), pd.Index(expected.stamps), exact="equiv")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    np.testing.assert_array_equal(femts.load_dataset("-").values, data.values)
+
+
+def test_nested_json_objects_become_columns(tmp_path: Path) -> None:
+    rows = [{"date": f"2024-01-{day:02}", "cpu": {"user": day, "system": {"irq": -day}}} for day in range(1, 31)]
+    (tmp_path / "nested.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert femts.load_dataset(tmp_path / "nested.jsonl").columns == ("cpu.user", "cpu.system.irq")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[{"date": 1}, 2]', "is not a table; give an array of objects"),
+        ('{"status": "ok", "n": 3}', "is not a table"),
+        ('{"a": [1, 2], "b": [1]}', "is not a table"),
+        ("[]", "is not a table"),
+        ('[{"date": 1},', r"is not JSON \(Expecting .*\); write it again, or as CSV"),
+        ('{"a": 1}\n{"a": ', "is not JSON"),
+        (b"\x81\xff[]", "is not UTF-8 text"),
+    ],
+)
+def test_json_that_is_no_table_is_refused(text: str | bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError, match=rf"^File .*odd\.json {says}"):
+        femts.load_dataset(path)
+
+
+def test_feather(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table().to_feather(tmp_path / "table.feather")
+    np.testing.assert_array_equal(
+        femts.load_dataset(tmp_path / "table.feather").values, femts.load_dataset(table()).values
+    )
+    (tmp_path / "odd.feather").write_bytes((tmp_path / "table.feather").read_bytes()[:300])
+    with pytest.raises(UsageError, match="cannot be read as Feather"):
+        femts.load_dataset(tmp_path / "odd.feather")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_other_encodings(encoding: str, separator: str, tmp_path: Path) -> None:
+    named = dated(table()).rename(columns={"load": "Außentemperatur °C"})
+    text, path = named.to_csv(index=False, sep=separator), tmp_path / "table.csv"
+    path.write_bytes(("\ufeff" * (encoding == "utf-16-le") + text).encode(encoding))
+    data = femts.load_dataset(path)
+    assert data.columns == tuple(named.columns[1:])
+    np.testing.assert_array_equal(data.values, femts.load_dataset(table()).values)
+    assert ("it is not UTF-8 and is read as Windows-1252" in data.notes) == (encoding == "cp1252")
+
+
+def test_long_text_in_another_encoding(tmp_path: Path) -> None:
+    """Its conversion is longer than the bytes that are read at a time, and ends within characters."""
+    text = "date,ß\n" + "".join(f"{day:%Y-%m-%d},{day.day}\n" for day in pd.date_range("1700-01-01", periods=50_000))
+    for encoding in ("utf-16", "utf-8"):
+        (tmp_path / encoding).with_suffix(".csv").write_text(text, encoding=encoding)
+    wide, plain = (femts.load_dataset(tmp_path / f"{encoding}.csv") for encoding in ("utf-16", "utf-8"))
+    np.testing.assert_array_equal(wide.values, plain.values)
+
+
+@pytest.mark.parametrize("mark", ["-", "n/e", r"\N", "(null)", "NULL", "?", " - "])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_marks_of_missing_values(mark: str, decimal: str, tmp_path: Path) -> None:
+    made = table()
+    made.to_csv(tmp_path / "table.csv", index=False, sep=";", decimal=decimal, na_rep=mark)
+    data = femts.load_dataset(tmp_path / "table.csv")
+    np.testing.assert_array_equal(data.values, femts.load_dataset(made).values)
+    words = made.assign(load=made["load"].astype(object).where(made["load"].notna(), mark))
+    np.testing.assert_array_equal(femts.load_dataset(words).values, data.values)
+
+
+def test_units_are_refused() -> None:
+    for unit in ("%", " Mb/s", "°C", " m³/h", "€"):
+        for words in (
+            table().assign(load=[f"{n}.5{unit}" for n in range(60)]),
+            table().assign(load=["2", *["1,234.5" + unit] * 59]),
+        ):
+            with pytest.raises(UsageError, match=r"has the text '.*' in column 'load' .*; write numbers without units"):
+                femts.load_dataset(words)
+    with pytest.raises(UsageError, match="enter a number, or leave the cell empty"):
+        femts.load_dataset(table().assign(load=["2", *["off"] * 59]))
+
+
+def test_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table().to_csv(tmp_path / "mine.csv", index=False)
+    assert main(["datasets", "info", str(tmp_path / "mine.csv"), "--target", "load", "--freq", "2h"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[:3] == [
+        "Dataset 'mine': 30 rows of 1 column",
+        "  columns: load",
+        "  step: 2h, from 2024-01-01 to 2024-01-03 10:00:00, season 12 steps",
+    ]
+    assert "note: its 60 rows do not keep the step '2h' and are averaged over such steps\n" in err
+    assert main(["datasets", "info", str(tmp_path / "mine.csv"), "--target", "nothing"]) == 2
+    assert "has no column 'nothing'" in capsys.readouterr().err
+    assert main(["datasets", "info", "synthetic"]) == 0 and "name:     synthetic" in capsys.readouterr().out
