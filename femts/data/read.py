@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import re
 import warnings
 import zipfile
@@ -34,6 +33,7 @@ from femts.data.columns import (
     whole_numbers,
 )
 from femts.data.download import file_sha256
+from femts.data.json_table import SUFFIXES, read_json
 from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
 from femts.data.stamps import MOST_NUMBER, as_text
@@ -55,7 +55,6 @@ from femts.files import check_target, write_file
 from femts.text import quote
 
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
-JSON = {".json", ".jsonl", ".ndjson"}
 SEPARATORS = ",;\t|"
 SAMPLE, SAMPLE_ROWS = 2**20, 1000  # leading characters and rows from which separators are inferred
 MOST_COMMENTS = 100  # leading comment lines
@@ -184,8 +183,8 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
             yield _feather_table(path)
         elif SUFFIX in kinds:
             yield read_tsf(path)
-        elif kinds & JSON or (path == STDIN and check_file(path).lstrip().startswith((b"[", b"{"))):
-            yield _json_table(path)
+        elif kinds & SUFFIXES or (path == STDIN and check_file(path).lstrip().startswith((b"[", b"{"))):
+            yield read_json(path)
         else:
             yield from _text_pieces(path, names, cells)
     except MemoryError as error:
@@ -542,44 +541,6 @@ def _feather_table(path: Path) -> pd.DataFrame:
     except (ArrowException, OSError, ValueError) as error:
         reason = quote(str(error).strip().partition("\n")[0])
         raise UsageError(f"File {path} cannot be read as Feather ({reason}); write it again, or as CSV.") from error
-
-
-def _json_table(path: Path) -> pd.DataFrame:
-    """Read an array of objects, whose nested ones give columns such as `cpu.user`; one object per line; or an object of
-    columns, as pandas writes it.
-
-    Raises:
-        UsageError: The content is not JSON, or not a table.
-    """
-    content, text = None, ""
-    try:
-        with open_text(path) as file:
-            text = file.read()
-        content = json.loads(text)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it in UTF-8.") from error
-    except ValueError as error:
-        try:
-            content = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError:
-            raise UsageError(f"{place(path)} is not JSON ({quote(error)}); write it again, or as CSV.") from error
-    check_room(PLACE * len(text), path)
-    if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
-        return pd.json_normalize(content)
-    named = content if isinstance(content, dict) else {}
-    columns = list(named.values())
-    if columns and all(isinstance(each, dict) for each in columns):
-        rows = list(dict.fromkeys(row for each in columns for row in each))
-        frame = pd.DataFrame({name: [each.get(row) for row in rows] for name, each in named.items()})
-        if rows != list(map(str, range(len(rows)))):  # an index of time stamps
-            frame.insert(0, "date", rows, allow_duplicates=True)
-        return frame
-    if columns and all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
-        return pd.DataFrame(named)
-    raise UsageError(
-        f"{place(path)} is not a table; give an array of objects, one object per line, or an object of columns of the "
-        "same length."
-    )
 
 
 def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:

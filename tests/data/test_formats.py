@@ -58,6 +58,28 @@ def test_nested_json_objects_become_columns(tmp_path: Path) -> None:
     assert femts.load_dataset(tmp_path / "nested.jsonl").columns == ("cpu.user", "cpu.system.irq")
 
 
+def test_range_query_of_prometheus(tmp_path: Path) -> None:
+    path, values = tmp_path / "query.json", np.random.default_rng(0).normal(size=(2, 50)).round(3)
+
+    def query(*labels: dict[str, str]) -> femts.Dataset:
+        result = [
+            {"metric": each, "values": [[1_700_000_000 + 60 * n, str(cell)] for n, cell in enumerate(row) if n != 7]}
+            for each, row in zip(labels, values, strict=False)
+        ]
+        path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
+        return femts.load_dataset(path)
+
+    single = query({"__name__": "load", "instance": "a:90", "job": "x"})
+    assert single.columns == ("load",) and single.freq == "min" and str(single.stamps[0]) == "2023-11-14 22:13:20"  # type: ignore[index]
+    np.testing.assert_array_equal(np.delete(single.values[:, 0], 7), np.delete(values[0], 7))
+    assert np.isnan(single.values[7, 0])
+    panel = query(
+        {"__name__": "load", "instance": "a:90", "job": "x"}, {"__name__": "load", "instance": "b:90", "job": "x"}
+    )
+    assert panel.series == ("instance=a:90", "instance=b:90")
+    np.testing.assert_array_equal(np.delete(panel.values[50:, 0], 7), np.delete(values[1], 7))
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -65,6 +87,12 @@ def test_nested_json_objects_become_columns(tmp_path: Path) -> None:
         ('{"status": "ok", "n": 3}', "is not a table"),
         ('{"a": [1, 2], "b": [1]}', "is not a table"),
         ("[]", "is not a table"),
+        ('{"status": "success", "data": {"resultType": "matrix", "result": []}}', "is not a table"),
+        (
+            '{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [3]}]}}',
+            "is not a table",
+        ),
+        ("[" * 100_000, "is not JSON"),
         ('[{"date": 1},', r"is not JSON \(Expecting .*\); write it again, or as CSV"),
         ('{"a": 1}\n{"a": ', "is not JSON"),
         (b"\x81\xff[]", "is not UTF-8 text"),

@@ -123,8 +123,8 @@ def predict(
         many = forecast[by].nunique() if by in forecast.columns else 1
         columns = len(forecaster.targets) if many == 1 else many
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
-        steps = count(len(forecast) // many // max(1, len(known)), "step")
-        print(f"{printable(out)}: {steps} of {count(columns, 'column')}{each}")
+        length = count(len(forecast) // many // max(1, len(known)), "step")
+        print(f"{printable(out)}: {length} of {count(columns, 'column')}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)
     return status
