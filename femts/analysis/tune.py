@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from math import ceil, inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.config.values import check_count
 from femts.data.dataset import Dataset
-from femts.data.loading import load_dataset
 from femts.data.protocols import look_back_choices
+from femts.data.schema import Reading
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
 from femts.evaluation.metrics import chosen_by
 from femts.files import check_folder, write_file
@@ -37,7 +37,7 @@ from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
 from femts.progress import progress_line
 from femts.text import quote, spreadsheet_safe, strict_json
 from femts.training.accelerator import find_accelerator
-from femts.training.data_module import DataModule, split_for
+from femts.training.data_module import DataModule, as_dataset, split_for
 from femts.training.fit import is_trained
 from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
 from femts.training.stopping import Interrupted, watched
@@ -112,6 +112,7 @@ def tune(
     origins: int = 1,
     seed: int = 42,
     data_root: str | Path | None = None,
+    **reading: Unpack[Reading],
 ) -> TuningResult:
     """Choose settings, look-back and training recipe of a model by validation errors; the test split is not used.
 
@@ -135,6 +136,7 @@ def tune(
             earlier.
         seed: seed of the search and of each training.
         data_root: folder with the files of the catalogue.
+        reading: keywords of `load_dataset`, as in `train`.
 
     Returns:
         The best recipe: `settings`, `seq_len` and `pred_len` for `train`, its `score` and the `default_score`, all
@@ -155,7 +157,8 @@ def tune(
     if "training.seed" in fixed:
         raise UsageError("Setting 'training.seed' cannot be set in tuning; use the argument seed.")
     lengths, search = Lengths(pred_len, seq_len, protocol), {} if search is None else search
-    objective = _Objective(dataset, model, lengths, search, {**fixed, "training.seed": seed}, origins, data_root)
+    data = as_dataset(dataset, data_root, reading, tune.__annotations__)
+    objective = _Objective(data, model, lengths, search, {**fixed, "training.seed": seed}, origins)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -178,19 +181,17 @@ class _Objective:
 
     def __init__(
         self,
-        dataset: Any,
+        data: Dataset,
         model: str,
         lengths: Lengths,
         search: Mapping[str, Any],
         settings: Mapping[str, Any],
         origins: int,
-        data_root: str | Path | None,
     ) -> None:
         model_settings, training = resolve_training(model, {}, settings)
         search_space.check_search(search, settings, lengths.seq_len)
         find_accelerator(training)
         space = {key: make_distribution(key, values, model) for key, values in search.items()}
-        data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
         steps = horizon(data, lengths.pred_len).steps
         data = split_for(data, steps)
         config = resolve_run(data, model, lengths._replace(pred_len=steps), model_settings, training)

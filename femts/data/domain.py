@@ -50,9 +50,9 @@ class Domain:
         if low is not None and high is not None and low >= high:
             raise UsageError(f"--min {low:g} is not below --max {high:g}; use a lower --min.")
         name = "none" if transform is None else transform
-        if name not in TRANSFORMS:
+        if not isinstance(name, str) or name not in TRANSFORMS:
             raise UsageError(f"Unknown transform '{quote(name)}'{suggest(quote(name), TRANSFORMS)}")
-        return cls(low, high, str(name))
+        return cls(low, high, name)
 
     def fitted(self, pieces: Sequence[Array]) -> Domain:
         """Infer missing lower bounds from the training rows of each series, `pieces` (n, T).

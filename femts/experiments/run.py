@@ -45,13 +45,12 @@ class TaskOptions(TypedDict, total=False):
     train: bool
 
 
-class Options(TaskOptions, total=False):
-    """Keyword arguments of `table`."""
+class Options(TaskOptions, Reading, total=False):
+    """Keyword arguments of `table`, among them those of `load_dataset`."""
 
     seq_lens: Sequence[int] | int | Literal["auto"] | None
     protocol: str | None
     param_grid: Mapping[str, Sequence[Any]]
-    reading: Reading
     roll_out: Sequence[int]
 
 
@@ -78,9 +77,9 @@ def table(
         results: folder of the records.
         options: `seq_lens` (candidate look-backs, of which the validation split selects one; `auto` proposes some),
             `protocol`, `settings` by name for all models, `param_grid` (candidate values of settings, selected on the
-            validation split, for the models that have them), `reading` (keywords of `load_dataset`), `roll_out` (longer
-            horizons at which models are also scored recursively), `engine` (`local` or `ray`), `jobs` (cells at a
-            time), `time_limit`, `device`, `data_root`, and `train=False` to show only what exists.
+            validation split, for the models that have them), `roll_out` (longer horizons at which models are also scored
+            recursively), `engine` (`local` or `ray`), `jobs` (cells at a time), `time_limit`, `device`, `data_root`,
+            `train=False` to show only what exists, and keywords of `load_dataset`, such as `target`.
 
     Returns:
         One row for each dataset, model and horizon, and one for the mean over several, without a `pred_len`:
@@ -228,6 +227,7 @@ def _grid(
     _check_options(options, (*_NAMED, *Options.__annotations__))
     look_backs = options.get("seq_lens")
     auto = look_backs is not None and left_open(look_backs)
+    reading = {name: value for name, value in options.items() if name in Reading.__annotations__}
     return Grid(
         datasets=check_names(datasets, "datasets"),
         models=models,
@@ -236,7 +236,7 @@ def _grid(
         protocol=options.get("protocol"),
         seq_lens="auto" if auto else _steps(look_backs, "seq_lens") or (None,),
         settings=_mapping(options.get("settings"), "settings"),
-        reading=Schema.of(**_mapping(options.get("reading"), "reading")).reading(),  # normalised as on the command line
+        reading=Schema.of(**reading).reading(),  # normalised as on the command line
         param_grid={
             key: _several(value, f"param_grid['{key}']")
             for key, value in _mapping(options.get("param_grid"), "param_grid").items()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
+from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
+from femts.data.schema import Reading
 from femts.data.splits import PARTS, check_room
 from femts.data.windows import Windows, check_windows, part_windows, training_rows
+from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
+from femts.text import quote
 from femts.training.resolve import horizon
 
 # Candidates and look-backs are tried on the same data, and fitting thousands of series takes minutes.
@@ -60,6 +66,37 @@ class DataModule:
         """Fit the closed-form parts of `model` to the training rows."""
         distance = max(model.config.seq_len, int(self.data.train_lengths.max()))
         model.prepare(*training_rows(self.data, self.windows["train"], distance))
+
+
+def as_dataset(
+    source: Any, data_root: str | Path | None, reading: Mapping[str, Any], arguments: Iterable[str]
+) -> Dataset:
+    """A loaded dataset, or anything that `load_dataset` accepts, read with the keywords `reading`.
+
+    Args:
+        source: dataset or table.
+        data_root: folder with the files of the catalogue.
+        reading: keywords that a user gave beside the arguments of the calling function.
+        arguments: names of these arguments, for messages.
+
+    Raises:
+        UsageError: As in `load_dataset`; a keyword is unknown; or a loaded dataset is given with keywords.
+    """
+    unknown = next((name for name in reading if name not in Reading.__annotations__), None)
+    if unknown is not None:
+        if unknown in (each.name for each in fields(TrainingConfig)):
+            raise UsageError(f"Unknown argument '{unknown}'; pass it as settings={{'training.{unknown}': ...}}.")
+        raise UsageError(
+            f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*arguments, *Reading.__annotations__])}"
+        )
+    if not isinstance(source, Dataset):
+        return load_dataset(source, data_root, **reading)  # type: ignore[misc]
+    if reading:
+        raise UsageError(
+            f"Argument '{next(iter(reading))}' says how to read a table, but the dataset is already loaded; give it to "
+            "femts.load_dataset."
+        )
+    return source
 
 
 def split_for(data: Dataset, pred_len: int | str | None) -> Dataset:

@@ -7,20 +7,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from femts.config.arguments import check_flag, check_path
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.loading import load_dataset
+from femts.data.schema import Reading
 from femts.data.splits import PARTS
 from femts.data.windows import check_windows
 from femts.errors import ScaleWarning, UsageError, memory_checked, warn
 from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable, clear_run
-from femts.training.data_module import split_for
+from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import scale_notes
 from femts.training.fit import FitRequest, fit
 from femts.training.loop import launch
@@ -55,6 +55,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     progress: bool = False,
     data_root: str | Path | None = None,
+    **reading: Unpack[Reading],
 ) -> Forecaster:
     """Train a model on a dataset and score it once on the test split.
 
@@ -90,6 +91,7 @@ def train(
             model are `model.weights` and others of pretrained models; the model of these weights is then tried as well.
         progress: show a progress bar on stderr if it is a terminal.
         data_root: folder with the files of the catalogue.
+        reading: keywords of `load_dataset`, such as `target` or `future_covariates`, if the dataset is not loaded yet.
 
     Returns:
         The trained forecaster with its `metrics` (test errors in scaled units), `validations` and calibrated intervals.
@@ -117,7 +119,7 @@ def train(
         raise UsageError(
             "A script that trains on several devices must guard its code with `if __name__ == '__main__':`."
         )
-    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, data_root)
+    data = as_dataset(dataset, data_root, reading, train.__annotations__)
     request = replace(
         request,
         lengths=Lengths(pred_len, seq_len, protocol),

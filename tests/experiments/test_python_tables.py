@@ -53,7 +53,7 @@ def test_reading_arguments_match_the_command_line(requested_cells: list[Cell], t
     small_table().to_csv(mine, index=False)
     for reading, options in FORMS:
         requested_cells.clear()
-        femts.table(mine, "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+        femts.table(mine, "naive", 12, seq_lens=24, results=tmp_path / "results", **reading)
         (cell,) = make_grid(
             Grid((mine,), ("naive",), (12,), seq_lens=(24,), reading=ReadingOptions(**options).reading())
         )
@@ -66,7 +66,7 @@ def test_result_paths_are_stable(requested_cells: list[Cell], tmp_path: Path) ->
     rows = [f"{day},{hour}" for hour, day in enumerate(pd.date_range("2024-01-01", periods=200, freq="h"))]
     (tmp_path / "mine.csv").write_text("when,load\n" + "\n".join(rows) + "\n")
     reading: Any = {"columns": {"time": "when"}, "na": [-9999.0], "min": 0.0, "split": [0.6, 0.2, 0.2], "panel": False}
-    femts.table(tmp_path / "mine.csv", "naive", 12, seq_lens=24, reading=reading, results=tmp_path / "results")
+    femts.table(tmp_path / "mine.csv", "naive", 12, seq_lens=24, results=tmp_path / "results", **reading)
     assert requested_cells[0].path == "seasons-seq_len=24/mine-4d3323a8/naive-12-seed42"
 
 
@@ -83,10 +83,10 @@ def test_trained_cells_are_in_the_table(tmp_path: Path) -> None:
     settings = {"training.betas": (0.9, 0.99), "training.max_steps": np.int64(5)}
     requested_cells: dict[str, Any] = {"settings": settings, "seq_lens": 24, "results": tmp_path, "device": "cpu"}
     with cells_in_this_process():
-        made = femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, **requested_cells)
+        made = femts.table("synthetic", "dlinear", 12, target="s0", **requested_cells)
     assert made["mse"].notna().all() and made["seeds"].tolist() == [(42,)]
     pd.testing.assert_frame_equal(
-        made, femts.table("synthetic", "dlinear", 12, reading={"target": "s0"}, train=False, **requested_cells)
+        made, femts.table("synthetic", "dlinear", 12, target="s0", train=False, **requested_cells)
     )
 
 
@@ -109,7 +109,7 @@ def test_empty_or_invalid_arguments_are_refused(tmp_path: Path) -> None:
         ({"param_grid": {"training.lr": []}}, r"Argument 'param_grid\['training.lr'\]' is empty"),
         ({"protocol": 5, "seq_lens": 96}, "Argument 'protocol' is '5'; pass a name as a string"),
         ({"protocol": "../up", "seq_lens": 96}, "Unknown protocol '../up'"),
-        ({"reading": {"psat_covariates": "OT"}}, "of the data; did you mean 'past_covariates'"),
+        ({"psat_covariates": "OT"}, "of a table; did you mean 'past_covariates'"),
     ]
     for given, says in cases:
         with pytest.raises(UsageError, match=says):

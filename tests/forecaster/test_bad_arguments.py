@@ -19,6 +19,7 @@ from small_tables import small_table
 import femts
 from femts import FemtsError, Forecaster
 from femts.data.loading import load_dataset
+from femts.data.schema import Reading
 
 NUMBERS = [None, -1, 0.5, float("nan"), True, "x", "a\0b", b"x", object()]
 HOLDERS = [[6, 12], [[1], {}], [], {3: None}, np.zeros((3, 2)), small_table()["load"], pd.DataFrame({"a": [1.0]})]
@@ -82,8 +83,8 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
 }
 CALLS["Forecaster.of"] = (lambda f: f.of, {"name": "load"})
 FURTHER = {
-    "load_dataset": ("na", "columns", "target", "past_covariates", "future_covariates", "calendar", "panel"),
-    "table": tuple("seq_lens protocol settings param_grid reading roll_out engine jobs time_limit device".split()),
+    "load_dataset": tuple(Reading.__annotations__),
+    "table": tuple("seq_lens protocol settings param_grid target roll_out engine jobs time_limit device".split()),
     "score_tasks": tuple("settings engine jobs time_limit device data_root train".split()),
     "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
 }

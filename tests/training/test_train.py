@@ -11,6 +11,7 @@ import pytest
 import torch
 from run_damage import FILES
 from small_runs import DATA, TRAIN, essence, small_run
+from small_tables import small_table
 
 import femts
 from femts.errors import RunFailure, UsageError
@@ -189,3 +190,23 @@ def test_metrics_record_the_configuration() -> None:
     assert set(metrics["versions"]) == {"femts", "torch", "python"}
     assert metrics["data_sha256"] == DATA.sha256
     assert metrics["seconds"] > 0
+
+
+def test_tables_are_read_with_the_keywords_of_load_dataset() -> None:
+    table = small_table().rename(columns={"date": "when"})
+    reading: Any = {"columns": {"time": "when"}, "target": "load", "future_covariates": "heat"}
+    trained = femts.train(table, "ridge", 12, seq_len=24, **reading)
+    again = femts.train(femts.load_dataset(table, **reading), "ridge", 12, seq_len=24)
+    assert trained.metrics["test"] == again.metrics["test"] and trained.config.schema == again.config.schema
+    for given, says in (
+        ({"lr": 1e-3}, r"^Unknown argument 'lr'; pass it as settings=\{'training\.lr': \.\.\.\}\.$"),
+        ({"max_step": 3}, "^Unknown argument 'max_step'; did you mean 'max_steps'"),
+        ({"futur_covariates": "heat"}, "did you mean 'future_covariates'"),
+        ({"target": "nothing"}, "has no column 'nothing'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            femts.train(table, "ridge", 12, **{"columns": {"time": "when"}, **given})  # type: ignore[arg-type]
+    with pytest.raises(
+        UsageError, match=r"^Argument 'target' says .* already loaded; give it to femts\.load_dataset\.$"
+    ):
+        femts.train(femts.load_dataset("synthetic"), "ridge", 12, target="s0")
