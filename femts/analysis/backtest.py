@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_flag, check_kind, check_text
-from femts.data.averaging import averaged
+from femts.data.averaging import by_step
 from femts.data.catalog import CATALOG
 from femts.data.check import check_frame, check_values
 from femts.data.columns import is_table, match_columns, to_frame
@@ -143,7 +143,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
         where = "The frame"
         table = to_frame(data, where, None if freq is None else schema.form)
         schema = replace(schema, form=match_columns(table, schema.form))
-        table = schema.roles.narrow(averaged(table, schema, where), schema.form, where)
+        table = schema.roles.narrow(by_step(table, schema, where)[0], schema.form, where)
     elif not schema.panel and freq is None and isinstance(data, str | Path) and Path(data).is_file():
         where, table = f"File {data}", read_headless(Path(data))
     if table is not None:

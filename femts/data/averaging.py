@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,61 +12,53 @@ from femts.data.check import numbers_of, words_of
 from femts.data.column_names import ColumnNames
 from femts.data.frequency import NANOSECONDS
 from femts.data.schema import Schema
-from femts.data.stamps import as_text, read_dates, read_stamps
+from femts.data.stamps import as_text, read_dates
 
 _KEY = "femts.step"
 
 
-def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """Average the rows of a table over the steps of `schema.freq`, if the user gave that and the rows do not keep it;
-    otherwise unchanged.
+def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The mean of each column over the steps of `schema.freq` for each series, and a note, if `is_uneven`; otherwise the
+    frame itself.
+
+    Steps are whole ones of the calendar and clock. A row belongs to the step in which it lies or, if there is about one
+    row per step, to the nearest. Missing values are left out of the mean. Text, static covariates and the indicators of
+    categories keep their last value in each step. If targets are named, columns without a role are dropped.
 
     Raises:
         UsageError: A cell is not a number, or not a date; the message says which.
     """
-    names, columns = schema.form, list(map(str, frame.columns))
-    time = names.time_among(columns)
-    if schema.freq is None or schema.freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
-        return frame, names, ()
-    stamps = read_stamps(frame.iloc[:, columns.index(time)], where, schema.freq)[0]
-    if not isinstance(stamps, pd.DatetimeIndex) or not _between_steps(stamps, _codes(frame, names), schema.freq):
-        return frame, names, ()
-    if pd.MultiIndex.from_arrays([_codes(frame, names), stamps]).has_duplicates:  # refused later
-        return frame, names, ()
-    names = replace(names, every=schema.freq)
-    note = f"its {len(frame)} rows do not keep the step '{schema.freq}' and are averaged over such steps"
-    return averaged(frame, replace(schema, form=names), where), names, (note,)
-
-
-def averaged(frame: pd.DataFrame, schema: Schema, where: str) -> pd.DataFrame:
-    """The mean of each column over the steps of `schema.form.every`, which are whole ones of the calendar and clock, for
-    each series; unchanged if that is None.
-
-    A row belongs to the step in which it lies or, if there is about one row per step, to the nearest. Missing values are left out of the mean. Text, static covariates and the indicators of categories keep their last
-    value in each step. If targets are named, columns without a role are dropped.
-
-    Raises:
-        UsageError: A cell is not a number, or not a date; the message says which.
-    """
-    names, roles, columns = schema.form, schema.roles, list(map(str, frame.columns))
-    time = names.time_among(columns)
-    if names.every is None or time not in columns or len(set(columns)) < len(columns):
-        return frame
-    frame = frame.set_axis(columns, axis=1).reset_index(drop=True)
+    if not is_uneven(frame, schema, where):
+        return frame, ()
+    names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(map(str, frame.columns))
+    time, frame = names.time_among(columns), frame.set_axis(columns, axis=1).reset_index(drop=True)
     keys = [name for name in (names.series, *names.keys) if name in columns]
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
     cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
+    stamps = _in_steps(pd.DatetimeIndex(read_dates(frame[time], where, freq)), _codes(frame, names), freq)
     # The constant key makes groups of the steps that have rows, and of no others.
-    stamps = _in_steps(pd.DatetimeIndex(read_dates(frame[time], where)), _codes(frame, names), names.every)
     by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps}
-    origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(names.every) else "epoch"
-    grid = pd.Grouper(key=time, freq=names.every, origin=origin)
+    origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(freq) else "epoch"
+    grid = pd.Grouper(key=time, freq=freq, origin=origin)
     rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
     made = rows.agg({name: "last" if name in kept else "mean" for name in cells}).reset_index().drop(columns=_KEY)
     made.attrs = frame.attrs
-    return made
+    return made, (f"its {len(frame)} rows do not keep the step '{freq}' and are averaged over such steps",)
+
+
+def is_uneven(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
+    """Return whether the user gave a step, and the dates of the table do not keep it; False if they repeat, which is
+    refused elsewhere."""
+    names, freq, columns = schema.form, schema.freq, list(map(str, frame.columns))
+    time = names.time_among(columns)
+    if freq is None or freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
+        return False
+    stamps, series = read_dates(frame.iloc[:, columns.index(time)], where, freq), _codes(frame, names)
+    if not isinstance(stamps, pd.DatetimeIndex) or pd.MultiIndex.from_arrays([series, stamps]).has_duplicates:
+        return False
+    return _between_steps(stamps, series, freq)
 
 
 def _codes(frame: pd.DataFrame, names: ColumnNames) -> np.ndarray:
@@ -97,8 +88,8 @@ def _in_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> pd.Date
         return stamps
     order = np.lexsort((stamps.asi8, codes))
     apart = np.diff(stamps.asi8[order])[np.diff(codes[order]) == 0] * NANOSECONDS[stamps.unit]
-    step = pd.Timedelta(to_offset(freq))
-    return stamps + step / 2 if len(apart) and np.median(apart) > step.value / 2 else stamps
+    step = to_offset(freq)
+    return stamps + pd.Timedelta(step) / 2 if len(apart) and np.median(apart) > step.nanos / 2 else stamps
 
 
 def _is_even(freq: str) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_KEYS = ("time", "series", "value", "dates", "every")
+_KEYS = ("time", "series", "value", "dates")
 ROW = "row"  # name of the row numbers in a table without time stamps
 
 
@@ -45,7 +45,6 @@ class ColumnNames:
         value: values in a long table.
         categories: categories of text covariates, found during loading.
         dates: dates by which rows are numbered if `time` is `row`, found during loading.
-        every: step over which rows are averaged because they do not keep it, found during loading.
     """
 
     time: str | None = None
@@ -53,7 +52,6 @@ class ColumnNames:
     value: str = "y"
     categories: tuple[Categories, ...] = ()
     dates: str | None = None
-    every: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

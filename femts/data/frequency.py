@@ -131,6 +131,8 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
     if not len(dates):
         raise UsageError(f"{where} has no data rows; provide at least one.")
     whose, remedy = "of the training data", "resample the rows to that grid"
+    if isinstance(dates, pd.DatetimeIndex) and not freq.isdecimal():
+        remedy += f", or train with --freq {freq}, which averages them"
     if given:
         whose, remedy = "of --freq", "give the step of the rows, or resample them to that grid"
     if few_missing(dates, freq, given):

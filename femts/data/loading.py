@@ -151,7 +151,7 @@ def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
     """Give the table one row per step of each series and evenly spaced time stamps, as far as possible."""
     frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
     frame, form, more = by_order(frame, form, schema.freq, opened.where)
-    frame, form, further = by_step(frame, replace(schema, form=form), opened.where)
+    frame, further = by_step(frame, replace(schema, form=form), opened.where)
     return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more, *further))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.averaging import averaged
+from femts.data.averaging import by_step, is_uneven
 from femts.data.check import LARGEST, parsed
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.columns import match_columns, to_frame
@@ -76,8 +76,8 @@ def read_recent(
             if pd.__version__ < "3":  # a column and its `str` accessor form a reference cycle
                 gc.collect(1)
 
-    if given.dates is not None or given.every is not None:  # sorting by date and averages need all rows
-        whole = averaged(to_frame(read_table(path, given), where, given), schema, where)
+    if given.dates is not None:  # sorting by date needs all rows
+        whole = to_frame(read_table(path, given), where, given)
         return _with_earlier(last_steps(whole, steps, freq, given), partial(iter, [whole]), names, freq, schema)
     pieces = all_pieces()
     first = next(pieces)
@@ -86,6 +86,9 @@ def read_recent(
         if columns.series in map(str, first.columns):  # each row is a series
             return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
+    with suppress(UsageError):  # the error is raised when the rows are checked
+        if is_uneven(first, replace(schema, form=columns), where):  # averages need all rows
+            return by_step(to_frame(read_table(path, columns), where, columns), replace(schema, form=columns), where)[0]
     try:
         recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
     except _Stamps:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names, check_text
-from femts.data.averaging import averaged
+from femts.data.averaging import by_step
 from femts.data.categories import origins
 from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames
@@ -86,7 +86,7 @@ def read_history(
     frame = to_frame(history, "The history", schema.form)
     long, form, _ = from_rows(frame, schema.form, "The history", schema.na)
     schema = replace(schema, form=form)
-    data = read_series(averaged(long, schema, "The history"), "history", schema, "The history", forecaster.freq)
+    data = read_series(by_step(long, schema, "The history")[0], "history", schema, "The history", forecaster.freq)
     if series is not None:
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
@@ -213,7 +213,7 @@ def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: st
     form = match_columns(frame, schema.form)
     check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
     schema = replace(schema, form=form)
-    return averaged(frame, schema, where), schema
+    return by_step(frame, schema, where)[0], schema
 
 
 def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
@@ -321,7 +321,7 @@ def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when
 def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, needed: pd.MultiIndex) -> pd.DataFrame:
     """The future covariates by series and time stamp, for the `needed` ones; other rows are not checked."""
     form, names = schema.form, schema.roles.future
-    frame = averaged(to_frame(future, KNOWN, form), schema, KNOWN)
+    frame = by_step(to_frame(future, KNOWN, form), schema, KNOWN)[0]
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     check_unique(frame.columns, KNOWN)
     time = form.time or "ds"

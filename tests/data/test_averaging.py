@@ -102,6 +102,18 @@ def test_a_run_averages_the_tables_that_it_is_given(tmp_path: Path) -> None:
     assert list(pd.to_datetime(written["time"], utc=True)) == list(forecast["time"])
 
 
+def test_a_run_with_an_explicit_step_averages_later_readings() -> None:
+    steps = pd.date_range("2024-01-01", periods=400, freq="15min")
+    table = pd.DataFrame({"date": steps, "y": np.random.default_rng(0).normal(size=400)})
+    late = table.assign(date=steps + pd.to_timedelta(np.arange(400) % 7, unit="s"))
+    expected = femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(table)
+    pd.testing.assert_frame_equal(femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(late), expected)
+    with pytest.raises(
+        UsageError, match=r"'15min' of the training data .*, or train with --freq 15min, which averages"
+    ):
+        femts.train(table, "ridge", 4, seq_len=24).predict(late)
+
+
 def test_series_of_a_panel_are_averaged_separately() -> None:
     parts = [readings(900 + 50 * n).assign(host=name, room=n + 0.1) for n, name in enumerate("ba")]
     panel = pd.concat(parts).sample(frac=1, random_state=0)
