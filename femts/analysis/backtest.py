@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_flag, check_kind, check_text
-from femts.data.averaging import by_step
+from femts.data.aggregation import by_step
 from femts.data.catalog import CATALOG
 from femts.data.check import check_frame, check_values
 from femts.data.columns import is_table, match_columns, to_frame

@@ -69,6 +69,12 @@ class ReadingOptions:
             default="as the stamps show",
         ),
     ] = None
+    aggregate: Annotated[
+        str | None,
+        option(
+            "What the targets of each step of --freq are.", "mean|sum|median|min|max", default="mean, of one row each"
+        ),
+    ] = None
     panel: Annotated[
         bool | None,
         typer.Option(
@@ -97,7 +103,18 @@ class ReadingOptions:
         }
         from femts.data.schema import Schema  # importing pandas is slow
 
-        further = ("split", "val_rows", "test_rows", "test_from", "min", "max", "transform", "season", "freq")
+        further = (
+            "split",
+            "val_rows",
+            "test_rows",
+            "test_from",
+            "min",
+            "max",
+            "transform",
+            "season",
+            "freq",
+            "aggregate",
+        )
         schema = Schema.of(
             **{name: value for name, value in reading.items() if value},
             **{k: getattr(self, k) for k in further},

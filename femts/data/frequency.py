@@ -36,7 +36,11 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
         row, twice = int(np.argmax(again)), dates[again]
         # Clocks are set back early in the day.
         set_back = isinstance(dates, pd.DatetimeIndex) and dates.tz is None and twice.hour.isin((1, 2, 3)).all()
-        remedy = ", or write the stamps in UTC, in case a clock was set back" if set_back else ""
+        remedy = ""
+        if set_back:
+            remedy = ", or write the stamps in UTC, in case a clock was set back"
+        elif isinstance(dates, pd.DatetimeIndex):
+            remedy = ", or add them up, as with --freq D --aggregate sum"
         raise UsageError(
             f"{where} repeats {count(int(again.sum()), 'date')}, the first {dates[row]} at data row {row + 1}; keep "
             f"one row per date{remedy}."

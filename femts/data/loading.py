@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
-from femts.data.averaging import by_step
+from femts.data.aggregation import by_step
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.categories import encode_categories
 from femts.data.check import check_frame, check_unique, sentinels, words_of
@@ -78,6 +78,10 @@ def load_dataset(
             `freq`: step between rows, if the time stamps do not show it. Rows that do not keep it are averaged over
             such steps, here and in each table given to a model trained on these data. 1 numbers the rows in order of
             their dates instead.
+
+            `aggregate`: what the targets of each step of `freq` are, `sum` for transactions such as orders, or `mean`,
+            `median`, `min` or `max`; dates may then repeat. In a sum, steps without rows are 0, from the first row of a
+            series to the last of the table.
 
             `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.

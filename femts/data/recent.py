@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.averaging import by_step, is_uneven
+from femts.data.aggregation import by_step, is_aggregated
 from femts.data.check import LARGEST, parsed
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.columns import match_columns, to_frame
@@ -87,7 +87,7 @@ def read_recent(
             return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
     with suppress(UsageError):  # the error is raised when the rows are checked
-        if is_uneven(first, replace(schema, form=columns), where):  # averages need all rows
+        if is_aggregated(first, replace(schema, form=columns), where):  # which needs all rows
             return by_step(to_frame(read_table(path, columns), where, columns), replace(schema, form=columns), where)[0]
     try:
         recent = last_stamps(chain([first], pieces), steps, freq, columns, where)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, TypedDict
 
-from femts.config.arguments import check_flag
+from femts.config.arguments import check_flag, check_text
 from femts.config.values import check_plain, whole_number
 from femts.data.column_names import USUAL, ColumnNames
 from femts.data.domain import ANY, Domain
@@ -36,7 +36,11 @@ class Reading(TypedDict, total=False):
     transform: str
     season: Sequence[int] | int
     freq: str | int
+    aggregate: str
     panel: bool | None
+
+
+AGGREGATES = ("mean", "sum", "median", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Schema:
             used by models, for look-backs, the seasonal naive forecast and MASE; `mstl` removes all of them.
         freq: step between time stamps, a pandas frequency or a number; None infers it. Rows with dates that do not keep
             it are averaged over such steps. 1 numbers the rows of each series in order of their dates.
+        aggregate: what the targets of a step are, one of `AGGREGATES`; None is the mean, and refuses repeated dates.
         panel: True trains one model on the separate series; False forecasts the series jointly, as columns. None means
             True for long tables and False for wide ones.
     """
@@ -65,6 +70,7 @@ class Schema:
     season: tuple[int, ...] = ()
     freq: str | None = None
     panel: bool | None = None
+    aggregate: str | None = None
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
@@ -75,7 +81,7 @@ class Schema:
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
                 `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
-                `freq` and `panel` as above.
+                `freq`, `aggregate` and `panel` as above.
 
         Raises:
             UsageError: A keyword is unknown or its value is invalid.
@@ -86,6 +92,7 @@ class Schema:
             raise UsageError(f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}")
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
+        freq = _step(reading.get("freq"))
         return cls(
             _sentinels(reading.get("na", ())),
             ColumnNames.of({} if reading.get("columns") is None else reading["columns"]),
@@ -93,8 +100,9 @@ class Schema:
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
             _seasons(reading.get("season")),
-            _step(reading.get("freq")),
+            freq,
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
+            _aggregate(reading.get("aggregate"), freq),
         )
 
     def reading(self) -> dict[str, Any]:
@@ -105,6 +113,7 @@ class Schema:
             **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
             "freq": self.freq,
+            "aggregate": self.aggregate,
         }
         panel = {} if self.panel is None else {"panel": self.panel}
         return (
@@ -117,7 +126,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
-        further |= {"season": list(self.season), "freq": self.freq, "panel": self.panel}
+        further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
         always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
         return always | {name: value for name, value in further.items() if value or value is False}
 
@@ -126,9 +135,9 @@ class Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         read = tuple(record["na"]), ColumnNames.of(record["columns"]), Roles.of(record["roles"])
-        return cls(
-            *read, split, domain, tuple(record.get("season", ())), _step(record.get("freq")), record.get("panel")
-        )
+        freq = _step(record.get("freq"))
+        aggregate = _aggregate(record.get("aggregate"), freq)
+        return cls(*read, split, domain, tuple(record.get("season", ())), freq, record.get("panel"), aggregate)
 
     def season_of(self, freq: str | None) -> int:
         """Number of steps in the season: the first one given by the user, or the one implied by the step `freq`."""
@@ -151,6 +160,17 @@ def _step(freq: object) -> str | None:
     from femts.data.frequency import read_step
 
     return read_step(freq)
+
+
+def _aggregate(name: object, freq: str | None) -> str | None:
+    """A user's aggregate; UsageError if it is unknown, or if there are no steps of time to aggregate over."""
+    if name is None:
+        return None
+    if check_text(name, "aggregate") not in AGGREGATES:
+        raise UsageError(f"Unknown aggregate '{quote(name)}'{suggest(str(name), AGGREGATES)}")
+    if freq is None or freq.isdecimal():
+        raise UsageError(f"The {name} of each step needs the step as a time; add --freq D or the like.")
+    return str(name)
 
 
 def _seasons(season: object) -> tuple[int, ...]:

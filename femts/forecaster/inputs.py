@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names, check_text
-from femts.data.averaging import by_step
+from femts.data.aggregation import by_step
 from femts.data.categories import origins
 from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames

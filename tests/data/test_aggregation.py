@@ -1,4 +1,4 @@
-"""Rows that are averaged over the steps of `freq`, because they do not keep them."""
+"""Rows that are aggregated over the steps of `freq`, because they do not keep them or because they are transactions."""
 
 from __future__ import annotations
 
@@ -125,3 +125,75 @@ def test_series_of_a_panel_are_averaged_separately() -> None:
         alone = femts.load_dataset(part[["time", "load"]], columns={"time": "time"}, freq="h", na=-999)
         start, stop = data.spans[data.series.index(name)]
         np.testing.assert_allclose(data.values[start:stop], alone.values)
+
+
+def orders(n: int = 3000) -> pd.DataFrame:
+    """Orders of three stores over 90 days, one of which opens late and one of which closes early."""
+    rng = np.random.default_rng(0)
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90 * 24 * 60, n), unit="min")
+    table = pd.DataFrame({"date": when, "store": rng.choice(list("abc"), n), "qty": rng.integers(1, 5, n) / 2})
+    table["price"] = rng.normal(9, 1, n)
+    late = (table["store"] == "b") & (table["date"] < "2024-01-20")
+    early = (table["store"] == "c") & (table["date"] > "2024-03-10")
+    closed = table["date"].dt.day_name() == "Sunday"
+    return table[~(late | early | closed)].reset_index(drop=True)
+
+
+HOW: Any = {"columns": {"time": "date", "series": "store"}, "target": "qty", "freq": "D"}
+
+
+def test_transactions_are_added_up() -> None:
+    table = orders()
+    data = femts.load_dataset(table, aggregate="sum", future_covariates="price", **HOW)
+    assert "each step of 'D' is the sum of its rows" in data.notes
+    for name, lines in table.groupby("store"):
+        daily = lines.set_index("date").resample("D")
+        own = data[str(name)]
+        days = pd.date_range(lines["date"].min().normalize(), table["date"].max(), freq="D")
+        assert own.stamps is not None and list(own.stamps) == list(days)
+        np.testing.assert_allclose(own.values[:, 0], daily["qty"].sum().reindex(days, fill_value=0.0))
+        np.testing.assert_allclose(own.covariates[:, 0], daily["price"].mean().reindex(days))
+        assert (own.values[own.stamps.day_name() == "Sunday", 0] == 0).all()  # type: ignore[attr-defined]
+    wide = femts.load_dataset(table[["date", "qty"]], freq="D", aggregate="sum")
+    np.testing.assert_allclose(wide.values[:, 0], table.set_index("date")["qty"].resample("D").sum())
+
+
+@pytest.mark.parametrize("how", ["mean", "median", "min", "max"])
+def test_other_aggregates(how: str) -> None:
+    table = orders()[["date", "qty"]]
+    data = femts.load_dataset(table, freq="D", aggregate=how)
+    np.testing.assert_allclose(data.values[:, 0], getattr(table.set_index("date")["qty"].resample("D"), how)())
+
+
+def test_steps_of_missing_values_alone_have_no_sum() -> None:
+    table = orders()
+    table.loc[table["date"].dt.date == pd.Timestamp("2024-02-07").date(), "qty"] = np.nan
+    data = femts.load_dataset(table[["date", "qty"]], freq="D", aggregate="sum")
+    assert np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [37]
+
+
+def test_a_run_adds_up_the_transactions_that_it_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, path = orders(), tmp_path / "orders.csv"
+    table.to_csv(path, index=False)
+    words = ["--columns", "time=date,series=store", "--target", "qty", "--freq", "D"]
+    command = ["train", "--dataset", str(path), "--model", "ridge", "--horizon", "7", "--seq-len", "14", *words]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 2
+    assert "keep one row per date, or add them up, as with --freq D --aggregate sum" in capsys.readouterr().err
+    assert main([*command, "--aggregate", "sum", "--out", str(tmp_path / "run")]) == 0
+    forecaster = femts.load(tmp_path / "run")
+    forecast = forecaster.predict(table)
+    pd.testing.assert_frame_equal(forecast, forecaster.predict(forecaster.training_data()))
+    assert forecast["date"].nunique() == 7, "all series end with the table"
+    assert main(["predict", str(tmp_path / "run"), str(path), "--out", str(tmp_path / "next.csv")]) == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "next.csv")["qty"], forecast["qty"])
+
+
+def test_invalid_aggregates_are_refused() -> None:
+    for given, says in (
+        ({"aggregate": "summ", "freq": "D"}, "^Unknown aggregate 'summ'; did you mean 'sum'"),
+        ({"aggregate": "sum"}, "needs the step as a time; add --freq D or the like"),
+        ({"aggregate": "sum", "freq": 1}, "needs the step as a time"),
+        ({"aggregate": 3, "freq": "D"}, "Argument 'aggregate'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            femts.load_dataset(orders(), **given)  # type: ignore[arg-type]

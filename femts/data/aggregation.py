@@ -1,4 +1,4 @@
-"""Averages over even steps, for rows that are more frequent than these steps or do not keep them."""
+"""Aggregation over even steps, of rows that are more frequent than these steps or do not keep them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.core.groupby.generic import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
@@ -18,17 +19,17 @@ _KEY = "femts.step"
 
 
 def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The mean of each column over the steps of `schema.freq` for each series, and a note, if `is_uneven`; otherwise the
-    frame itself.
+    """One row for each step of `schema.freq` and each series, and a note, if `is_aggregated`; otherwise the frame itself.
 
     Steps are whole ones of the calendar and clock. A row belongs to the step in which it lies or, if there is about one
-    row per step, to the nearest. Missing values are left out of the mean. Text, static covariates and the indicators of
-    categories keep their last value in each step. If targets are named, columns without a role are dropped.
+    row per step, to the nearest. Targets are aggregated as `schema.aggregate` says, and covariates averaged, without
+    missing values. Text, static covariates and the indicators of categories keep their last value in each step. If
+    targets are named, columns without a role are dropped.
 
     Raises:
         UsageError: A cell is not a number, or not a date; the message says which.
     """
-    if not is_uneven(frame, schema, where):
+    if not is_aggregated(frame, schema, where):
         return frame, ()
     names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(map(str, frame.columns))
     time, frame = names.time_among(columns), frame.set_axis(columns, axis=1).reset_index(drop=True)
@@ -37,28 +38,54 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
-    stamps = _in_steps(pd.DatetimeIndex(read_dates(frame[time], where, freq)), _codes(frame, names), freq)
+    stamps = pd.DatetimeIndex(read_dates(frame[time], where, freq))
+    if schema.aggregate is None:
+        stamps = _in_steps(stamps, _codes(frame, names), freq)
     # The constant key makes groups of the steps that have rows, and of no others.
     by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps}
     origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(freq) else "epoch"
     grid = pd.Grouper(key=time, freq=freq, origin=origin)
     rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
-    made = rows.agg({name: "last" if name in kept else "mean" for name in cells}).reset_index().drop(columns=_KEY)
+    targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
+    how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
+    how |= dict.fromkeys(targets, schema.aggregate or "mean")
+    made = pd.DataFrame({name: _reduced(rows[name], how[name]) for name in cells}).reset_index().drop(columns=_KEY)
+    if schema.aggregate == "sum":
+        made = _with_zeros(made, keys, time, targets, freq)
     made.attrs = frame.attrs
+    if schema.aggregate is not None:
+        return made, (f"each step of '{freq}' is the {schema.aggregate} of its rows",)
     return made, (f"its {len(frame)} rows do not keep the step '{freq}' and are averaged over such steps",)
 
 
-def is_uneven(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
-    """Return whether the user gave a step, and the dates of the table do not keep it; False if they repeat, which is
-    refused elsewhere."""
+def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
+    return cells.sum(min_count=1) if how == "sum" else getattr(cells, how)()
+
+
+def _with_zeros(made: pd.DataFrame, keys: list[str], time: str, targets: list[str], freq: str) -> pd.DataFrame:
+    """The sums with rows of 0 for steps without any, from the first of each series to the last of all."""
+    steps = pd.DataFrame({time: pd.date_range(made[time].min(), made[time].max(), freq=freq)})
+    every = steps
+    if keys:
+        first = made.groupby(keys, sort=False, observed=True, dropna=False)[time].min().rename(_KEY).reset_index()
+        every = first.merge(steps, how="cross")
+        every = every.loc[every[time] >= every[_KEY], [*keys, time]]
+    full = every.merge(made, on=[*keys, time], how="left", indicator=_KEY)
+    full.loc[full[_KEY] == "left_only", targets] = 0.0
+    return full.drop(columns=_KEY)
+
+
+def is_aggregated(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
+    """Return whether `by_step` makes new rows: the table has dates, and the user gave an aggregate, or a step that the
+    dates do not keep; repeated dates are then refused elsewhere."""
     names, freq, columns = schema.form, schema.freq, list(map(str, frame.columns))
     time = names.time_among(columns)
     if freq is None or freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
         return False
     stamps, series = read_dates(frame.iloc[:, columns.index(time)], where, freq), _codes(frame, names)
-    if not isinstance(stamps, pd.DatetimeIndex) or pd.MultiIndex.from_arrays([series, stamps]).has_duplicates:
-        return False
-    return _between_steps(stamps, series, freq)
+    if not isinstance(stamps, pd.DatetimeIndex) or schema.aggregate is not None:
+        return isinstance(stamps, pd.DatetimeIndex)
+    return not pd.MultiIndex.from_arrays([series, stamps]).has_duplicates and _between_steps(stamps, series, freq)
 
 
 def _codes(frame: pd.DataFrame, names: ColumnNames) -> np.ndarray:
