@@ -36,6 +36,8 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     keys = [name for name in (names.series, *names.keys) if name in columns]
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
     cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
+    if not cells:  # refused later
+        return frame, ()
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
     stamps = pd.DatetimeIndex(read_dates(frame[time], where, freq))

@@ -70,7 +70,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = table.to_frame("y" if table.name is None else table.name)
     else:
         frame = table if isinstance(table, pd.DataFrame) else _exchanged(table, where)
-    if frame.columns.nlevels > 1:
+    if frame.columns.nlevels > 1 or not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame

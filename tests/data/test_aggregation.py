@@ -194,6 +194,7 @@ def test_invalid_aggregates_are_refused() -> None:
         ({"aggregate": "sum"}, "needs the step as a time; add --freq D or the like"),
         ({"aggregate": "sum", "freq": 1}, "needs the step as a time"),
         ({"aggregate": 3, "freq": "D"}, "Argument 'aggregate'"),
+        ({"aggregate": "sum", "freq": "D", "target": "sold"}, "has no column 'sold'"),
     ):
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(orders(), **given)  # type: ignore[arg-type]

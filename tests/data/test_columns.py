@@ -160,9 +160,9 @@ def test_time_column_may_be_renamed_at_prediction(tmp_path: Path) -> None:
     made = femts.train(table, "naive", out=tmp_path / "run", **QUICK)
     expected = made.predict(table)
     assert list(expected.columns) == ["Zeit", "a", "b"]
-    for name in ("date", "Hour"):
+    for name in ("date", "Hour", 1.5):
         other = femts.load(tmp_path / "run").predict(table.rename(columns={"Zeit": name}))
-        pd.testing.assert_frame_equal(other, expected.rename(columns={"Zeit": name}))
+        pd.testing.assert_frame_equal(other, expected.rename(columns={"Zeit": str(name)}))
     pd.testing.assert_frame_equal(made.predict(load_dataset(table).frame()), expected)
 
 

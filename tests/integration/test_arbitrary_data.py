@@ -55,6 +55,8 @@ ROLES = st.fixed_dictionaries(
         "future_covariates": COLUMNS,
         "calendar": st.booleans(),
         "na": st.one_of(ODD, st.sampled_from([(-9999,), [0, 1]])),
+        "freq": st.one_of(ODD, st.sampled_from(["D", "7min", "MS", "30h"])),
+        "aggregate": st.one_of(ODD, st.sampled_from(["sum", "median", "last"])),
         "columns": st.one_of(
             st.sampled_from([None, {"time": "ds"}, {"when": "x"}, {"time": 3}, ["a"], {"value": "a"}])
         ),
@@ -247,7 +249,20 @@ def _zip(content: bytes, files: int) -> bytes:
 
 
 FILES = st.sampled_from(
-    ["in.csv.gz", "in.zip", "in.parquet", "in.txt", "in", "in.pq", "-in.csv", "in.xlsx", "in.csv.zst"]
+    [
+        "in.csv.gz",
+        "in.zip",
+        "in.parquet",
+        "in.txt",
+        "in",
+        "in.pq",
+        "-in.csv",
+        "in.xlsx",
+        "in.csv.zst",
+        "in.json",
+        "in.jsonl",
+        "in.feather",
+    ]
 )
 
 
@@ -276,12 +291,16 @@ def test_any_command_succeeds_or_is_refused(
         try:
             if file.suffix in (".parquet", ".pq"):
                 frame.to_parquet(file)
+            elif file.suffix == ".feather":
+                frame.to_feather(file)
+            elif file.suffix in (".json", ".jsonl"):
+                frame.to_json(file, orient="records", lines=file.suffix == ".jsonl")
             elif file.suffix == ".xlsx" and find_spec("openpyxl"):
                 frame.to_excel(file, index=False)
             else:
                 frame.to_csv(file, index=isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex))
-        except (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, KeyError):
-            return  # pandas does not write it
+        except (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, KeyError, ImportError):
+            return  # pandas does not write it, or not without another library
         content = corrupt(file.read_bytes(), spoil, at)
         file.write_bytes(content)
         source = "-" if piped else f"./{name}"
