@@ -56,7 +56,7 @@ def read_json(path: Path) -> pd.DataFrame:
 def _parsed(path: Path) -> Any:
     """The content of a file of JSON, or a list of that of its lines."""
     try:
-        with open_text(path) as file:
+        with open_text(path, rows=False) as file:
             text = file.read()
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it in UTF-8.") from error

@@ -52,8 +52,8 @@ class TextBytes(io.RawIOBase):
         encoding: that of the file, known once reading has begun.
     """
 
-    def __init__(self, path: Path, source: BinaryIO, cells: int | None) -> None:
-        self._path, self._source, self._cells = path, source, cells
+    def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool) -> None:
+        self._path, self._source, self._cells, self._rows = path, source, cells, rows
         self._line, self._cell, self._left = 0, 0, b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
@@ -109,7 +109,7 @@ class TextBytes(io.RawIOBase):
         self._line = len(chunk) + (self._line if end < 0 else -1 - end)
         end = max(end, *map(chunk.rfind, _MARKS))
         self._cell = len(chunk) + (self._cell if end < 0 else -1 - end)
-        if self._line > MOST_LINE or self._cell > MOST_CELL:
+        if self._rows and (self._line > MOST_LINE or self._cell > MOST_CELL):
             what, most = ("line", MOST_LINE) if self._line > MOST_LINE else ("cell", MOST_CELL)
             raise UsageError(
                 f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on its own line, with "
@@ -137,12 +137,13 @@ def _encoding_of(head: bytes) -> str:
     return UTF8
 
 
-def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
+def open_bytes(path: Path, cells: int | None = None, rows: bool = True) -> io.BufferedReader:
     """Open a text file, compressed or not, or standard input, as bytes in UTF-8; the `raw` stream is a `TextBytes`.
 
     Args:
         path: the file.
         cells: approximate number of cells read at a time; None reads all at once.
+        rows: whether each line is a row, of limited length.
 
     Raises:
         UsageError: The file is missing, a folder, empty or damaged; or, while reading, it is binary, an archive of
@@ -154,12 +155,12 @@ def open_bytes(path: Path, cells: int | None = None) -> io.BufferedReader:
         source = raw(path) if unpack is None else unpack(path)
     except _DAMAGE as error:
         raise _damaged(path, error) from error
-    return io.BufferedReader(TextBytes(path, source, cells), _CHUNK)
+    return io.BufferedReader(TextBytes(path, source, cells, rows), _CHUNK)
 
 
-def open_text(path: Path) -> io.TextIOWrapper:
+def open_text(path: Path, rows: bool = True) -> io.TextIOWrapper:
     """Open as in `open_bytes`, decoded from UTF-8 with line ends kept."""
-    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_bytes(path, rows=rows), encoding="utf-8-sig", newline="")
 
 
 def check_file(path: Path) -> bytes:

@@ -58,6 +58,16 @@ def test_nested_json_objects_become_columns(tmp_path: Path) -> None:
     assert femts.load_dataset(tmp_path / "nested.jsonl").columns == ("cpu.user", "cpu.system.irq")
 
 
+def test_json_may_be_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("femts.data.unpack.MOST_LINE", 1000)
+    text = JSON["records"](dated(table()))
+    for name in ("table.json", "table.csv"):
+        (tmp_path / name).write_text(text)
+    assert femts.load_dataset(tmp_path / "table.json").rows == 60
+    with pytest.raises(UsageError, match="has a line of more than"):
+        femts.load_dataset(tmp_path / "table.csv")
+
+
 def test_range_query_of_prometheus(tmp_path: Path) -> None:
     path, values = tmp_path / "query.json", np.random.default_rng(0).normal(size=(2, 50)).round(3)
 
