@@ -15,7 +15,8 @@ from femts.data.frequency import NANOSECONDS
 from femts.data.schema import Schema
 from femts.data.stamps import as_text, read_dates
 
-_KEY = "femts.step"
+STEADY = 0.9  # share of distances between rows that are near the usual one
+_KEY, _LAST = "femts.step", "femts.last"  # columns that no table has
 
 
 def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -24,7 +25,8 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     Steps are whole ones of the calendar and clock. A row belongs to the step in which it lies or, if there is about one
     row per step, to the nearest. Targets are aggregated as `schema.aggregate` says, and covariates averaged, without
     missing values. Text, static covariates and the indicators of categories keep their last value in each step. If
-    targets are named, columns without a role are dropped.
+    targets are named, columns without a role are dropped. If rows come at steady distances, as from sensors, the last
+    step of a series is left out unless they reach its end.
 
     Raises:
         UsageError: A cell is not a number, or not a date; the message says which.
@@ -41,17 +43,23 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
     stamps = pd.DatetimeIndex(read_dates(frame[time], where, freq))
-    if schema.aggregate is None:
-        stamps = _in_steps(stamps, _codes(frame, names), freq)
+    usual, steady = _distance(stamps, _codes(frame, names))
+    if schema.aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
+        stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
     # The constant key makes groups of the steps that have rows, and of no others.
-    by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps}
+    by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps, _LAST: stamps}
     origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(freq) else "epoch"
     grid = pd.Grouper(key=time, freq=freq, origin=origin)
     rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
-    how |= dict.fromkeys(targets, schema.aggregate or "mean")
-    made = pd.DataFrame({name: _reduced(rows[name], how[name]) for name in cells}).reset_index().drop(columns=_KEY)
+    how |= {**dict.fromkeys(targets, schema.aggregate or "mean"), _LAST: "max"}
+    made = pd.DataFrame({name: _reduced(rows[name], how[name]) for name in (*cells, _LAST)}).reset_index()
+    if steady:
+        last = made.groupby([_KEY, *keys], sort=False, observed=True, dropna=False)[time].transform("max")
+        over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[time]), freq)
+        made = made[over | (made[time] < last)].reset_index(drop=True)
+    made = made.drop(columns=[_KEY, _LAST])
     if schema.aggregate == "sum":
         made = _with_zeros(made, keys, time, targets, freq)
     made.attrs = frame.attrs
@@ -111,14 +119,19 @@ def _between_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> bo
     return bool((since % int(offset.nanos) != 0).any())
 
 
-def _in_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> pd.DatetimeIndex:
-    """Time stamps within the steps that they belong to: moved by half a step if there is about one row per step."""
-    if not _is_even(freq):
-        return stamps
+def _distance(stamps: pd.DatetimeIndex, codes: np.ndarray) -> tuple[pd.Timedelta, bool]:
+    """Median distance between consecutive rows of the same series, and whether nearly all are within half of it."""
     order = np.lexsort((stamps.asi8, codes))
     apart = np.diff(stamps.asi8[order])[np.diff(codes[order]) == 0] * NANOSECONDS[stamps.unit]
-    step = to_offset(freq)
-    return stamps + pd.Timedelta(step) / 2 if len(apart) and np.median(apart) > step.nanos / 2 else stamps
+    usual = int(np.median(apart)) if len(apart) else 0
+    return pd.Timedelta(usual, "ns"), usual > 0 and bool(np.mean(np.abs(apart / usual - 1) <= 0.5) >= STEADY)
+
+
+def _ends(steps: pd.DatetimeIndex, freq: str) -> pd.Series:
+    """End of each step, from its name as pandas gives it: its beginning, or the last day of weeks and of ends of months."""
+    offset, days = to_offset(freq), pd.offsets.Day(1)
+    named_by_last = isinstance(offset, pd.offsets.Week) or freq.partition("-")[0].endswith("E")
+    return pd.Series(steps + (days if named_by_last else offset))
 
 
 def _is_even(freq: str) -> bool:

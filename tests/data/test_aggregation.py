@@ -60,8 +60,33 @@ def test_steps_of_the_calendar(freq: str, first: str) -> None:
     values = np.random.default_rng(0).normal(size=len(hours))
     data = femts.load_dataset(pd.DataFrame({"date": hours, "y": values}), freq=freq)
     expected = pd.Series(values, hours).resample(freq).mean()
-    np.testing.assert_allclose(data.values[:, 0], expected)
+    np.testing.assert_allclose(data.values[:, 0], expected[:-1])  # the last row is the first hour of 30 April
     assert data.stamps is not None and data.stamps[0] == pd.Timestamp(first, tz="Europe/Berlin")
+
+
+@pytest.mark.parametrize("how", [None, "sum", "max"])
+@pytest.mark.parametrize(
+    ("freq", "end", "last"),
+    [
+        ("h", "2024-02-07 10:30", "2024-02-07 09:00"),
+        ("h", "2024-02-07 10:45", "2024-02-07 10:00"),
+        ("D", "2024-02-07 10:45", "2024-02-06"),
+        ("D", "2024-02-07 23:45", "2024-02-07"),
+        ("W-SUN", "2024-02-17 23:45", "2024-02-11"),
+        ("W-SUN", "2024-02-18 23:45", "2024-02-18"),
+        ("MS", "2024-02-28 23:45", "2024-01-01"),
+        ("MS", "2024-02-29 23:45", "2024-02-01"),
+        ("ME", "2024-02-28 23:45", "2024-01-31"),
+        ("ME", "2024-02-29 23:45", "2024-02-29"),
+    ],
+)
+def test_last_step_is_left_out_until_it_is_over(how: Any, freq: str, end: str, last: str) -> None:
+    when = pd.date_range("2023-10-01", end, freq="15min")
+    table = pd.DataFrame({"date": when, "y": np.arange(len(when)) % 7.0})
+    data = femts.load_dataset(table, freq=freq, **({} if how is None else {"aggregate": how}))
+    assert data.stamps is not None and data.stamps[-1] == pd.Timestamp(last)
+    expected = getattr(pd.Series(table["y"].to_numpy(), when).resample(freq), how or "mean")()
+    np.testing.assert_allclose(data.values[:, 0], expected[: len(data.values)])
 
 
 def test_rows_on_the_steps_are_unchanged() -> None:
