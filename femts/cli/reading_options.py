@@ -63,8 +63,7 @@ class ReadingOptions:
     freq: Annotated[
         str | None,
         option(
-            "Step between rows, such as 15min, h or MS, over which rows that do not keep it are averaged; 1 numbers the rows "
-            "by date.",
+            "Step between rows, such as 15min, h or MS. Rows that do not keep it are averaged; 1 numbers them by date.",
             "STEP",
             default="as the stamps show",
         ),
@@ -72,7 +71,9 @@ class ReadingOptions:
     aggregate: Annotated[
         str | None,
         option(
-            "What the targets of each step of --freq are.", "mean|sum|median|min|max", default="mean, of one row each"
+            "How to combine the rows of each step of --freq, which may then share dates.",
+            "mean|sum|median|min|max",
+            default="mean, of different dates",
         ),
     ] = None
     panel: Annotated[
