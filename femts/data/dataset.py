@@ -368,4 +368,4 @@ class Dataset:
         if len(self) > 1:
             return 1
         (first, start), stop = self.split.train[0].tolist(), int(self.split.val[0, 1])
-        return 1 + (start - first) // (2 * (stop - start))
+        return 1 if stop == start else 1 + (start - first) // (2 * (stop - start))

@@ -64,6 +64,10 @@ ROLES = st.fixed_dictionaries(
 )
 
 
+STEP_OPTIONS = st.fixed_dictionaries(
+    {"freq": st.sampled_from(["D", "2D", "7h", "W", "MS", "ME", "QS", "YS", "B"])},
+    optional={"aggregate": st.sampled_from(["sum", "mean", "max"])},
+)
 LEVELS = st.sampled_from([None, [80], [80, 95], [0], [101], "80", [float("nan")], [None], 80, []])
 
 
@@ -154,15 +158,16 @@ def test_any_forecaster_call_succeeds_or_is_refused(
     later=mostly(None, panels()),
     future=mostly(None, panels()),
     roles=mostly(USUAL_ROLES, ODD_ROLES),
+    steps=mostly({}, STEP_OPTIONS),
     model=st.sampled_from(["naive", "ridge", "dlinear", "fem_sm", "fem_sm"]),
 )
 def test_any_panel_succeeds_or_is_refused(
-    frame: Any, later: Any, future: Any, roles: dict[str, Any], model: str
+    frame: Any, later: Any, future: Any, roles: dict[str, Any], steps: dict[str, Any], model: str
 ) -> None:
     history = frame if later is None else later
     ahead = frame if future is None else future
     given = [(each, copied(each)) for each in (frame, history, ahead)]
-    panel = attempt(lambda: femts.load_dataset(frame, **roles, panel=True))
+    panel = attempt(lambda: femts.load_dataset(frame, **roles, **steps, panel=True))
     made = None
     if panel is not None:
         made = attempt(

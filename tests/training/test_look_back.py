@@ -13,6 +13,7 @@ import femts
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.protocols import default_look_back
+from femts.errors import UsageError
 from femts.training.resolve import Lengths, look_back
 
 
@@ -73,3 +74,9 @@ def test_catalogue_data_keep_the_protocol_look_back() -> None:
 def test_nhits_reads_three_horizons_or_a_week() -> None:
     for freq, rows, horizon, steps in [("30min", 5000, 48, 336), ("h", 5000, 168, 504), ("D", 900, 28, 84)]:
         assert look_back(femts.load_dataset(walk(rows, freq)), "nhits", Lengths(horizon, None, None)).steps == steps
+
+
+def test_series_without_validation_rows_are_refused() -> None:
+    panel = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=2), "y": [1.0, 2.0]})
+    with pytest.raises(UsageError, match="use a shorter --horizon, or provide more rows"):
+        femts.train(panel, "ridge", 3, seq_len=8, freq="D", panel=True)
