@@ -48,7 +48,8 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
         stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
     # The constant key makes groups of the steps that have rows, and of no others.
     by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps, _LAST: stamps}
-    origin: Any = "start_day" if stamps.tz is not None or _divides_a_day(freq) else "epoch"
+    # Steps that do not divide a day count from the same moment in every table; time zones have none.
+    origin: Any = "epoch" if _is_even(freq) and not _divides_a_day(freq) and stamps.tz is None else "start_day"
     grid = pd.Grouper(key=time, freq=freq, origin=origin)
     rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
