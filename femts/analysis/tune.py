@@ -157,7 +157,7 @@ def tune(
     if "training.seed" in fixed:
         raise UsageError("Setting 'training.seed' cannot be set in tuning; use the argument seed.")
     lengths, search = Lengths(pred_len, seq_len, protocol), {} if search is None else search
-    data = as_dataset(dataset, data_root, reading, tune.__annotations__)
+    data = as_dataset(dataset, data_root, reading, tune)
     objective = _Objective(data, model, lengths, search, {**fixed, "training.seed": seed}, origins)
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -71,9 +71,9 @@ class ReadingOptions:
     aggregate: Annotated[
         str | None,
         option(
-            "How to combine the rows of each step of --freq, which may then share dates.",
+            "How to combine the rows of each step of --freq; dates may then repeat.",
             "mean|sum|median|min|max",
-            default="mean, of different dates",
+            default="mean, without repeated dates",
         ),
     ] = None
     panel: Annotated[
@@ -104,18 +104,7 @@ class ReadingOptions:
         }
         from femts.data.schema import Schema  # importing pandas is slow
 
-        further = (
-            "split",
-            "val_rows",
-            "test_rows",
-            "test_from",
-            "min",
-            "max",
-            "transform",
-            "season",
-            "freq",
-            "aggregate",
-        )
+        further = [name for name in READING if name not in (*reading, "panel")]
         schema = Schema.of(
             **{name: value for name, value in reading.items() if value},
             **{k: getattr(self, k) for k in further},

@@ -1,4 +1,4 @@
-"""Aggregation over even steps, of rows that are more frequent than these steps or do not keep them."""
+"""Aggregation of rows over the steps of the calendar and clock that the user gave."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.core.groupby.generic import SeriesGroupBy
+from numpy.typing import NDArray
+from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
-from femts.data.column_names import ColumnNames
 from femts.data.frequency import NANOSECONDS
 from femts.data.schema import Schema
 from femts.data.stamps import as_text, read_dates
@@ -31,10 +31,12 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     Raises:
         UsageError: A cell is not a number, or not a date; the message says which.
     """
-    if not is_aggregated(frame, schema, where):
+    dated = _to_aggregate(frame, schema, where)
+    if dated is None:
         return frame, ()
-    names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(map(str, frame.columns))
-    time, frame = names.time_among(columns), frame.set_axis(columns, axis=1).reset_index(drop=True)
+    (stamps, series), frame = dated, frame.reset_index(drop=True)
+    names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(frame.columns)
+    time = names.time_among(columns)
     keys = [name for name in (names.series, *names.keys) if name in columns]
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
     cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
@@ -42,8 +44,7 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
         return frame, ()
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
-    stamps = pd.DatetimeIndex(read_dates(frame[time], where, freq))
-    usual, steady = _distance(stamps, _codes(frame, names))
+    usual, steady = _distance(stamps, series)
     if schema.aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
         stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
     # The constant key makes groups of the steps that have rows, and of no others.
@@ -89,25 +90,29 @@ def _with_zeros(made: pd.DataFrame, keys: list[str], time: str, targets: list[st
 def is_aggregated(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
     """Return whether `by_step` makes new rows: the table has dates, and the user gave an aggregate, or a step that the
     dates do not keep; repeated dates are then refused elsewhere."""
-    names, freq, columns = schema.form, schema.freq, list(map(str, frame.columns))
+    return _to_aggregate(frame, schema, where) is not None
+
+
+def _to_aggregate(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DatetimeIndex, NDArray[np.intp]] | None:
+    """Date of each row, and number of its series, (N,); None if the rows are not to be aggregated, see
+    `is_aggregated`."""
+    names, freq, columns = schema.form, schema.freq, list(frame.columns)
     time = names.time_among(columns)
     if freq is None or freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
-        return False
-    stamps, series = read_dates(frame.iloc[:, columns.index(time)], where, freq), _codes(frame, names)
-    if not isinstance(stamps, pd.DatetimeIndex) or schema.aggregate is not None:
-        return isinstance(stamps, pd.DatetimeIndex)
-    return not pd.MultiIndex.from_arrays([series, stamps]).has_duplicates and _between_steps(stamps, series, freq)
+        return None
+    stamps, series = read_dates(frame[time], where, freq), np.zeros(len(frame), dtype=np.intp)
+    if not isinstance(stamps, pd.DatetimeIndex):
+        return None
+    if names.series in columns:
+        series = pd.factorize(as_text(frame[names.series]))[0]
+    if schema.aggregate is None:
+        repeated = pd.MultiIndex.from_arrays([series, stamps]).has_duplicates
+        if repeated or not _between_steps(stamps, series, freq):
+            return None
+    return stamps, series
 
 
-def _codes(frame: pd.DataFrame, names: ColumnNames) -> np.ndarray:
-    """Number of the series of each row; 0 for a wide table."""
-    at = list(map(str, frame.columns))
-    if names.series not in at:
-        return np.zeros(len(frame), dtype=np.intp)
-    return pd.factorize(as_text(frame.iloc[:, at.index(names.series)]))[0]
-
-
-def _between_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> bool:
+def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str) -> bool:
     """Whether any time stamp is not a whole number of steps after the first of its series or, for steps of the calendar,
     not at the beginning of one."""
     offset = to_offset(freq)
@@ -120,7 +125,7 @@ def _between_steps(stamps: pd.DatetimeIndex, codes: np.ndarray, freq: str) -> bo
     return bool((since % int(offset.nanos) != 0).any())
 
 
-def _distance(stamps: pd.DatetimeIndex, codes: np.ndarray) -> tuple[pd.Timedelta, bool]:
+def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.intp]) -> tuple[pd.Timedelta, bool]:
     """Median distance between consecutive rows of the same series, and whether nearly all are within half of it."""
     order = np.lexsort((stamps.asi8, codes))
     apart = np.diff(stamps.asi8[order])[np.diff(codes[order]) == 0] * NANOSECONDS[stamps.unit]

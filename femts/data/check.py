@@ -30,7 +30,24 @@ _THOUSANDS = re.compile(
 
 
 _WITH_UNIT = re.compile(r"[€$£]?\s*[+-]?\d[\d.,]*\s*[a-zA-Z%°µ€$£][a-zA-Z0-9%°µ€$£²³/]{0,7}|[€$£]\s*[+-]?\d[\d.,]*")
-MISSING = ("", "nan", "na", "n/a", "n.a.", "n/e", "null", "(null)", "none", "nil", r"\n", "-", "--", "\u2013", "?", ".")
+MISSING = (  # text, in lower case, that means a missing value
+    "",
+    "nan",
+    "na",
+    "n/a",
+    "n.a.",
+    "n/e",
+    "null",
+    "(null)",
+    "none",
+    "nil",
+    r"\n",
+    "-",
+    "--",
+    "\u2013",
+    "?",
+    ".",
+)
 
 
 def check_frame(
@@ -244,8 +261,8 @@ def _few(names: Sequence[Any]) -> str:
 
 
 def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Numbers of a column, NaN for missing values, marks of these such as `-`, and the numbers in `na`; and a mask of
-    text that is not a number, or None."""
+    """Numbers of a column, (N,), NaN for missing values (also text such as `-`) and for the numbers in `na`; and a mask
+    of other text, None if there is none."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
     kind = column.dtype

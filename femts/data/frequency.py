@@ -108,7 +108,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
 
 
 def _round_step(steps: pd.TimedeltaIndex) -> str:
-    """The usual step of people that is nearest to the median of `steps`."""
+    """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
     return min(_ROUND_STEPS, key=lambda freq: abs(np.log(pd.Timedelta(to_offset(freq)) / median)))
 

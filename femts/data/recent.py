@@ -86,15 +86,16 @@ def read_recent(
         if columns.series in map(str, first.columns):  # each row is a series
             return read_table(path, given)
         return _last_rows(chain([first], pieces), steps)
+    schema = replace(schema, form=columns)
     with suppress(UsageError):  # the error is raised when the rows are checked
-        if is_aggregated(first, replace(schema, form=columns), where):  # which needs all rows
-            return by_step(to_frame(read_table(path, columns), where, columns), replace(schema, form=columns), where)[0]
+        if is_aggregated(first, schema, where):  # which needs all rows
+            return by_step(to_frame(read_table(path, columns), where, columns), schema, where)[0]
     try:
         recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
     except _Stamps:
         whole = to_frame(read_table(path, columns), where, columns)
         recent, again = last_steps(whole, steps, freq, columns, where), partial(iter, [whole])
-    return _with_earlier(recent, again, names, freq, replace(schema, form=columns))
+    return _with_earlier(recent, again, names, freq, schema)
 
 
 def _with_earlier(

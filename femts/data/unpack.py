@@ -22,7 +22,6 @@ from femts.text import quote
 
 STDIN = Path("-")
 UTF8, WINDOWS = "utf-8", "cp1252"
-READABLE = "CSV, JSON, Parquet, Feather or Excel"
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
 MOST_EACH = 2**10  # average bytes per cell over many rows
@@ -103,7 +102,8 @@ class TextBytes(io.RawIOBase):
     def _check(self, chunk: bytes) -> None:
         if b"\0" in chunk:
             raise UsageError(
-                f"{place(self._path)} is binary; convert it to {READABLE}, or read it in Python and pass a DataFrame."
+                f"{place(self._path)} is binary; convert it to CSV, JSON, Parquet, Feather or Excel, or read it in Python "
+                "and pass a DataFrame."
             )
         end = max(map(chunk.rfind, _ENDS))
         self._line = len(chunk) + (self._line if end < 0 else -1 - end)

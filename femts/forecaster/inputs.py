@@ -322,7 +322,6 @@ def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, nee
     """The future covariates by series and time stamp, for the `needed` ones; other rows are not checked."""
     form, names = schema.form, schema.roles.future
     frame = by_step(to_frame(future, KNOWN, form), schema, KNOWN)[0]
-    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     check_unique(frame.columns, KNOWN)
     time = form.time or "ds"
     lacking = next((name for name in (form.series, time, *names) if name not in frame.columns), None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -69,15 +70,15 @@ class DataModule:
 
 
 def as_dataset(
-    source: Any, data_root: str | Path | None, reading: Mapping[str, Any], arguments: Iterable[str]
+    source: Any, data_root: str | Path | None, reading: Mapping[str, Any], caller: Callable[..., Any]
 ) -> Dataset:
     """A loaded dataset, or anything that `load_dataset` accepts, read with the keywords `reading`.
 
     Args:
         source: dataset or table.
         data_root: folder with the files of the catalogue.
-        reading: keywords that a user gave beside the arguments of the calling function.
-        arguments: names of these arguments, for messages.
+        reading: further keywords that a user gave to the function `caller`.
+        caller: function whose arguments messages suggest.
 
     Raises:
         UsageError: As in `load_dataset`; a keyword is unknown; or a loaded dataset is given with keywords.
@@ -86,9 +87,8 @@ def as_dataset(
     if unknown is not None:
         if unknown in (each.name for each in fields(TrainingConfig)):
             raise UsageError(f"Unknown argument '{unknown}'; pass it as settings={{'training.{unknown}': ...}}.")
-        raise UsageError(
-            f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*arguments, *Reading.__annotations__])}"
-        )
+        own = [name for name, each in signature(caller).parameters.items() if each.kind is not each.VAR_KEYWORD]
+        raise UsageError(f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*own, *Reading.__annotations__])}")
     if not isinstance(source, Dataset):
         return load_dataset(source, data_root, **reading)  # type: ignore[misc]
     if reading:

@@ -119,7 +119,7 @@ def train(
         raise UsageError(
             "A script that trains on several devices must guard its code with `if __name__ == '__main__':`."
         )
-    data = as_dataset(dataset, data_root, reading, train.__annotations__)
+    data = as_dataset(dataset, data_root, reading, train)
     request = replace(
         request,
         lengths=Lengths(pred_len, seq_len, protocol),
