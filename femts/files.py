@@ -1,9 +1,10 @@
-"""Atomic file writes, and locks on output folders."""
+"""Atomic file writes, locks on output folders, and hashes of files."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import stat
@@ -15,6 +16,12 @@ from femts.errors import RunFailure, UsageError
 
 PART = ".part"  # suffix of a temporary file that has not been renamed yet
 _NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # raised by file systems without O_TMPFILE
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_file(path: str | Path, content: bytes | memoryview) -> None:

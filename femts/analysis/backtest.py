@@ -30,6 +30,7 @@ from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
 from femts.forecaster.scoring import calibrated, check_step_of_training, read_like
 from femts.text import quote
+from femts.training.refit import refit
 
 logger = logging.getLogger(__name__)
 
@@ -286,8 +287,6 @@ def _no_later(stamps: pd.Index, until: NDArray[np.object_]) -> NDArray[np.bool_]
 
 def _fit_before(forecaster: Forecaster, data: Dataset, moment: _Moment, where: str) -> Forecaster:
     """A forecaster trained on all rows before the cutoff, of all series that have one there."""
-    from femts.training.refit import refit  # imports sklearn, which only refitting needs
-
     before, started = data.take(moment.series, moment.rows), time.monotonic()
     if forecaster.freq is None:
         before = replace(before, stamps=None)

@@ -38,8 +38,8 @@ from femts.progress import progress_line
 from femts.text import quote, spreadsheet_safe, strict_json
 from femts.training.accelerator import find_accelerator
 from femts.training.data_module import DataModule, as_dataset, split_for
-from femts.training.fit import is_trained
 from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
+from femts.training.run import is_trained
 from femts.training.stopping import Interrupted, watched
 from femts.training.train import train
 

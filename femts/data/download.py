@@ -12,6 +12,7 @@ from typing import Any
 
 from femts.data.catalog import DatasetCard, card
 from femts.errors import RunFailure, UsageError
+from femts.files import file_sha256
 from femts.progress import progress_line
 
 _RETRIES = 1
@@ -85,12 +86,6 @@ def fetch(name: str | DatasetCard, root: str | Path | None = None, download: boo
         raise UsageError(f"{entry.name} is missing; place its file {entry.filename} at {target}.")
     _download(entry, entry.url, target)
     return target
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _git_blob(path: Path) -> str:

@@ -20,7 +20,7 @@ from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.categories import encode_categories
 from femts.data.check import check_frame, check_unique, sentinels, words_of
 from femts.data.dataset import Dataset
-from femts.data.download import fetch, file_sha256
+from femts.data.download import fetch
 from femts.data.frequency import step_of
 from femts.data.long_table import read_long
 from femts.data.numbering import by_order
@@ -31,6 +31,7 @@ from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
+from femts.files import file_sha256
 from femts.text import quote
 
 

@@ -32,7 +32,6 @@ from femts.data.columns import (
     to_frame,
     whole_numbers,
 )
-from femts.data.download import file_sha256
 from femts.data.json_table import SUFFIXES, read_json
 from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
@@ -51,7 +50,7 @@ from femts.data.unpack import (
     too_large,
 )
 from femts.errors import UsageError
-from femts.files import check_target, write_file
+from femts.files import check_target, file_sha256, write_file
 from femts.text import quote
 
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")

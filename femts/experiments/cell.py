@@ -167,7 +167,7 @@ class Cell(Job):
                 refit=False,
                 settings=self.settings,
             )
-        return make_record(self, forecaster, data)
+        return {"format": self.record_format, "cell": self.to_dict(), **make_record(forecaster, data)}
 
 
 def name_of_settings(changes: Mapping[str, str]) -> str:

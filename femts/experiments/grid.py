@@ -29,7 +29,7 @@ from femts.data.windows import check_windows
 from femts.errors import UsageError
 from femts.experiments.cell import Cell, check_settings
 from femts.models.registry import build_config, model_card
-from femts.training.fit import FitRequest
+from femts.training.request import FitRequest
 from femts.training.resolve import check_past, resolve_training
 
 LookBacks = Sequence[int | None] | Literal["auto"]

@@ -12,7 +12,6 @@ from femts.data.dataset import Dataset
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, run_environment
 from femts.evaluation.window_errors import WindowErrors
-from femts.experiments.cell import Cell
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score, score_windows, score_with_naive, scored_part
 
@@ -21,12 +20,10 @@ MOST_VALIDATED = 2048
 SAMPLES = 2
 
 
-def make_record(cell: Cell, forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
-    """Record of `cell`, from its trained forecaster and its training data."""
+def make_record(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
+    """Record of a trained forecaster and its training data, without `format` and `cell`."""
     metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
-        "format": cell.record_format,
-        "cell": cell.to_dict(),
         **{name: metrics[name] for name in ("test", "val", "naive")},
         "rolled": rolled,
         "window_errors": window_errors,

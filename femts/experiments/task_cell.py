@@ -231,7 +231,7 @@ def make_task_cells(
             read.
     """
     from femts.models.registry import check_library, check_trained, model_card
-    from femts.training.fit import FitRequest
+    from femts.training.request import FitRequest
 
     check_settings(settings)
     models = [*models, *[NAIVE] * (NAIVE not in models)]

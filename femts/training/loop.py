@@ -33,13 +33,13 @@ from femts.training.ema import RunningAverage
 from femts.training.nodes import joined_nodes, together
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
+from femts.training.run import Run
 from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
 from femts.training.stopping import Diverged, StopSignals, asked_to_stop
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from femts.training.fit import Run
 
 TIMED, MORE = 4, 8  # windows for timing a validation, and factor by which they grow if that was fast
 CHECK_EVERY = 50  # steps between checks of the losses, each of which waits for the device

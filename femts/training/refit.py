@@ -19,8 +19,8 @@ from femts.text import quote
 from femts.training.accelerator import find_accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
-from femts.training.fit import Run, first_forecaster, is_trained, run_folder, training_on
 from femts.training.loop import run_steps
+from femts.training.run import Run, first_forecaster, is_trained, run_folder, training_on
 from femts.training.schedule import Budget, Chosen
 
 

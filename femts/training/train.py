@@ -22,9 +22,10 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable, clear_run
 from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import scale_notes
-from femts.training.fit import FitRequest, fit
+from femts.training.fit import fit
 from femts.training.loop import launch
 from femts.training.nodes import take_part
+from femts.training.request import FitRequest
 from femts.training.resolve import Lengths, horizon, resolve_run
 from femts.training.select.candidates import shortlist
 from femts.training.select.look_back import with_look_back

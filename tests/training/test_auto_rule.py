@@ -12,7 +12,7 @@ import pytest
 from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.training.fit import FitRequest
+from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
 from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist

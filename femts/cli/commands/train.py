@@ -217,7 +217,7 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> None:
     """Raise UsageError for a horizon that does not fit, before hours are spent on the others."""
     from femts.config.model import AUTO, DEFAULT_MODEL
     from femts.data.windows import check_windows
-    from femts.training.fit import FitRequest
+    from femts.training.request import FitRequest
     from femts.training.resolve import Lengths, resolve_run
 
     request = FitRequest.of(recipe.model, {}, recipe.settings, 0.0)

@@ -22,7 +22,7 @@ from femts.forecaster.run_folder import CANDIDATES, METRICS, REQUEST, check_new_
 from femts.forecaster.saved_run import read_config, read_metrics
 from femts.text import strict_json
 from femts.training.checkpoint import Finished, changed_data, check_resumable, check_same
-from femts.training.fit import FitRequest
+from femts.training.request import FitRequest
 
 
 def request_record(request: FitRequest, data: Dataset, pred_len: int) -> dict[str, Any]:

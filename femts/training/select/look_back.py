@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from femts.data.dataset import Dataset
-from femts.training.fit import FitRequest
+from femts.training.request import FitRequest
 from femts.training.resolve import horizon
 from femts.training.select.candidates import RIDGE, ridges
 from femts.training.select.plan import MANY_WINDOWS

@@ -14,7 +14,7 @@ from femts.data.dataset import Dataset
 from femts.models.classics import Classic
 from femts.models.parts.classic_fit import forecast_all
 from femts.models.registry import build_model
-from femts.training.fit import FitRequest
+from femts.training.request import FitRequest
 from femts.training.resolve import resolve_run
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import LONG, Candidate

@@ -20,9 +20,11 @@ from femts.text import quote
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
-from femts.training.fit import FitRequest, finished, first_forecaster, training_on
+from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
+from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
+from femts.training.run import first_forecaster, training_on
 from femts.training.schedule import RESERVED
 from femts.training.select.candidates import LONG, MANY_SERIES, RIDGE, Candidate, shortlist
 from femts.training.select.folder import request_record, trials_folder

@@ -24,7 +24,8 @@ from femts.forecaster.run_folder import METRICS
 from femts.forecaster.scoring import score_windows
 from femts.logging import quiet_training
 from femts.models.base import Forecasts
-from femts.training.fit import FitRequest, fit
+from femts.training.fit import fit
+from femts.training.request import FitRequest
 from femts.training.select.candidates import Candidate
 from femts.training.stopping import Interrupted
 
