@@ -37,7 +37,7 @@ def connected() -> Iterator[Any]:
         import ray
     except ImportError as error:
         raise UsageError(
-            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or use --engine local."
+            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or use engine='local'."
         ) from error
     if ray.is_initialized():
         yield ray

@@ -13,7 +13,7 @@ from femts.text import MOST, quote, sentence
 
 MOST_CHOICES = 40  # most names listed in a message
 NO_MEMORY = (
-    "Out of memory; use fewer rows or columns, a shorter --seq-len or --horizon, a smaller "
+    "Out of memory; use fewer rows or columns, a shorter seq_len or pred_len, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
 # Messages of libraries when memory runs out; under `ulimit -v`, loading shared objects and starting threads fail, too.

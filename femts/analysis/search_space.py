@@ -65,7 +65,7 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
     if settings.get("training.max_time") is not None:
         raise UsageError(
             "Setting 'training.max_time' would make scores depend on the machine; remove it, and limit the study with "
-            "--time-limit."
+            "time_limit."
         )
 
 
@@ -101,13 +101,13 @@ def _read(key: str, value: Any, model: str) -> Any:
     if key == SEQ_LEN:
         steps = whole_number(value, "Look-back")
         if steps is None or steps < 1:
-            raise UsageError(f"Look-back '{quote(value)}' is not a number of steps; write seq_len=168,336.")
+            raise UsageError(f"Look-back '{quote(value)}' is not a number of steps; write numbers such as 168,336.")
         return steps
     part, _, name = key.partition(".")
     kind: type = {"model": model_card(model).model_class.Config, "training": TrainingConfig}[part]
     typed = read_setting(kind, name, value, part)
     if "tuple" in str(get_type_hints(kind)[name]):
-        raise UsageError(f"Setting '{key}' is a list, which cannot be searched; set it with --set.")
+        raise UsageError(f"Setting '{key}' is a list, which cannot be searched; fix its value.")
     check_value(kind, name, typed, part)
     return typed
 

@@ -207,7 +207,7 @@ class _Objective:
             space |= {SEQ_LEN: make_distribution(SEQ_LEN, choices, model)} if choices[1:] else {}
         if not space:
             raise UsageError(
-                f"Model '{model}' has nothing to search; add a setting with --search, or choose another model."
+                f"Model '{model}' has nothing to search; name a setting to search, or choose another model."
             )
         self.space: Space = {key: space[key] for key in sorted(space, key=lambda key: (key != SEQ_LEN, key))}
         self.model, self.pred_len, self.protocol, self.settings = model, steps, config.protocol, settings
@@ -301,7 +301,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
             begun = study.user_attrs.get("record")
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
             why = getattr(error, "orig", error)
-            raise UsageError(f"Study {path} cannot be read: {why}; choose another folder with --out.") from error
+            raise UsageError(f"Study {path} cannot be read: {why}; choose another folder.") from error
         if begun is None:
             study.set_user_attr("record", record)
             return study
@@ -309,7 +309,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
         if begun.get(key) != record.get(key):
             raise UsageError(
                 f"Study {path} was started with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
-                "same value, or choose another folder with --out."
+                "same value, or choose another folder."
             )
     return study
 

@@ -17,6 +17,7 @@ import typer
 from femts.cli.command import app, load_commands
 from femts.cli.output import StderrHandler
 from femts.cli.streams import check_memory, check_streams
+from femts.cli.wording import as_options
 from femts.errors import AgeWarning, FemtsError, GapWarning, ScaleWarning, UnitsWarning, UsageError, memory_checked
 from femts.plugins import load_plugins
 from femts.text import printable, quote, sentence
@@ -81,7 +82,7 @@ def _warnings_as_notes() -> Iterator[None]:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
         if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
-            return f"note: {printable(str(message).removesuffix('.'))}\n"
+            return f"note: {printable(as_options(str(message)).removesuffix('.'))}\n"
         return plain(message, category, filename, lineno, line)
 
     warnings.formatwarning = form
@@ -114,7 +115,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"femts: {sentence(message)}", file=sys.stderr)
+    print(f"femts: {sentence(as_options(message))}", file=sys.stderr)
     return status
 
 

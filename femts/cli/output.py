@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from femts.cli.wording import as_options
 from femts.data.describe import count
 from femts.errors import UsageError
 from femts.logging import PROGRESS
@@ -114,7 +115,7 @@ def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr, so that stdout remains parseable."""
     for note in notes:
-        print(f"note: {printable(note)}", file=sys.stderr)
+        print(f"note: {printable(as_options(note))}", file=sys.stderr)
 
 
 def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:

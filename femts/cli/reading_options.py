@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from femts.cli.options import option, parts
-from femts.data.roles import NAMED, option_of
+from femts.data.roles import NAMED
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -99,7 +99,7 @@ class ReadingOptions:
         reading = {
             "na": _parse_na(self.na),
             "columns": _parse_columns(self.columns),
-            **{argument: _parse_names(option_of(role), getattr(self, argument)) for role, argument in NAMED.items()},
+            **{argument: _parse_names(argument, getattr(self, argument)) for argument in NAMED.values()},
             "calendar": _check_flag("calendar", self.calendar or False),
         }
         from femts.data.schema import Schema  # importing pandas is slow
@@ -141,10 +141,10 @@ def _parse_columns(value: object) -> dict[str, str]:
     return pairs
 
 
-def _parse_names(option: str, value: object) -> tuple[str, ...]:
+def _parse_names(argument: str, value: object) -> tuple[str, ...]:
     """Column names from a list or comma-separated text, in which quotes protect commas within a name."""
     given = value if isinstance(value, list | tuple) else [] if value is None else parts(str(value))
-    names = tuple(str(part) for part in given)
+    names, option = tuple(str(part) for part in given), f"--{argument.replace('_', '-')}"
     if "" in names:
         raise UsageError(
             f"Columns '{quote(value)}' cannot be read; write {option} NAME, {option} NAME,NAME, or "

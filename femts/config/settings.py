@@ -57,7 +57,7 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
     """
     names = [f.name for f in fields(kind) if f.name not in SHAPE]
     if name in SHAPE:
-        raise UsageError(f"Setting '{where}.{name}' is determined by the data, --seq-len and --horizon; remove it.")
+        raise UsageError(f"Setting '{where}.{name}' is determined by the data, seq_len and pred_len; remove it.")
     if name not in names:
         raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}")
     check_plain(value, f"Setting '{where}.{name}'")

@@ -131,7 +131,7 @@ def _without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErr
     time = names.time_of(frame)
     return UsageError(
         f"{where} has no '{quote(time)}' column (it has {_few(frame.columns)}); "
-        "rename the time stamp column, or name it with --columns time=NAME when training; if rows have no stamps but "
+        "rename the time stamp column, or name it with columns={'time': NAME} when training; if rows have no stamps but "
         f"are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
         f"{names.time or 'ds'}, {names.value}."
     )
@@ -149,11 +149,11 @@ def _check_words(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         text = f"{where} has several rows per date and text in {_few(words)}; if the text names"
         raise _several_per_date(text, frame, time, _series_keys(frame, time, keys or words))
     row = int(frame[words[0]].notna().to_numpy().argmax())
-    listed = ",".join(map(quote, numbers[:6]))
-    covariate = ", declare it as a covariate (--past-covariates or --future-covariates)" * (
+    listed = [quote(name) for name in numbers[:6]]
+    covariate = ", declare it as a covariate (past_covariates or future_covariates)" * (
         as_text(frame[words[0]]).nunique() <= MOST_CATEGORIES
     )
-    leave = f"{covariate}, or name the columns to forecast with --target '{listed}'"
+    leave = f"{covariate}, or name the columns to forecast with target={listed}"
     text = quote(frame[words[0]].iloc[row])
     unit = "write numbers without units, or " * bool(_WITH_UNIT.fullmatch(text.strip()))
     raise UsageError(
@@ -181,8 +181,8 @@ def _several_per_date(text: str, frame: pd.DataFrame, time: str, keys: Sequence[
     counters = [name for name in values if frame[name].is_unique and whole_numbers(frame[name]) is not None]
     target = next((name for name in values if name not in counters), values[0])
     return UsageError(
-        f"{text} the series, use --columns 'time={quote(time)},series={quote('+'.join(keys))}' --target "
-        f"'{quote(target)}'."
+        f"{text} the series, use columns={{'time': '{quote(time)}', 'series': '{quote('+'.join(keys))}'}}, "
+        f"target='{quote(target)}'."
     )
 
 

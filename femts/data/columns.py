@@ -170,7 +170,7 @@ def _levels(
         listed = ", ".join(f"'{quote(name)}'" for name in index.names)
         raise UsageError(
             f"{where} has an index of the levels {listed}, of which {len(dated) or 'none'} "
-            f"contain{'s' if not dated else ''} dates; name the one with the time stamps, as in --columns time=NAME."
+            f"contain{'s' if not dated else ''} dates; name the one with the time stamps, as in columns={{'time': NAME}}."
         )
     series = names.series if index.nlevels == 2 else "level_{}"
     labels = {

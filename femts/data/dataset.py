@@ -345,7 +345,9 @@ class Dataset:
         """
         if origins > self.most_origins:
             if len(self) > 1:
-                raise UsageError(f"Several series are validated at one origin, not at {origins}; remove --origins.")
+                raise UsageError(
+                    f"Several series are validated at one origin, not at {origins}; remove origins={origins}."
+                )
             (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
             raise UsageError(
                 f"{origins} origins, each {end - start} rows before the next, leave less than half of the "

@@ -48,7 +48,7 @@ class Domain:
         none = isinstance(low, str) and low.strip().lower() == "none"
         low, high = -math.inf if none else _number(low, "min"), _number(high, "max")
         if low is not None and high is not None and low >= high:
-            raise UsageError(f"--min {low:g} is not below --max {high:g}; use a lower --min.")
+            raise UsageError(f"min={low:g} is not below max={high:g}; use a lower minimum.")
         name = "none" if transform is None else transform
         if not isinstance(name, str) or name not in TRANSFORMS:
             raise UsageError(f"Unknown transform '{quote(name)}'{suggest(quote(name), TRANSFORMS)}")

@@ -40,7 +40,7 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
         if set_back:
             remedy = ", or write the stamps in UTC, in case a clock was set back"
         elif isinstance(dates, pd.DatetimeIndex):
-            remedy = ", or add them up, as with --freq D --aggregate sum"
+            remedy = ", or add them up, as with freq='D', aggregate='sum'"
         raise UsageError(
             f"{where} repeats {count(int(again.sum()), 'date')}, the first {dates[row]} at data row {row + 1}; keep "
             f"one row per date{remedy}."
@@ -95,15 +95,15 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = f"average the rows over even steps with --freq {_round_step(steps)} or the like, or"
+    remedy = f"average the rows over even steps with freq='{_round_step(steps)}' or the like, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
     raise UsageError(
         f"{where} has an irregular frequency: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and "
         f"{odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy} give --freq 1 to number the rows instead, and --season for the rows "
-        "in a season."
+        f"{steps[odd]}, {often} {usual}; {remedy} give freq=1 to number the rows instead, and season=N if N rows "
+        "are a season."
     )
 
 
@@ -134,11 +134,11 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
     `given` by the user; some may be missing."""
     if not len(dates):
         raise UsageError(f"{where} has no data rows; provide at least one.")
-    whose, remedy = "of the training data", "resample the rows to that grid"
+    step, remedy = f"the step '{freq}' of the training data", "resample the rows to that grid"
     if isinstance(dates, pd.DatetimeIndex) and not freq.isdecimal():
-        remedy += f", or train with --freq {freq}, which averages them"
+        remedy += f", or train with freq='{freq}', which averages them"
     if given:
-        whose, remedy = "of --freq", "give the step of the rows, or resample them to that grid"
+        step, remedy = f"the requested step '{freq}'", "give the step of the rows, or resample them to that grid"
     if few_missing(dates, freq, given):
         wrong = ~np.asarray(dates.isin(grid_of(dates, freq)))
         if not wrong.any():
@@ -148,9 +148,7 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
         row = int(np.argmax(dates[1:] - dates[:-1])) + 1
         missing = f": {'nine in ten' if given else 'more than half'} of the stamps are missing, most of them after "
         missing += str(dates[row - 1])
-    raise UsageError(
-        f"{where} does not keep the step '{freq}' {whose} at data row {row + 1} ({dates[row]}){missing}; {remedy}."
-    )
+    raise UsageError(f"{where} does not keep {step} at data row {row + 1} ({dates[row]}){missing}; {remedy}.")
 
 
 def few_missing(dates: pd.Index, freq: str, sure: bool = False) -> bool:
@@ -236,7 +234,7 @@ def read_step(freq: object) -> str | None:
     except (ValueError, TypeError, OverflowError):
         pass
     raise UsageError(
-        f"Step '{quote(freq)}' is not a pandas frequency; use --freq h, 15min, D, W-WED or MS, or a whole number for "
+        f"Step '{quote(freq)}' is not a pandas frequency; use h, 15min, D, W-WED or MS, or a whole number for "
         "numbered rows."
     )
 

@@ -166,7 +166,7 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if schema.panel is None:
         notes = (
             *notes,
-            "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly",
+            "the table is long, so one model is trained on separate series; panel=False forecasts them jointly",
         )
     data = read_series(opened.frame, opened.name, replace(schema, form=opened.form), opened.where)
     tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
@@ -204,12 +204,12 @@ def check_known(
 ) -> None:
     """Refuse future covariates that equal a target under another name, and calendar features without dates."""
     if roles.calendar and not isinstance(stamps, pd.DatetimeIndex):
-        raise UsageError("Calendar features need dates, which these data do not have; remove --calendar.")
+        raise UsageError("Calendar features need dates, which these data do not have; remove calendar=True.")
     for k, name in enumerate(roles.future):
         for c, target in enumerate(roles.target):
             if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
                 raise UsageError(
-                    f"Column '{quote(name)}' of --future-covariates equals the target '{quote(target)}' in every row, "
+                    f"Column '{quote(name)}' of future_covariates equals the target '{quote(target)}' in every row, "
                     "which would leak the answer; remove it."
                 )
 
@@ -223,7 +223,7 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     if opened.form.dates is not None and opened.form.is_long(opened.frame):
         raise UsageError(
             f"{opened.where} has series whose rows are numbered separately, so they do not share time steps; remove "
-            "--multivariate, or provide a wide table with one column per series."
+            "panel=False, or provide a wide table with one column per series."
         )
     schema = replace(schema, form=opened.form)
     frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
@@ -240,9 +240,9 @@ def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     notes = (*opened.notes, *frame.attrs["notes"])
     first, others = data.columns[0], data.columns[1:]
     if others and not schema.roles.any and (np.diff(data.values[:, 0]) == 1).all():
-        listed = quote(",".join(others[:6])) + ",..." * (len(others) > 6)
+        listed = ", ".join([f"'{quote(name)}'" for name in others[:6]] + ["..."] * (len(others) > 6))
         notes += (
-            f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with --target '{listed}'",
+            f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with target=[{listed}]",
         )
     data = _checked(replace(data, notes=notes, source=opened.source))
     published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
@@ -263,7 +263,7 @@ def is_path(source: str) -> bool:
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
     if schema.freq not in (None, entry.freq):
-        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove --freq.")
+        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove freq='{schema.freq}'.")
     if entry.make is not None:
         table, sha256, place, remedy = entry.make(), "", "The generated table", "correct its card"
     else:

@@ -92,15 +92,15 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
         further = [column for column in columns if column not in named and column not in form.keys]
         if further and not roles.target:
             raise UsageError(
-                f"{where} has the additional column '{quote(further[0])}'; name it in --past-covariates, "
-                "--future-covariates or --static-covariates, or remove it."
+                f"{where} has the additional column '{quote(further[0])}'; name it in past_covariates, "
+                "future_covariates or static_covariates, or remove it."
             )
         return frame[[form.series, time, *named]], schema, notes
     if roles.any:
         lacking = next((n for n in (form.series, time, form.value) if n not in frame.columns), form.value)
         raise UsageError(
             f"{where} has no column '{quote(lacking)}', so it is not a long table, and columns of a wide table cannot "
-            "have roles in a panel; provide a long table, or remove --panel."
+            "have roles in a panel; provide a long table, or remove panel=True."
         )
     return _as_long(frame, schema, form.time_of(frame), where), schema, notes
 

@@ -55,7 +55,7 @@ def by_order(
         return frame, names, ()
     names = replace(names, time=ROW, dates=time)
     note = f"its rows are numbered in the order of the dates in '{quote(time)}'"
-    return numbered(frame, names, where), names, (f"{note}; set the season length with --season N",)
+    return numbered(frame, names, where), names, (f"{note}; set the season length with season=N",)
 
 
 def _by_dates(frame: pd.DataFrame, time: str, series: str, where: str) -> pd.DataFrame:

@@ -68,7 +68,7 @@ class PowerTransform:
         if low.any():
             *place, column = np.argwhere(low)[0].tolist()
             value, least = values[(*place, column)], 0.0 - self.shift
-            remedy = "use --transform log1p, or none" if not self.shift else "use --transform none"
+            remedy = "use transform='log1p' or transform='none'" if not self.shift else "use transform='none'"
             words, number = where(*place)
             raise UsageError(
                 f"{words} has {value:g} in column '{quote(columns[column])}' at data row {number + 1}, and this "

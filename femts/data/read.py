@@ -140,7 +140,7 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
         return frame, replace(names, time=first), (note,)
     if ROW in map(str, frame.columns):
         return frame, names, ()
-    note = "it has no date column, so its rows are numbered; set the season length with --season N"
+    note = "it has no date column, so its rows are numbered; set the season length with season=N"
     return with_numbers(frame), replace(names, time=ROW), (note,)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from femts.data.column_names import ColumnNames
 
 
-# Fields of `Roles` that name columns, and the arguments and options that set them.
+# Fields of `Roles` that name columns, and the arguments that set them.
 NAMED = {
     "target": "target",
     "past": "past_covariates",
@@ -88,8 +88,8 @@ class Roles:
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
             raise UsageError(
-                f"No column of '{quote(name)}' is left to forecast; list fewer in --past-covariates "
-                "and --future-covariates."
+                f"No column of '{quote(name)}' is left to forecast; list fewer in past_covariates "
+                "and future_covariates."
             )
         return replace(self, target=targets)
 
@@ -100,12 +100,12 @@ class Roles:
             for column in getattr(self, role):
                 if column not in columns:
                     raise UsageError(
-                        f"{where} has no column '{quote(column)}' for {option_of(role)}{suggest(column, columns)}"
+                        f"{where} has no column '{quote(column)}' for {NAMED[role]}{suggest(column, columns)}"
                     )
                 if column in seen:
                     raise UsageError(
-                        f"Column '{quote(column)}' is listed in both {option_of(seen[column])} and {option_of(role)}; "
-                        "give it one role."
+                        f"Column '{quote(column)}' is listed in both {NAMED[seen[column]]}=['{quote(column)}'] and "
+                        f"{NAMED[role]}=['{quote(column)}']; give it one role."
                     )
                 seen[column] = role
         return seen
@@ -114,7 +114,7 @@ class Roles:
         if self.static:
             raise UsageError(
                 f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "
-                "--static-covariates, or read a long table as a panel (--panel)."
+                "static_covariates, or read a long table as a panel (panel=True)."
             )
 
 
@@ -124,11 +124,6 @@ NO_ROLES = Roles()
 def to_arguments(record: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the result of `Roles.to_dict` to arguments of `load_dataset`."""
     return {NAMED.get(key, key): value for key, value in record.items()}
-
-
-def option_of(role: str) -> str:
-    """Command-line option that lists the columns of a role."""
-    return f"--{NAMED[role].replace('_', '-')}"
 
 
 def names_of(given: object, role: str) -> tuple[str, ...]:

@@ -169,7 +169,7 @@ def _aggregate(name: object, freq: str | None) -> str | None:
     if check_text(name, "aggregate") not in AGGREGATES:
         raise UsageError(f"Unknown aggregate '{quote(name)}'{suggest(str(name), AGGREGATES)}")
     if freq is None or freq.isdecimal():
-        raise UsageError(f"The {name} of each step needs the step as a time; add --freq D or the like.")
+        raise UsageError(f"The {name} of each step needs the step as a time; add freq='D' or the like.")
     return str(name)
 
 

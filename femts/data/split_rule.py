@@ -119,7 +119,7 @@ class SplitRule:
 
         if not isinstance(stamps, pd.DatetimeIndex):
             raise UsageError(
-                f"{where} has no dates, so --test-from {quote(self.test_from)} cannot be used; use --test-rows N."
+                f"{where} has no dates, so test_from='{quote(self.test_from)}' cannot be used; use test_rows=N."
             )
         try:
             first = pd.Timestamp(self.test_from)
@@ -127,7 +127,7 @@ class SplitRule:
             later = np.pad(np.cumsum(stamps >= first), (1, 0))
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(
-                f"The date '{quote(self.test_from)}' cannot be read; write it as --test-from 2024-01-31."
+                f"The date '{quote(self.test_from)}' cannot be read; write it as test_from='2024-01-31'."
             ) from error
         return np.asarray(later[spans[:, 1]] - later[spans[:, 0]], dtype=np.int64)
 

@@ -52,7 +52,7 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
         )
         raise UsageError(
             f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
-            "one value, or remove it from --static-covariates."
+            "one value, or remove it from static_covariates."
         )
     if numeric and np.isinf(values).any():
         first = int(codes[np.isin(each, np.flatnonzero(np.isinf(values)))][0])
@@ -99,7 +99,7 @@ class StaticColumn:
         """Fit to the `cells` of the training series; UsageError for too many categories, or if all are missing."""
         cells = cells.dropna()
         if cells.empty:
-            raise UsageError(f"Static covariate '{quote(name)}' has no value; remove it from --static-covariates.")
+            raise UsageError(f"Static covariate '{quote(name)}' has no value; remove it from static_covariates.")
         if cells.dtype != object:
             spread = float(cells.std(ddof=0))
             return cls(name, (), float(cells.mean()), spread if spread > 0 else 1.0)

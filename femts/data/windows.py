@@ -325,7 +325,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         raise UsageError(
             f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "
-            "rows); use a shorter --horizon, or provide more rows."
+            "rows); use a shorter pred_len, or provide more rows."
         )
 
 

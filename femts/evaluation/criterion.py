@@ -58,8 +58,8 @@ def units(criterion: str, data: Dataset, preprocess: Preprocess, series: NDArray
         return np.ones((len(series), 1, targets.shape[-1]))
     if not preprocess.linear:
         raise UsageError(
-            f"--metric {criterion} cannot be used with --transform, because transformed units are not proportional to "
-            "raw ones; use mae or mse."
+            f"Metric '{criterion}' cannot be used with a transform, because transformed units are not proportional to raw "
+            "ones; use mae or mse."
         )
     scale, mean = (each[:, : targets.shape[-1]] for each in (preprocess.scaler.scale, preprocess.scaler.mean))
     scale, mean = (each[series if len(each) > 1 else np.zeros_like(series)] for each in (scale, mean))

@@ -363,7 +363,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
         if cell.own is not None or cell.dataset not in known:
             raise UsageError(
                 f"No comparable published results are known for '{quote(cell.dataset)}'; "
-                f"leave '--published' out, or take {', '.join(known)}."
+                f"leave published=True out, or take {', '.join(known)}."
             )
         if scores_some(cell.model):
             raise UsageError(
@@ -373,7 +373,7 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
     if tuple(asked) != HORIZONS:
         raise UsageError(
             f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}; "
-            "give '--horizons all', or '--horizons 96 --roll-out all'."
+            "give pred_lens='all', or pred_lens=96, roll_out='all'."
         )
 
 

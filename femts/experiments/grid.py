@@ -105,13 +105,12 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
     if idle:
         raise UsageError(
             f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}; "
-            f"give '--roll-out' horizons of {_listed(HORIZONS)} above {own[0]}."
+            f"give roll_out horizons of {_listed(HORIZONS)} above {own[0]}."
         )
     if first in roll_out and first in own and own[0] < first:
         raise UsageError(
             f"Models of {own[0]} and of {first} steps are validated on different windows at {first} steps, "
-            f"so validation cannot choose between them; leave {first} out of '--roll-out', or {own[0]} out of "
-            "'--horizons'."
+            f"so validation cannot choose between them; leave {first} out of roll_out, or {own[0]} out of pred_lens."
         )
     splits: dict[str, list[Any]] = {}
     for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():
@@ -122,8 +121,7 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
         if of_horizons.count(of_horizons[0]) < len(of_horizons):
             raise UsageError(
                 f"The split of {dataset} depends on the horizon, because the table is short, so models of {_listed(own)} "
-                "steps do not forecast the same rows; set it with '--split' or '--val-rows' and '--test-rows', or omit "
-                "'--roll-out'."
+                "steps do not forecast the same rows; set it with val_rows and test_rows, or omit roll_out."
             )
 
 
@@ -142,11 +140,10 @@ def _check_grid(grid: Grid) -> None:
     check_settings((*grid.settings, *grid.param_grid))
     for key in grid.settings:
         if key in grid.param_grid:
-            raise UsageError(f"Setting '{key}' is given in both --set and --param-grid; remove one of them.")
+            raise UsageError(f"Setting '{key}' is given both a value and a param_grid; remove one of them.")
     if "model.windows" in grid.param_grid:
         raise UsageError(
-            "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; give it one "
-            "value with --set."
+            "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; fix its value."
         )
     if any(seed < 0 for seed in grid.seeds):
         raise UsageError(f"Seed {min(grid.seeds)} is negative; give whole numbers of at least 0.")

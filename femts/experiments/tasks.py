@@ -148,7 +148,7 @@ def resolve_source(source: str, folder: Path, root: str | Path | None) -> str:
     found = next((path for path in tried if path.is_file()), None)
     if found is None:
         places = " or ".join(str(path.parent) for path in tried)
-        raise UsageError(f"File {quote(source)} is not in {places}; check its name, or set --data-root.")
+        raise UsageError(f"File {quote(source)} is not in {places}; check its name, or set data_root.")
     return str(found.resolve())
 
 

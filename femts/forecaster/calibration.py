@@ -40,8 +40,8 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
         return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
     if check_steps(pred_len) < own:
         raise UsageError(
-            f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}; use --horizon "
-            f"{own} or more."
+            f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}; use "
+            f"pred_len={own} or more."
         )
     return pred_len
 

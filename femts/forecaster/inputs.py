@@ -267,9 +267,7 @@ def known_ahead(
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
-        raise UsageError(
-            f"This model was trained with future covariates; provide {needed} (future=, or --future FILE)."
-        )
+        raise UsageError(f"This model was trained with future covariates; provide {needed}, as future=TABLE.")
     if future is not None and not names:
         raise UsageError("Future covariates were given, but this model was trained without any; leave them out.")
     if future is None:
@@ -392,7 +390,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
             "use a time zone in both or in neither."
         )
     elif distance > config.pred_len:
-        learn = "refit on all rows (--refit, or refit=True)"
+        learn = "refit on all rows (refit=True)"
         remedy = "train again on recent rows" if config.refit else learn
         text = f"The history ends {distance} steps after the last training row ({until}); {remedy}."
     else:

@@ -10,6 +10,7 @@ from femts.errors import UsageError, suggest
 from femts.explain.posterior import explainable
 from femts.forecaster.run_folder import RunConfig
 from femts.models.mean import MeanConfig, MeanModel
+from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -57,7 +58,7 @@ def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
     if not members:
         if name is not None:
             raise UsageError(
-                f"Model '{forecaster.config.model}' is not an ensemble and has no members; remove --member."
+                f"Model '{forecaster.config.model}' is not an ensemble and has no members; remove member='{quote(name)}'."
             )
         return forecaster
     names = [member.config.model for member in members]

@@ -119,8 +119,8 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     """
     if len(forecaster.series) > 1:
         raise UsageError(
-            f"This run has {len(forecaster.series)} series, but an ONNX graph holds one; select it, such as --series "
-            f"'{quote(forecaster.series[0])}' (series= in Python)."
+            f"This run has {len(forecaster.series)} series, but an ONNX graph holds one; select it, as with "
+            f"series='{quote(forecaster.series[0])}'."
         )
     apart = {
         "is refitted to each look-back": lambda one: one.config.reads_raw,
@@ -135,7 +135,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     if forecaster.preprocess.effects is not None or forecaster.preprocess.known is not None:
         raise UsageError(
             "A run with future covariates or calendar features cannot be exported to ONNX; export one trained without "
-            "--future-covariates and --calendar."
+            "them."
         )
     check_target(Path(path))  # before the minute that the graph takes
     steps = forecaster.config.pred_len if horizon is None else horizon

@@ -164,13 +164,12 @@ def check_new_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
     if METRICS in names:
         raise UsageError(
-            f"Folder {folder} already holds a finished run; choose another folder, or replace it with --overwrite "
-            "(overwrite=True)."
+            f"Folder {folder} already holds a finished run; choose another folder, or replace it with overwrite=True."
         )
     begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", REQUEST)
     if any((folder / name).exists() for name in begun):
         raise UsageError(
-            f"Folder {folder} holds an unfinished run; continue it with --resume or choose another folder."
+            f"Folder {folder} holds an unfinished run; continue it with resume=True or choose another folder."
         )
     if names - {CANDIDATES} and CONFIG not in names:
         raise UsageError(f"Folder {folder} contains files that are not a run; choose a new or empty folder.")

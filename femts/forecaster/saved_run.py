@@ -92,9 +92,11 @@ def changed(folder: Path, what: object) -> UsageError:
 def _check_run(folder: Path) -> None:
     """Raise UsageError if `folder` does not exist or is not a run."""
     if not os.path.isdir(folder):  # returns False for invalid folder names, for which Path would raise
-        raise UsageError(f"Run folder {folder} does not exist; give the --out of a `femts train` call.")
+        raise UsageError(f"Run folder {folder} does not exist; give the folder that a training wrote.")
     if not (folder / CONFIG).is_file():
-        raise UsageError(f"Folder {folder} is not a femts run: it has no {CONFIG}; give the --out of a `femts train`.")
+        raise UsageError(
+            f"Folder {folder} is not a femts run: it has no {CONFIG}; give the folder that a training wrote."
+        )
 
 
 def read_config(folder: Path) -> RunConfig:

@@ -141,12 +141,10 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     if source is None:
         raise UsageError(
             f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run; "
-            "pass it again as dataset= (--dataset)."
+            "pass it again as dataset=TABLE."
         )
     if source not in CATALOG and not Path(source).is_file():
-        raise UsageError(
-            f"The training data {source} no longer exists; restore it, or pass it as dataset= (--dataset)."
-        )
+        raise UsageError(f"The training data {source} no longer exists; restore it, or pass another as dataset=TABLE.")
     data = read_like(forecaster, source, data_root)
     data = replace(data, schema=config.schema)
     if len(data) == 1:

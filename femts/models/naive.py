@@ -31,7 +31,7 @@ def check_season(season: int | None, seq_len: int) -> None:
     if season is not None and not 1 <= season <= seq_len:
         raise UsageError(
             f"A season of {season} steps does not fit into a look-back of {seq_len}; set model.season between 1 and "
-            f"{seq_len}, or use a longer --seq-len."
+            f"{seq_len}, or use a longer seq_len."
         )
 
 

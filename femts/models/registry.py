@@ -122,7 +122,7 @@ def check_trained(name: str) -> None:
     """Raise UsageError if the model is a combination of others, which cannot be trained itself."""
     if model_card(name).model_class.combines:
         raise UsageError(
-            f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or --model auto, and cannot be "
+            f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or model='auto', and cannot be "
             "trained itself; use one that `femts models` lists."
         )
 

@@ -106,7 +106,7 @@ class LinearForecast(nn.Module):
         if len(series) <= before:
             raise UsageError(
                 f"A ridge regression from {before} steps does not fit in {len(series)} training rows; use a shorter "
-                "--seq-len, or provide more rows."
+                "seq_len, or provide more rows."
             )
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
         if len(series) < before + after + FEWEST:  # windows that extend beyond the rows count in part

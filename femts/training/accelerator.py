@@ -35,9 +35,9 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("CUDA is not available (torch finds no CUDA device); use --device cpu or auto.")
+        raise UsageError("CUDA is not available (torch finds no CUDA device); use device='cpu' or leave it at auto.")
     if device == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("MPS is not available (torch finds no Apple GPU); use --device cpu or auto.")
+        raise UsageError("MPS is not available (torch finds no Apple GPU); use device='cpu' or leave it at auto.")
     nodes = joined_nodes()
     if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
@@ -52,7 +52,9 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
-        raise UsageError("Precision 'bf16' is not supported by this CUDA device; use --precision 32 or auto.")
+        raise UsageError(
+            "Precision 'bf16' is not supported by this CUDA device; use precision='32' or leave it at auto."
+        )
     for operation, name in requested().items():
         chosen(operation, torch.device(device))
         if training.compile and name != "torch":

@@ -187,7 +187,7 @@ def find_state(
 def check_resumable(out: Path | None, resume: bool) -> None:
     """Raise UsageError if a run is to be resumed without a folder."""
     if resume and out is None:
-        raise UsageError("To resume, name the run folder with --out (out= in Python).")
+        raise UsageError("To resume, name the run folder with out=FOLDER.")
 
 
 def changed_data(dataset: str, out: Path) -> UsageError:
@@ -203,9 +203,11 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> 
         # The same file may have two names; its hash is compared instead.
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
+        value = new.get(key)
+        other = f"{key}={value}" if isinstance(value, bool) else value
         raise UsageError(
-            f"Run {out} was started with {key}={old.get(key)}, not {new.get(key)}; resume it with the same value, or "
-            "choose another folder."
+            f"Run {out} was started with {key}={old.get(key)}, not {other}; resume it with the same value, or choose "
+            "another folder."
         )
 
 

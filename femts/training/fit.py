@@ -84,7 +84,9 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                     made = last.forecaster
                     made.intervals = intervals
             except KeyboardInterrupt as error:
-                remedy = "nothing was kept" if out is None else f"progress is saved in {out}; continue it with --resume"
+                remedy = (
+                    "nothing was kept" if out is None else f"progress is saved in {out}; continue it with resume=True"
+                )
                 raise Interrupted(f"Training was interrupted; {remedy}.") from error
             # Save.
             if out is not None and folder is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lightning_fabric.plugins.environments import ClusterEnvironment
 
 WAIT = timedelta(days=30)  # for the next training, while rank 0 reads, selects and scores
-LOST = "A process of this training ended early or cannot be reached; start it again with --resume (resume=True)."
+LOST = "A process of this training ended early or cannot be reached; start it again with resume=True."
 
 
 @dataclass(frozen=True)

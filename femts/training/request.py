@@ -81,16 +81,16 @@ class FitRequest:
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(
-                f"Setting '{quote(odd)}' applies to a single model, but --model auto selects the model; name a model."
+                f"Setting '{quote(odd)}' applies to a single model, but model='auto' selects the model; name a model."
             )
         check_registered(training)
         if model == AUTO and training.metric not in ("", *CRITERIA):
             raise UsageError(
-                f"--model auto cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
+                f"Model 'auto' cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
             )
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
             raise UsageError(
-                f"--metric {training.metric} requires --model auto; a single model is validated by {', '.join(BUILT_IN)} or a "
+                f"Metric '{training.metric}' requires model='auto'; a single model is validated by {', '.join(BUILT_IN)} or a "
                 "registered metric."
             )
         return cls(model, weights or resolved, training, (given, settings), find_accelerator(training), started)

@@ -191,7 +191,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     if steps is None:
         raise UsageError(f"Look-back '{quote(seq_len)}' is not a number of steps; give a whole number or auto.")
     if steps < 1:
-        raise UsageError(f"A look-back of {steps} steps is empty; use --seq-len 1 or more.")
+        raise UsageError(f"A look-back of {steps} steps is empty; use seq_len=1 or more.")
     return Choice(steps)
 
 
@@ -199,14 +199,14 @@ def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
     """Sentences on horizon and look-back if they were not given; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
-    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with --seq-len"] * bool(back.reason)
+    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with seq_len"] * bool(back.reason)
     return horizon_notes(data, lengths.pred_len) + notes
 
 
 def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon if it was not given."""
     ahead = horizon(data, pred_len)
-    return [f"horizon {ahead.steps}, {ahead.reason}; change it with --horizon"] * bool(ahead.reason)
+    return [f"horizon {ahead.steps}, {ahead.reason}; change it with pred_len"] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
@@ -215,7 +215,7 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
     counts = " and ".join(f"{len(windows[part].subsample(most))} of {len(windows[part])} {part}" for part in scored)
-    remedy = "; score more with --set model.windows=N" if hasattr(model.config, "windows") else ""
+    remedy = "; score more with settings={'model.windows': N}" if hasattr(model.config, "windows") else ""
     return [f"scores are of {counts} windows, evenly spaced{remedy}"]
 
 
@@ -238,13 +238,13 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     them."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
-        raise UsageError("Setting 'model.n_static' is determined by --static-covariates; remove it.")
+        raise UsageError("Setting 'model.n_static' is determined by static_covariates; remove it.")
     if not width:
         return {}
     if not model_card(model).model_class.supports.static:
         raise UsageError(
             f"Model '{model}' does not support static covariates; use one that does, such as fem_sm, or leave out "
-            f"--static-covariates {','.join(data.schema.roles.static)}."
+            f"static_covariates={list(data.schema.roles.static)}."
         )
     return {"n_static": width}
 
@@ -262,7 +262,7 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
-        raise UsageError("Setting 'model.n_known' is determined by --future-covariates and --calendar; remove it.")
+        raise UsageError("Setting 'model.n_known' is determined by future_covariates and calendar=True; remove it.")
     return {"n_known": width} if width else {}
 
 
@@ -271,7 +271,7 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
     bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
     which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
     return [
-        f"{which} are bounded below at 0, because no training value is negative; remove the bound with --min none"
+        f"{which} are bounded below at 0, because no training value is negative; remove the bound with min='none'"
     ] * bool(bounded)
 
 
@@ -298,7 +298,6 @@ def check_past(model: str, past: Sequence[str]) -> None:
     """Raise UsageError if past covariates `past` are given to a model that reads only the column it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
         raise UsageError(
-            f"Model '{model}' forecasts each column from its own past alone, so --past-covariates {','.join(past)} "
-            "would "
-            "have no effect; use a model that reads all columns, such as fem_sm, or leave out the option."
+            f"Model '{model}' forecasts each column from its own past alone, so past_covariates={list(past)} would "
+            "have no effect; use a model that reads all columns, such as fem_sm, or leave them out."
         )

@@ -144,9 +144,9 @@ def train(
 def _check_overwrite(folder: Path | None, resume: bool) -> None:
     """Raise UsageError if there is nothing that may be replaced."""
     if folder is None:
-        raise UsageError("To overwrite a run, name its folder with --out (out= in Python).")
+        raise UsageError("To overwrite a run, name its folder with out=FOLDER.")
     if resume:
-        raise UsageError("--resume and --overwrite cannot be combined; remove one of them.")
+        raise UsageError("resume=True and overwrite=True cannot be combined; remove one of them.")
     check_replaceable(folder)
 
 

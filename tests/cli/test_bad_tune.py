@@ -19,7 +19,7 @@ CASES = {
     "no trials": Case(f"{TUNE} --trials 0", r"'--trials' takes a whole number of at least 1, not '0'"),
     "too many origins": Case(f"{TUNE} --origins 50", r"50 origins, each 30 rows .*good'; ask for at most 4"),
     "nothing to search": Case(
-        "tune --dataset good.csv --model naive", r"'naive' has nothing to search; add a setting with --search"
+        "tune --dataset good.csv --model naive", r"'naive' has nothing to search; name a setting to search"
     ),
     "search without values": Case(f"{SEARCH} model.ridge", r"--search 'model.ridge' has no value"),
     "search of an unknown setting": Case(f"{SEARCH} model.rigde=1,2", r"'model.rigde'; did you mean 'ridge'"),
@@ -40,7 +40,7 @@ CASES = {
     "a folder of something else": Case(f"{TUNE} --out other", r"Folder other holds 'notes.txt' but no study"),
     "another study": Case(
         f"{TUNE} --trials 1 --out asked",
-        r"started with pred_len 24, not 12; .* another folder with --out",
+        r"started with --horizon 24, not 12; .* another folder",
     ),
     "a study that is none": Case(f"{TUNE} --out broken", r"broken/study.db cannot be read: .*not a database"),
 }

@@ -23,10 +23,10 @@ CASES = {
         "table --pairs fem_sm:sm --published", r"'--pairs' and '--published'.* remove one of"
     ),
     "published of other data": Case(
-        "table --datasets synthetic --published", r"for 'synthetic'.*leave '--published' out"
+        "table --datasets synthetic --published", r"for 'synthetic'.*leave --published out"
     ),
     "published, one horizon": Case(
-        "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give '--horizons"
+        "table --published --horizons 96", r"192, 336, 720 steps, not over 96; give --horizons all"
     ),
     # folders of results
     "results that are a file": Case(

@@ -39,7 +39,7 @@ def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     [
         ("ridge --dataset m.csv", "ridge --dataset other/m.csv", "data 'm' changed since"),
         ("ridge --dataset m.csv", "auto --dataset m.csv", "was started with model.name=ridge, not auto"),
-        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was started with refit=False, not True"),
+        ("ridge --dataset m.csv", "ridge --dataset m.csv --refit", "was started with --no-refit, not --refit"),
         ("auto --dataset m.csv", "auto --dataset other/m.csv", "data 'm' changed since"),
     ],
     ids=str,

@@ -48,7 +48,7 @@ def test_jittered_rows_move_to_the_nearest_step() -> None:
     steps = pd.date_range("2024-01-01", periods=300, freq="15min")
     jitter = pd.to_timedelta(np.random.default_rng(0).uniform(-200, 200, 300), unit="s")
     table = pd.DataFrame({"date": steps + jitter, "y": np.sin(np.arange(300.0))})
-    with pytest.raises(UsageError, match="average the rows over even steps with --freq 15min or the like, or give"):
+    with pytest.raises(UsageError, match="average the rows over even steps with freq='15min' or the like, or give"):
         femts.load_dataset(table)
     data = femts.load_dataset(table.drop(index=[7, 8]), freq="15min")
     assert data.stamps is not None and data.stamps.equals(steps.as_unit(data.stamps.unit))  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def test_repeated_or_too_sparse_rows_are_refused() -> None:
     how: Any = {"columns": {"time": "time"}}
     with pytest.raises(UsageError, match="keep one row per date"):
         femts.load_dataset(pd.concat([table, table.tail(1)]), freq="h", **how)
-    with pytest.raises(UsageError, match=r"step 's' of --freq .* nine in ten of the stamps are missing"):
+    with pytest.raises(UsageError, match=r"the requested step 's' .* nine in ten of the stamps are missing"):
         femts.load_dataset(table, freq="s", **how)
     with pytest.raises(UsageError, match="has the text 'off' in column 'load'"):
         femts.load_dataset(table.astype({"load": object}).replace({"load": {-999: "off"}}), freq="h", **how)
@@ -135,7 +135,7 @@ def test_a_run_with_an_explicit_step_averages_later_readings() -> None:
     expected = femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(table)
     pd.testing.assert_frame_equal(femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(late), expected)
     with pytest.raises(
-        UsageError, match=r"'15min' of the training data .*, or train with --freq 15min, which averages"
+        UsageError, match=r"'15min' of the training data .*, or train with freq='15min', which averages"
     ):
         femts.train(table, "ridge", 4, seq_len=24).predict(late)
 
@@ -217,7 +217,7 @@ def test_a_run_adds_up_the_transactions_that_it_is_given(tmp_path: Path, capsys:
 def test_invalid_aggregates_are_refused() -> None:
     for given, says in (
         ({"aggregate": "summ", "freq": "D"}, "^Unknown aggregate 'summ'; did you mean 'sum'"),
-        ({"aggregate": "sum"}, "needs the step as a time; add --freq D or the like"),
+        ({"aggregate": "sum"}, "needs the step as a time; add freq='D' or the like"),
         ({"aggregate": "sum", "freq": 1}, "needs the step as a time"),
         ({"aggregate": 3, "freq": "D"}, "Argument 'aggregate'"),
         ({"aggregate": "sum", "freq": "D", "target": "sold"}, "has no column 'sold'"),

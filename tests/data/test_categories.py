@@ -85,6 +85,6 @@ def test_errors_name_the_original_column() -> None:
     with pytest.raises(UsageError, match="Argument 'columns' takes column names"):
         femts.load_dataset(HISTORY, columns={"categories": "promo"})
     with pytest.raises(
-        UsageError, match=r"covariate \(--past-covariates or --future-covariates\), or name .* with --target 'sales'"
+        UsageError, match=r"covariate \(past_covariates or future_covariates\), or name .* with target=.'sales'"
     ):
         femts.load_dataset(HISTORY)

@@ -270,19 +270,19 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
     ),
     "one key": (
         pd.DataFrame({**SHOPS, "price": 2.0}),
-        "--columns 'time=day,series=shop' --target 'x'",
+        "columns={'time': 'day', 'series': 'shop'}, target='x'",
         lambda table: table,
         {"columns": {"time": "day", "series": "shop"}, "target": ["x"]},
     ),
     "two keys": (
         pd.DataFrame({**SHOPS, "kind": "c"}),
-        r"--columns 'time=day,series=shop\+kind' --target 'x'",
+        r"columns={'time': 'day', 'series': 'shop\+kind'}, target='x'",
         lambda table: table,
         {"columns": {"time": "day", "series": "shop+kind"}, "target": ["x"]},
     ),
     "dates besides": (
         pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),
-        "in column 'again' at data row 1; remove the column, or name the columns to forecast with --target 'x'",
+        r"in column 'again' at data row 1; remove the column, or name the columns to forecast with target=\['x'\]",
         lambda table: table,
         {"target": ["x"]},
     ),

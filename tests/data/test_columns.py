@@ -125,7 +125,7 @@ def test_series_and_value_columns_are_inferred() -> None:
 
 def test_ambiguous_time_column_is_refused() -> None:
     table = wide(60)[["a", "date"]].assign(end=lambda f: f["date"]).rename(columns={"date": "begin"})
-    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with --columns time=NAME"):
+    with pytest.raises(UsageError, match=r"has no 'date' column \(.*or name it with columns=.'time': NAME."):
         load_dataset(table)
 
 
@@ -236,7 +236,7 @@ def test_dates_and_booleans_are_not_whole_numbers() -> None:
 def test_target_that_numbers_the_rows_is_noted() -> None:
     table = wide(60)
     table.insert(1, "id", range(60))
-    note = "column 'id' only numbers the rows, but is forecast; leave it out with --target 'a,b'"
+    note = "column 'id' only numbers the rows, but is forecast; leave it out with target=['a', 'b']"
     assert note in load_dataset(table).notes
     for data in (load_dataset(table, target=["id", "a"]), load_dataset(wide(60)), load_dataset(table[["date", "id"]])):
         assert not any("numbers the rows" in each for each in data.notes)
@@ -275,7 +275,7 @@ def test_index_of_three_levels_needs_the_series_named() -> None:
     index = pd.MultiIndex.from_arrays([["north"] * 120, long()["unique_id"], long()["ds"]])
     for names, keys in ((["region", "shop", "day"], "region+shop"), ([None] * 3, "level_0+level_1")):
         table = pd.DataFrame({"y": long()["y"].to_numpy()}, index=index.set_names(names))
-        with pytest.raises(UsageError, match=f"several rows per date .*series={re.escape(keys)}'"):
+        with pytest.raises(UsageError, match=f"several rows per date .*'series': '{re.escape(keys)}'"):
             load_dataset(table)
         assert load_dataset(table, columns={"series": keys}).series == ("north / a", "north / b")
 
@@ -287,10 +287,10 @@ def test_numbered_series_are_suggested() -> None:
     with_words = table.assign(item=table["item"].map({7: "tea", 8: "milk"}), id=range(240))
     with_words = with_words[["date", "id", "item", "shop", "sales"]]
     for shops, found in (
-        (one_item, "distinguished by 'shop'; if it names the series, .*series=shop' --target 'a'"),
-        (table, "distinguished by 'shop', 'item'; if they name the series, .*series=shop.item' --target 'a'"),
-        (one_item.set_index(["shop", "date"])[["sales", "a"]], "distinguished by 'shop'; if it .* --target 'sales'"),
-        (with_words, "and text in 'item'; if the text names the series, .*series=item.shop' --target 'sales'"),
+        (one_item, "distinguished by 'shop'; if it names the series, .*'series': 'shop'}, target='a'"),
+        (table, "distinguished by 'shop', 'item'; if they name the series, .*'series': 'shop.item'}, target='a'"),
+        (one_item.set_index(["shop", "date"])[["sales", "a"]], "distinguished by 'shop'; if it .* target='sales'"),
+        (with_words, "and text in 'item'; if the text names the series, .*'series': 'item.shop'}, target='sales'"),
     ):
         with pytest.raises(UsageError, match=f"has several rows per date,? {found}"):
             load_dataset(shops)

@@ -49,8 +49,7 @@ def test_long_table_is_a_panel_unless_multivariate(tmp_path: Path) -> None:
         assert data.spans.tolist() == [[0, 300], [300, 360], [360, 384], [384, 390]]
         learn, said = data.notes
         assert (
-            learn
-            == "the table is long, so one model is trained on separate series; --multivariate forecasts them jointly"
+            learn == "the table is long, so one model is trained on separate series; panel=False forecasts them jointly"
         )
         assert said == "it has 4 series of 6 to 300 rows, 1 of them with gaps"
         assert load_dataset(source, panel=True).notes == (said,)
@@ -111,16 +110,16 @@ def test_invalid_panel_is_refused() -> None:
         (
             LONG.assign(more=1.0),
             {},
-            "has the additional column 'more'; name it in --past-covariates, --future-covariates or --static-cov",
+            "has the additional column 'more'; name it in past_covariates, future_covariates or static_cov",
         ),
         (LONG.assign(ds=range(390)), {"calendar": True}, "Calendar features need dates"),
-        (LONG, {"target": ["z"]}, "The frame has no column 'z' for --target; choose from y."),
-        (LONG, {"static_covariates": ["z"]}, "The frame has no column 'z' for --static-covariates"),
-        (LONG, {"past_covariates": ["y"]}, "Column 'y' is listed in both --target and --past-covariates"),
+        (LONG, {"target": ["z"]}, "The frame has no column 'z' for target; choose from y."),
+        (LONG, {"static_covariates": ["z"]}, "The frame has no column 'z' for static_covariates"),
+        (LONG, {"past_covariates": ["y"]}, r"Column 'y' is listed in both target=\['y'\] and past_covariates=\['y'\]"),
         (
             LONG.assign(more=LONG["y"]),
             {"future_covariates": "more"},
-            "Column 'more' of --future-covariates equals the target 'y' in every row",
+            "Column 'more' of future_covariates equals the target 'y' in every row",
         ),
         (
             LONG.assign(more=1.0).drop(columns="ds"),

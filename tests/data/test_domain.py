@@ -100,7 +100,7 @@ def test_invalid_domain_is_refused() -> None:
     cases: list[tuple[Any, ...]] = [
         ({"min": "low"}, "Argument 'min' is 'low', which is not a number"),
         ({"max": float("inf")}, "'max' is inf, which is not a finite bound"),
-        ({"min": 3, "max": 3}, "--min 3 is not below --max 3"),
+        ({"min": 3, "max": 3}, "min=3 is not below max=3"),
         ({"transform": "log"}, "Unknown transform 'log'; did you mean 'log1p'"),
         ({"transform": 3}, "Unknown transform '3'"),
     ]
@@ -111,12 +111,12 @@ def test_invalid_domain_is_refused() -> None:
 
 def test_values_outside_a_transforms_range_are_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0; use --transform log1p"
+        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0; use transform='log1p'"
     ):
         femts.train(femts.load_dataset(demand(), transform="boxcox"), "naive", **QUICK)
     below = demand().assign(none=-2.0)
     with pytest.raises(
-        UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1; use --transform none"
+        UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1; use transform='none'"
     ):
         femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
     run = femts.train(femts.load_dataset(demand(), transform="log1p"), "naive", **QUICK)
@@ -158,8 +158,8 @@ def test_nonnegative_targets_are_bounded_at_zero(model: str, tmp_path: Path) -> 
         made = femts.train(prices(), model, 12, seq_len=24, max_steps=4, out=tmp_path / "run")
     free = femts.train(femts.load_dataset(prices(), min="none"), model, 12, seq_len=24, max_steps=4)
     assert [note for note in notes if "bounded below" in note] == [
-        "forecasts of sold are bounded below at 0, because no training value is negative; remove the bound with --min "
-        "none"
+        "forecasts of sold are bounded below at 0, because no training value is negative; remove the bound with "
+        "min='none'"
     ]
     for run in (made, femts.load(tmp_path / "run")):
         table, plain = (each.predict(prices(), level=[95]) for each in (run, free))

@@ -162,15 +162,15 @@ def test_explicit_frequency_overrides_inference() -> None:
     panel = pd.concat([some.assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
     assert femts.load_dataset(panel, freq="D", panel=True).freq == "D"
     assert femts.load_dataset("synthetic", freq="h").freq == "h"
-    with pytest.raises(UsageError, match="has the step 'h', not 'D'; remove --freq"):
+    with pytest.raises(UsageError, match="has the step 'h', not 'D'; remove freq='D'"):
         femts.load_dataset("synthetic", freq="D")
 
 
 def test_invalid_season_or_frequency_is_refused() -> None:
     for reading, says in [
-        ({"freq": "s"}, "'s' of --freq at data row 2 .*: nine in ten of the stamps are missing"),
-        ({"freq": 2}, "'2' of --freq at data row 1"),
-        ({"freq": "fortnight"}, "Step 'fortnight' is not a pandas frequency; use --freq h"),
+        ({"freq": "s"}, "the requested step 's' at data row 2 .*: nine in ten of the stamps are missing"),
+        ({"freq": 2}, "the requested step '2' at data row 1"),
+        ({"freq": "fortnight"}, "Step 'fortnight' is not a pandas frequency; use h, 15min"),
         ({"freq": "-1h"}, "Step '-1h' is no"),
         ({"freq": 0}, "Step '0' is no"),
         ({"season": 0}, "Season '0' is not a number of steps"),

@@ -155,14 +155,14 @@ def test_daily_history_is_refused_by_a_monthly_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("when", "season"), [(market(), 7), (fiscal(), 12)])
 def test_freq_1_numbers_rows_of_irregular_stamps(when: pd.DatetimeIndex, season: int, tmp_path: Path) -> None:
     table = dated(when)
-    remedy = r"give --freq 1 to number the rows instead, and --season for the rows in a season\.$"
+    remedy = r"give freq=1 to number the rows instead, and season=N if N rows are a season\.$"
     with pytest.raises(UsageError, match=remedy):
         femts.load_dataset(table)
     data = femts.load_dataset(table.sample(frac=1, random_state=0), freq=1, season=season)
     np.testing.assert_array_equal(data.values[:, 0], table["y"])
     assert stamps(data).tolist() == list(range(len(when))) and (data.freq, data.season) == ("1", season)
     assert (
-        "its rows are numbered in the order of the dates in 'date'; set the season length with --season N" in data.notes
+        "its rows are numbered in the order of the dates in 'date'; set the season length with season=N" in data.notes
     )
     forecaster = trained_and_loaded(data, tmp_path, "seasonal_naive")
     for history in (table, table.iloc[::-1], table.tail(30)):
@@ -302,10 +302,9 @@ def test_suggested_key_columns_work() -> None:
     for table, given in cases:
         with pytest.raises(UsageError) as refused:
             femts.load_dataset(table, **given)
-        columns, target = str(refused.value).split("--columns '")[1].split("' --target '")
-        named = dict(part.split("=") for part in columns.split(","))
-        assert len(set(named["series"].split("+"))) == 2 and target == "trips'."
-        data = femts.load_dataset(table, columns=named, target="trips")
+        reading = eval(f"dict({str(refused.value).rstrip('.').partition('the series, use ')[2]})")
+        assert len(set(reading["columns"]["series"].split("+"))) == 2 and reading["target"] == "trips"
+        data = femts.load_dataset(table, **reading)
         assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4
 
 

@@ -202,7 +202,7 @@ def test_invalid_covariates_are_refused() -> None:
         UsageError, match="Model 'ridge' does not support static covariates; use one that does, such as fem_sm"
     ):
         trained("ridge", frame, static_covariates="region")
-    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' is determined by --static-covariates"):
+    with pytest.raises(UsageError, match=r"Setting 'model\.n_static' is determined by static_covariates"):
         trained("fem_sm", frame, {"model.n_static": 2})
     with pytest.raises(UsageError, match="Static covariate 'region' has no value"):
         trained("fem_sm", frame.assign(region=np.nan), static_covariates="region")
@@ -212,7 +212,7 @@ def test_invalid_covariates_are_refused() -> None:
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
         femts.load_dataset(one, target="y", static_covariates="region")
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
-    with pytest.raises(UsageError, match="The history has no column 'area' for --static-covariates"):
+    with pytest.raises(UsageError, match="The history has no column 'area' for static_covariates"):
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))

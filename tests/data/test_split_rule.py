@@ -82,7 +82,7 @@ def test_invalid_split_is_refused() -> None:
         ({"split": ".8,.1,.1", "val_rows": 3}, "both as fractions and as rows or a date"),
         ({"test_rows": 120}, "none are left for the training split"),
         ({"test_from": "2030-01-01"}, "2030-01-01 is outside 'frame', 2000-01-01 .* to 2009-12-01"),
-        ({"test_from": "soon"}, "'soon' cannot be read; write it as --test-from 2024-01-31"),
+        ({"test_from": "soon"}, "'soon' cannot be read; write it as test_from='2024-01-31'"),
         ({"splitt": 1}, "Unknown argument 'splitt' of the data; did you mean 'split'"),
     ]
     for wish, says in cases:
@@ -101,7 +101,7 @@ def test_split_without_any_test_series_is_refused() -> None:
 
 
 def test_test_from_needs_dates() -> None:
-    says = "has no dates, so --test-from 2008 cannot be used; use --test-rows N"
+    says = "has no dates, so test_from='2008' cannot be used; use test_rows=N"
     for table in (
         monthly(60).assign(date=range(60)),
         several_series().assign(ds=several_series().groupby("unique_id").cumcount()),

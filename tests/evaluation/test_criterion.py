@@ -49,5 +49,5 @@ def test_auto_uses_the_given_metric(metric: str) -> None:
     table = pd.DataFrame({"date": stamps, "y": 10 + np.arange(60) % 12 + RNG.normal(size=60)})
     made = train(table, "auto", 6, time_limit="5s", settings={"training.metric": metric}, refit=False)
     assert made.metrics["auto"]["metric"] == metric and made.metrics["auto"]["error"] > 0
-    with pytest.raises(UsageError, match=f"{metric} requires --model auto"):
+    with pytest.raises(UsageError, match=f"'{metric}' requires model='auto'"):
         train(table, "ridge", 6, settings={"training.metric": metric})

@@ -107,7 +107,7 @@ def test_invalid_grids_are_refused() -> None:
         ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; pass a name as a string"),
         ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
         ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
-        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' is determined by the data, --seq-len and --horizon"),
+        ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' is determined by the data, seq_len and pred_len"),
         ({"models": ("patchtst",), "settings": {"model.n_heads": "3"}}, "takes a multiple of 'model.n_heads' \\(3\\)"),
         ({"settings": {"training.max_time": "1m"}}, "'training.max_time' cannot be set for a cell"),
         ({"settings": {"training.seed": "1"}}, "'training.seed' cannot be set for a cell"),
@@ -117,7 +117,7 @@ def test_invalid_grids_are_refused() -> None:
         ({"seq_lens": (8600, 9000)}, "8600 steps with a forecast of 96 does not fit the 8640 train rows of 'ETTh1'"),
         (
             {"settings": {"training.lr": "1"}, "param_grid": {"training.lr": ("1", "2")}},
-            "given in both --set and --param-grid",
+            "given both a value and a param_grid",
         ),
         ({"param_grid": {"training.max_time": ("1m", "2m")}}, "'training.max_time' cannot be set for a cell"),
         ({"param_grid": {"model.kernel_size": ("3", "25")}}, "Model 'naive' does not accept these settings"),
@@ -128,7 +128,7 @@ def test_invalid_grids_are_refused() -> None:
         ({"settings": {"model.windows": "8"}}, "Unknown setting 'model.windows'; there is none to choose from"),
         (
             {"reading": {"past_covariates": ("OT",)}},
-            "Model 'naive' forecasts each column from its own past alone, so --past-covariates OT",
+            "Model 'naive' forecasts each column from its own past alone, so past_covariates=.'OT'",
         ),
         ({"datasets": ("mine.csv",)}, "File mine.csv does not exist"),
     ]

@@ -112,7 +112,7 @@ def test_published_rows_without_records(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_incomparable_publications_are_refused() -> None:
     check_published(CELLS)
-    with pytest.raises(UsageError, match=r"over 96, 192, 336, 720 steps, not over 96, 192; give '--horizons all'"):
+    with pytest.raises(UsageError, match=r"over 96, 192, 336, 720 steps, not over 96, 192; give pred_lens='all'"):
         check_published([cell for cell in CELLS if cell.pred_len == 96], (192,))
     with pytest.raises(UsageError, match="known for 'synthetic'"):
         check_published(make_grid(Grid(("synthetic",), ("ridge",), HORIZONS, (1,))))

@@ -179,7 +179,7 @@ def test_direct_and_recursive_models_share_windows(tmp_path: Path) -> None:
         (
             (48,),
             (100,),
-            "No model of 48 steps is scored recursively at 100; give '--roll-out' horizons of 96, 192, 336, 720",
+            "No model of 48 steps is scored recursively at 100; give roll_out horizons of 96, 192, 336, 720",
         ),
         ((192,), (96, 336), "No model of 192 steps is scored recursively at 96"),
         ((48, 96), (96,), "Models of 48 and of 96 steps are validated on different windows at 96 steps"),

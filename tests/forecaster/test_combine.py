@@ -281,4 +281,4 @@ def test_mean_without_an_explainable_member_is_refused(
     assert main(["explain", str(tmp_path / "run"), str(past)]) == 2
     assert "None of the ensemble members ridge, naive has attention over past segments" in capsys.readouterr().err
     assert main(["explain", str(tmp_path / "ridge"), str(past), "--member", "ridge"]) == 2
-    assert "Model 'ridge' is not an ensemble and has no members; remove --member." in capsys.readouterr().err
+    assert "Model 'ridge' is not an ensemble and has no members; remove --member ridge." in capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_calibrate_uses_all_series(ridge: Forecaster) -> None:
     assert before is not None and set(made.levels) == {*before.levels, 70} and made.windows == before.windows
     np.testing.assert_allclose(made.half_width(80, P), before.half_width(80, P))
     assert fresh.predict(TABLE, level=[70]).filter(like="-lo-70").shape[1] == 1
-    with pytest.raises(UsageError, match=f"use --horizon {P} or more"):
+    with pytest.raises(UsageError, match=f"use pred_len={P} or more"):
         fresh.calibrate(P - 1)
     assert fresh.calibrate(level=[85]).levels == tuple(sorted({*before.levels, 70, 85}))
     assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0

@@ -149,7 +149,7 @@ def test_calibrate_keeps_earlier_levels_and_steps(forecaster: Forecaster, data: 
     forecaster.calibrate(50, [70], dataset=data)
     made = forecaster.calibrate(level=[85], dataset=data)
     assert ({70, 85} <= set(made.levels), made.steps) == (True, 50)
-    with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use --horizon {P} or more\.$"):
+    with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use pred_len={P} or more\.$"):
         forecaster.calibrate(P - 1, dataset=data)
     assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
 

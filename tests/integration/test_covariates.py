@@ -281,10 +281,10 @@ def test_missing_future_covariates_are_refused(forecaster_with_covariate: femts.
 
 def test_conflicting_column_roles_are_refused() -> None:
     cases: list[tuple[Any, ...]] = [
-        ({"target": ["laod"]}, "has no column 'laod' for --target; did you mean 'load'"),
+        ({"target": ["laod"]}, "has no column 'laod' for target; did you mean 'load'"),
         (
             {"target": ["load"], "future_covariates": ["load"]},
-            "Column 'load' is listed in both --target and --future-covariates",
+            r"Column 'load' is listed in both target=\['load'\] and future_covariates=\['load'\]",
         ),
         (
             {"past_covariates": ["load", "heat"], "future_covariates": ["open", "copy"]},
@@ -292,7 +292,7 @@ def test_conflicting_column_roles_are_refused() -> None:
         ),
         (
             {"target": ["load"], "future_covariates": ["copy"]},
-            "Column 'copy' of --future-covariates equals the target 'load' in every row",
+            "Column 'copy' of future_covariates equals the target 'load' in every row",
         ),
     ]
     for roles, says in cases:
@@ -304,7 +304,7 @@ def test_conflicting_column_roles_are_refused() -> None:
 def test_unsupported_uses_of_covariates_are_refused(forecaster_with_covariate: femts.Forecaster) -> None:
     frame = table()
     with pytest.raises(
-        UsageError, match="'ridge' forecasts each column from its own past alone, so --past-covariates heat"
+        UsageError, match=r"'ridge' forecasts each column from its own past alone, so past_covariates=.'heat'."
     ):
         femts.train(femts.load_dataset(frame, target=["load"], past_covariates=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):

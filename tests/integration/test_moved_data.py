@@ -28,7 +28,7 @@ def test_moved_data_are_accepted_by_path(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == before
     assert main(["calibrate", run, "--dataset", moved]) == 0
     assert main(["audit", run]) == 2
-    assert "(--dataset)" in capsys.readouterr().err
+    assert "--dataset TABLE" in capsys.readouterr().err
     assert main(["audit", run, "--dataset", moved]) == 0
     assert main(["report", run, "--dataset", moved]) == 0
     page = (tmp_path / "run" / "report.html").read_text()

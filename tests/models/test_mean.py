@@ -75,7 +75,7 @@ def test_mean_cannot_be_trained(capsys: pytest.CaptureFixture[str]) -> None:
         lambda: build_config("mean", seq_len=L, pred_len=P, n_channels=C, settings={}),
     ):
         with pytest.raises(
-            UsageError, match=r"'mean' is an ensemble of trained models, built by femts\.mean_of or --model auto"
+            UsageError, match=r"'mean' is an ensemble of trained models, built by femts\.mean_of or model='auto'"
         ):
             make()
     for words in ("train --dataset synthetic --model mean", "tune --dataset synthetic --model mean", "models mean"):

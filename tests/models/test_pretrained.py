@@ -152,7 +152,7 @@ def test_unsupported_covariates_are_regressed_or_refused(weights: dict[str, Path
     )
     assert made.preprocess.effects is not None
     past = femts.load_dataset(TABLE, target="load", past_covariates="heat")
-    with pytest.raises(UsageError, match="forecasts each column from its own past alone, so --past-covariates heat"):
+    with pytest.raises(UsageError, match=r"forecasts each column from its own past alone, so past_covariates=.'heat'."):
         train(past, "chronos_bolt", weights["chronos_bolt"], out=tmp_path / "run")
     panel = panel_table().assign(size=1.0)
     panel.loc[panel["unique_id"] == "long", "size"] = 2.0
@@ -247,7 +247,7 @@ def test_invalid_weights_are_refused(weights: dict[str, Path], tmp_path: Path) -
             femts.train(TABLE, "chronos2", 12, settings=given, device="cpu", out=tmp_path / "run")
         assert "\n" not in str(error.value) and not (tmp_path / "run" / "config.yaml").exists()
 
-    refused(r"needs weights, which femts never downloads by default; .*--set model\.weights=FOLDER", None)
+    refused(r"needs weights, which femts never downloads by default; .*settings=.'model\.weights': FOLDER", None)
     refused("The weights folder 'nowhere' does not exist", Path("nowhere"))
     refused("belong to ChronosBoltModelForForecasting, but 'chronos2' needs Chronos2Model", weights["chronos_bolt"])
     refused("holds no weights of Chronos-2 or Chronos-Bolt", tmp_path)

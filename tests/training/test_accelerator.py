@@ -19,7 +19,7 @@ needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=
 def test_auto_without_cuda_is_cpu_float32() -> None:
     found = find_accelerator(TrainingConfig())
     assert (found.device, found.precision) == ("cpu", "32")
-    with pytest.raises(UsageError, match=r"CUDA is not available.*--device cpu or auto"):
+    with pytest.raises(UsageError, match=r"CUDA is not available.*device='cpu' or leave it at auto"):
         find_accelerator(TrainingConfig(device="cuda"))
 
 

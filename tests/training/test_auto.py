@@ -194,7 +194,7 @@ def interrupted_at(model: str, run: Path) -> None:
         return try_candidate(candidate, *rest)
 
     try_candidate = trial.try_candidate
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="continues with --resume"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="continues with resume=True"):
         patch.setattr(choice, "try_candidate", stopped)
         train_auto(out=run)
 

@@ -96,7 +96,7 @@ def test_worker_failure_and_ctrl_c_reach_the_caller(python: Any, tmp_path: Path)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     failed, interrupted = done.stdout.splitlines()
     assert failed.startswith("The training loss became ") and "at step" in failed
-    assert "continue it with --resume" in interrupted
+    assert "continue it with resume=True" in interrupted
     state = TrainState.load(tmp_path / "interrupted" / "checkpoints" / "last.ckpt")
     assert state.stopped == "interrupted" and state.validations
 

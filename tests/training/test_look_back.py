@@ -31,7 +31,7 @@ def test_shorter_look_back_is_selected_on_validation() -> None:
     assert made.config.seq_len < usual
     assert (
         f"look-back {made.config.seq_len} for 6 steps ahead, which had the lowest validation error; change it with "
-        "--seq-len" in notes
+        "seq_len" in notes
     )
     given = femts.train(data, "ridge", 6, seq_len=made.config.seq_len)
     pd.testing.assert_frame_equal(made.predict(walk()), given.predict(walk()))
@@ -78,5 +78,5 @@ def test_nhits_reads_three_horizons_or_a_week() -> None:
 
 def test_series_without_validation_rows_are_refused() -> None:
     panel = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=2), "y": [1.0, 2.0]})
-    with pytest.raises(UsageError, match="use a shorter --horizon, or provide more rows"):
+    with pytest.raises(UsageError, match="use a shorter pred_len, or provide more rows"):
         femts.train(panel, "ridge", 3, seq_len=8, freq="D", panel=True)

@@ -100,9 +100,9 @@ def test_overwrite_refuses_folders_without_a_run(name: str, tmp_path: Path) -> N
 
 
 def test_overwrite_needs_out_and_excludes_resume(run: Path) -> None:
-    with pytest.raises(UsageError, match="name its folder with --out"):
+    with pytest.raises(UsageError, match="name its folder with out=FOLDER"):
         femts.train(small_table(), "naive", P, overwrite=True)
-    with pytest.raises(UsageError, match="--resume and --overwrite cannot be combined"):
+    with pytest.raises(UsageError, match="resume=True and overwrite=True cannot be combined"):
         trained(run, overwrite=True, resume=True)
 
 

@@ -250,7 +250,7 @@ def test_killed_refit_resumes_bit_identically(
     assert (out / "scored" / "metrics.json").is_file() == (part >= 1)
     with pytest.raises(UsageError, match=r"unfinished.*--resume"):
         femts.load(out)
-    with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
+    with pytest.raises(UsageError, match="holds an unfinished run; continue it with resume=True"):
         MAKE[form](out=out, refit=True)
     assert essence_with_scored(MAKE[form](out=out, refit=True, resume=True)) == essence_with_scored(refitted)
     assert essence_with_scored(femts.load(out)) == essence_with_scored(refitted)
@@ -263,10 +263,10 @@ def test_interrupted_refit_resumes_from_the_same_step(
     out, make = tmp_path / "run", partial(MAKE[form], out=tmp_path / "run")
     with monkeypatch.context() as patch:
         signal_at(patch, training * STEPS[form] + 2, signal.SIGINT)
-        with pytest.raises(Interrupted, match="continue it with --resume"):
+        with pytest.raises(Interrupted, match="continue it with resume=True"):
             make(refit=True)
     assert TrainState.load((out if training else out / "scored") / "checkpoints" / "last.ckpt").step == 2
-    with pytest.raises(UsageError, match="started with refit=True, not False"):
+    with pytest.raises(UsageError, match="started with refit=True, not refit=False"):
         make(resume=True)
     assert essence_with_scored(make(refit=True, resume=True)) == essence_with_scored(refitted)
 

@@ -95,7 +95,7 @@ def test_default_lengths_are_noted() -> None:
             config = resolve_run(data, "dlinear", Lengths(left_open, left_open), {}, TrainingConfig())
             assert (config.pred_len, config.seq_len, config.protocol) == lengths
     ahead, back = length_notes(own, "ridge", Lengths(None, "auto"))
-    assert ahead == "horizon 48, two days; change it with --horizon"
+    assert ahead == "horizon 48, two days; change it with pred_len"
     assert back.startswith("look-back 648 for 48 ahead, 27 seasons of 24 steps, which leaves 705 of 1400 training rows")
     assert length_notes(own, "ridge", Lengths(24, 100)) == []
 

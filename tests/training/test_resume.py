@@ -69,7 +69,7 @@ def test_interrupted_run_resumes_from_the_same_step(
     handler, make = signal.getsignal(number), partial(small_run, model, settings={"training.loss": loss})
     with monkeypatch.context() as patch:
         signal_at(patch, call, number)
-        with pytest.raises(Interrupted, match=r"interrupted; progress is saved in .*run; continue it with --resume"):
+        with pytest.raises(Interrupted, match=r"interrupted; progress is saved in .*run; continue it with resume=True"):
             make(out=tmp_path / "run")
     assert signal.getsignal(number) is handler
     state = TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt")
@@ -154,7 +154,7 @@ def test_resume_with_other_settings_is_refused(interrupted: Path, changes: dict[
 
 
 def test_unfinished_run_is_not_overwritten(interrupted: Path) -> None:
-    with pytest.raises(UsageError, match="holds an unfinished run; continue it with --resume"):
+    with pytest.raises(UsageError, match="holds an unfinished run; continue it with resume=True"):
         small_run(out=interrupted)
 
 

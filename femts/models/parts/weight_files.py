@@ -38,7 +38,7 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
     if not weights:
         raise UsageError(
             "A pretrained model needs weights, which femts never downloads by default; set their folder, or their "
-            "name on the Hugging Face hub, with --set model.weights=FOLDER."
+            "name on the Hugging Face hub, with settings={'model.weights': FOLDER}."
         )
     if os.path.isdir(weights):
         if revision is not None:
@@ -48,8 +48,8 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
         raise UsageError(
-            f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with --set "
-            "model.weights=FOLDER."
+            f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with "
+            "settings={'model.weights': FOLDER}."
         )
     from huggingface_hub import snapshot_download
 
@@ -65,7 +65,7 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
             ) from error
         raise UsageError(
             f"Weights {at} are neither a folder nor in the local cache of the Hugging Face hub; give a folder, or "
-            "download them with --set model.download=true."
+            "download them with settings={'model.download': True}."
         ) from error
 
 

@@ -54,6 +54,6 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
     best = min(left, key=lambda each: each.error)
     note = (
         f"look-back {best.look_back} for {steps} steps ahead, which had the lowest validation error; change it with "
-        "--seq-len"
+        "seq_len"
     )
     return replace(request, lengths=request.lengths._replace(seq_len=best.look_back), chosen=(note,))

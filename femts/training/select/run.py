@@ -72,7 +72,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 made.write(request.out)
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
     except (Interrupted, KeyboardInterrupt) as error:
-        remedy = "nothing was kept" if request.out is None else f"{request.out} continues with --resume"
+        remedy = "nothing was kept" if request.out is None else f"{request.out} continues with resume=True"
         raise Interrupted(f"Model selection was interrupted; {remedy}.") from error
     except Finished:
         assert request.out is not None
