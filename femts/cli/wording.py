@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from functools import cache
 
 import typer
 
@@ -25,6 +26,7 @@ def as_options(text: str) -> str:
     return re.sub(rf"{_BEFORE}({plain})\b(?!=)", lambda found: options[found[1]][0], text)
 
 
+@cache
 def _options() -> dict[str, list[str]]:
     """Spellings of all options by the name of the argument; for some flags, the last one means False."""
     options = {"settings": ["--set"]}
