@@ -276,7 +276,7 @@ def test_hub_weights_come_from_the_cache(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # as without a network
     with pytest.raises(
-        UsageError, match=r"^Weights 'some/tiny' are neither a folder nor in the local cache .*download=true"
+        UsageError, match=r"^Weights 'some/tiny' are neither a folder nor in the local cache .*'model\.download': True"
     ):
         train(TABLE, "chronos2", Path("some/tiny"))
     with pytest.raises(UsageError, match=r"^Weights 'some/tiny' could not be downloaded from the Hugging Face hub"):

@@ -218,7 +218,7 @@ OTHERS = [
     ({"seq_len": 24}, "started with seq_len=auto, not 24"),
     ({"protocol": "lookback96"}, "started with protocol=seasons, not lookback96"),
     ({"seed": 7}, r"started with training\.seed=42, not 7"),
-    ({"refit": True}, "started with refit=False, not True"),
+    ({"refit": True}, "started with refit=False, not refit=True"),
     ({"dataset": load_dataset(months(), calendar=True)}, r"started with dataset\.roles\.target=None, not \['y'\]"),
     ({"dataset": load_dataset(months(), min=1)}, r"started with dataset\.domain\.min=None, not 1"),
     (
@@ -281,7 +281,7 @@ def test_finished_auto_run_refuses_other_arguments(tmp_path: Path) -> None:
     assert again.metrics == made.metrics and again.scored is not None
     with pytest.raises(UsageError, match=r"started with model\.name=auto, not ridge"):
         train(months(), "ridge", 12, out=run, resume=True)
-    with pytest.raises(UsageError, match="started with refit=True, not False"):
+    with pytest.raises(UsageError, match="started with refit=True, not refit=False"):
         train_auto(out=run, resume=True)
     with pytest.raises(UsageError, match="data 'frame' changed since"):
         train_auto(months(60), out=run, resume=True, refit=True)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from small_grid import small_grid
@@ -27,6 +27,8 @@ from femts.training.nodes import Nodes, launched_nodes, take_part
 
 ROOT = Path(__file__).resolve().parents[2]
 
+Launched: TypeAlias = tuple[Path, subprocess.CompletedProcess[str], subprocess.CompletedProcess[str]]
+
 _TRAINING = """
 import os, signal, sys
 import pytest
@@ -36,6 +38,19 @@ if len(sys.argv) > 2 and os.environ["RANK"] == "1":
     signal_at(pytest.MonkeyPatch(), int(sys.argv[2]), signal.SIGKILL)
 small_run("fem_sm", out=sys.argv[1], resume=True)
 print("after")
+"""
+
+_SEVERAL = f"""{_TRAINING}
+from femts.cli import main
+from femts.errors import RunFailure
+
+small_run("dlinear", refit=True)
+try:
+    small_run("dlinear", settings={{"training.lr": 1e30}})
+except RunFailure as error:
+    print(error)
+print(small_run("dlinear").metrics["steps"])
+sys.exit(main("train --dataset synthetic --model dlinear --horizon 24 --seq-len 1000000 --out refused".split()))
 """
 
 
@@ -93,14 +108,36 @@ def spawned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return essence(small_run("fem_sm", out=out, settings={"training.devices": 2}))
 
 
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Launched:
+    """Two launched processes that train, train again, fail, and are given invalid input."""
+    folder = tmp_path_factory.mktemp("launched")
+    (folder / "several.py").write_text(_SEVERAL)
+    return folder, *_run("torchrun", folder, "several.py", "run")
+
+
 @pytest.mark.slow
-def test_launched_processes_equal_spawned_ones(script: Path, tmp_path: Path, spawned: dict[str, Any]) -> None:
-    first, second = _run("torchrun", tmp_path, script, tmp_path / "run")
-    assert (first.returncode, first.stdout, first.stderr) == (0, "after\n", "")
+def test_launched_processes_equal_spawned_ones(launched: Launched, spawned: dict[str, Any]) -> None:
+    folder, first, second = launched
+    assert first.stdout.startswith("after\n"), first.stderr
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-    loaded = femts.load(tmp_path / "run")
+    loaded = femts.load(folder / "run")
     assert loaded.metrics["devices"] == 2
     assert essence(loaded) == spawned
+
+
+@pytest.mark.slow
+def test_processes_go_on_after_a_training_that_diverged(launched: Launched) -> None:
+    _, diverged, steps = launched[1].stdout.splitlines()
+    assert diverged.startswith("The training loss became ") and int(steps) > 0
+
+
+@pytest.mark.slow
+def test_bad_input_ends_all_processes(launched: Launched) -> None:
+    folder, first, _ = launched
+    assert first.returncode == 2 and not (folder / "refused").exists()
+    (refused,) = first.stderr.splitlines()
+    assert refused.startswith("femts: ") and "does not fit" in refused
 
 
 @pytest.mark.slow
@@ -115,37 +152,6 @@ def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
     first, _ = _run("srun", tmp_path, script, tmp_path / "run")
     assert (first.returncode, first.stderr) == (0, "")
     assert essence(femts.load(tmp_path / "run")) == spawned
-
-
-_SEVERAL = """
-from small_runs import small_run
-from femts.errors import RunFailure
-
-small_run("dlinear", refit=True)
-try:
-    small_run("dlinear", settings={"training.lr": 1e30})
-except RunFailure as error:
-    print(error)
-print(small_run("dlinear").metrics["steps"])
-"""
-
-
-@pytest.mark.slow
-def test_processes_go_on_after_a_training_that_diverged(tmp_path: Path) -> None:
-    (tmp_path / "several.py").write_text(_SEVERAL)
-    first, second = _run("torchrun", tmp_path, "several.py")
-    assert first.returncode == 0, first.stderr
-    diverged, steps = first.stdout.splitlines()
-    assert diverged.startswith("The training loss became ") and int(steps) > 0
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-
-
-@pytest.mark.slow
-def test_bad_input_ends_all_processes(tmp_path: Path) -> None:
-    command = "-m", "femts", "train", "--dataset", "synthetic", "--model", "dlinear", "--horizon", 24
-    first, second = _run("torchrun", tmp_path, *command, "--seq-len", 10**6, "--out", "run")
-    assert first.returncode == 2 and "does not fit" in first.stderr and not (tmp_path / "run").exists()
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
 
 
 def _launched(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
