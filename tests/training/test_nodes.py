@@ -113,7 +113,8 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Launched:
     """Two launched processes that train, train again, fail, and are given invalid input."""
     folder = tmp_path_factory.mktemp("launched")
     (folder / "several.py").write_text(_SEVERAL)
-    return folder, *_run("torchrun", folder, "several.py", "run")
+    first, second = _run("torchrun", folder, "several.py", "run")
+    return folder, first, second
 
 
 @pytest.mark.slow
