@@ -23,7 +23,7 @@ def as_options(text: str) -> str:
     given = rf"({'|'.join(options)})=({_VALUE})"
     text = re.sub(rf"{_BEFORE}{given}(, (?={given}))?", lambda found: _option(options, found), text)
     plain = "|".join(name for name in options if "_" in name)
-    return re.sub(rf"{_BEFORE}({plain})\b(?!=)", lambda found: options[found[1]][0], text)
+    return re.sub(rf"{_BEFORE}({plain})\b(?![=/-]|\.\w)", lambda found: options[found[1]][0], text)
 
 
 @cache

@@ -36,6 +36,7 @@ def test_arguments_become_options(text: str, expected: str) -> None:
         "Column 'freq=3' has no value",
         "the model reads columns; out of memory",
         "target=['it's']",
+        "File seq_len.csv does not exist",
     ],
 )
 def test_other_text_is_kept(text: str) -> None:
