@@ -189,7 +189,7 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
     """Split `section.name=value`, given to `option`, into key and value."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{option} '{quote(text)}' has no value; write it as {quote(text) or 'training.lr'}=VALUE.")
+        raise UsageError(f"{option} '{quote(text)}' has no value; write it as '{quote(text) or 'training.lr'}=VALUE'.")
     section, dot, name = key.strip().partition(".")
     if section not in SECTIONS or not dot or not name:
         raise UsageError(f"Unknown setting '{quote(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")

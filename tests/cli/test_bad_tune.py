@@ -22,6 +22,7 @@ CASES = {
         "tune --dataset good.csv --model naive", r"'naive' has nothing to search; name a setting to search"
     ),
     "search without values": Case(f"{SEARCH} model.ridge", r"--search 'model.ridge' has no value"),
+    "look-backs without values": Case(f"{SEARCH} seq_len", r"--search 'seq_len' has no value; .* 'seq_len=VALUE'"),
     "search of an unknown setting": Case(f"{SEARCH} model.rigde=1,2", r"'model.rigde'; did you mean 'ridge'"),
     "range that falls": Case(f"{SEARCH} model.ridge=2..1", r"'2\.\.1' of 'model.ridge' is not increasing"),
     "range of words": Case(
