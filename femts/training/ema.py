@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from femts.models.base import ForecastModel
+M = TypeVar("M", bound=nn.Module)
 
 
-class RunningAverage:
+class RunningAverage(Generic[M]):
     """Exponential moving average of the weights of a model in training.
 
     Early decays are smaller than `decay`, so that short runs are not dominated by the initial weights. (Torch's own
@@ -27,7 +28,7 @@ class RunningAverage:
         model: a copy of the model with the averaged weights.
     """
 
-    def __init__(self, model: ForecastModel, decay: float, weights: Mapping[str, Tensor], steps: int) -> None:
+    def __init__(self, model: M, decay: float, weights: Mapping[str, Tensor], steps: int) -> None:
         self.model, self.decay, self.steps = copy.deepcopy(model), decay, steps
         if weights:
             self.model.load_state_dict(weights)
@@ -44,5 +45,5 @@ class RunningAverage:
         self.steps += 1
 
 
-def _tensors(model: ForecastModel) -> list[Tensor]:
+def _tensors(model: nn.Module) -> list[Tensor]:
     return [parameter.detach() for parameter in model.parameters()]

@@ -1,0 +1,214 @@
+"""The training loop: AdamW at a flat rate and a running average of the weights, which resumes to the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from femts.mixers.ops.precision import low_precision_products
+from femts.mixers.weight_decay import undecayed
+from femts.training.ema import RunningAverage
+from scripts.pretrain.corpus import Batch, Corpus
+from scripts.pretrain.network import Network, NetworkConfig
+from scripts.pretrain.scores import losses, score
+
+WORST = 8.0  # seasonal differences; a larger loss of one forecast has no gradient
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained.
+
+    Attributes:
+        network: sizes and parts of the network.
+        share: of real series in a batch, where there are some of its season.
+        gaps: share of series with missing readings.
+        lengths: longest histories of batches.
+        size: series of a batch.
+        lr: learning rate, constant after `warmup` steps.
+        warmup: steps over which the rate rises from 0.
+        weight_decay: of matrices.
+        average: share of the running average that remains after a step.
+        seed: of weights and batches.
+    """
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    share: float = 0.3
+    gaps: float = 0.15
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    size: int = 48
+    lr: float = 1e-3
+    warmup: int = 100
+    weight_decay: float = 0.05
+    average: float = 0.998
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a training has used so far."""
+
+    steps: int = 0
+    series: int = 0
+    cpu_hours: float = 0.0
+
+
+class Training:
+    """A network in training.
+
+    Args:
+        recipe: how it is trained.
+        weights: to start from, from `save_weights`; random ones by default.
+        progress: of the training that gave `weights`.
+    """
+
+    def __init__(
+        self, recipe: Recipe, weights: dict[str, Tensor] | None = None, progress: Progress | None = None
+    ) -> None:
+        self.recipe, self.progress = recipe, progress or Progress()
+        self.first = self.progress.steps
+        torch.manual_seed(recipe.seed)
+        self.network = Network(recipe.network)
+        if weights is not None:
+            self.network.load_state_dict({name: value.float() for name, value in weights.items()})
+        without = undecayed(self.network)
+        named = list(self.network.named_parameters())
+        groups: list[dict[str, Any]] = [
+            {"params": [p for name, p in named if name not in without]},
+            {"params": [p for name, p in named if name in without], "weight_decay": 0.0},
+        ]
+        decay = recipe.weight_decay
+        self.optimizer = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), weight_decay=decay, fused=True)
+        self.average = RunningAverage(self.network, recipe.average, {}, 0)
+
+    def step(self, batch: Batch) -> tuple[float, float]:
+        """Train on a batch.
+
+        Returns:
+            Its mean quantile loss, and that of the seasonal naive forecast.
+        """
+        started = time.process_time()
+        done = self.progress.steps - self.first
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.lr * min(1.0, (done + 1) / self.recipe.warmup)
+        with low_precision_products():
+            at = losses(self.network, batch)
+        loss = at.quantile[at.counted].clamp(max=WORST).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self.average.update()
+        hours = (time.process_time() - started) / 3600
+        p = self.progress
+        self.progress = Progress(p.steps + 1, p.series + batch.x.shape[1], p.cpu_hours + hours)
+        return float(loss.detach()), float(at.naive[at.counted].clamp(max=WORST).mean())
+
+    def save(self, path: Path) -> None:
+        """Write all that is needed to resume to `path`, at once."""
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+        facts = {"first": self.first, "averaged": self.average.steps, "progress": asdict(self.progress)}
+        _write(tensors, {"recipe": json.dumps(asdict(self.recipe)), "facts": json.dumps(facts)}, path)
+
+    @classmethod
+    def resume(cls, path: Path) -> Training:
+        """The training that `save` wrote to `path`; it goes on to the same numbers."""
+        tensors = load_file(path)
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata()
+        facts = json.loads(metadata["facts"])
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+        training = cls(recipe_of(json.loads(metadata["recipe"])), part("network."), Progress(**facts["progress"]))
+        training.first = facts["first"]
+        average = RunningAverage(training.network, training.recipe.average, part("average."), facts["averaged"])
+        training.average = average
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in part("optimizer.").items():
+            index, _, key = name.partition(".")
+            state.setdefault(int(index), {})[key] = value
+        groups = training.optimizer.state_dict()["param_groups"]
+        training.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        return training
+
+
+def recipe_of(values: dict[str, Any]) -> Recipe:
+    """The recipe that `asdict` gave `values` of."""
+    return Recipe(**{**values, "network": NetworkConfig(**values["network"]), "lengths": tuple(values["lengths"])})
+
+
+def save_weights(training: Training, path: Path) -> None:
+    """Write the averaged weights in half precision, with the recipe and the progress, to `path`."""
+    tensors = {name: value.half() for name, value in training.average.model.state_dict().items()}
+    metadata = {"recipe": json.dumps(asdict(training.recipe)), "progress": json.dumps(asdict(training.progress))}
+    _write(tensors, metadata, path)
+
+
+def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:
+    """What `save_weights` wrote to `path`."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    progress = Progress(**json.loads(metadata["progress"]))
+    return recipe_of(json.loads(metadata["recipe"])), load_file(path), progress
+
+
+def _write(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> None:
+    part = path.with_suffix(".part")
+    save_file({name: value.contiguous() for name, value in tensors.items()}, part, metadata)
+    os.replace(part, path)
+
+
+def train(
+    training: Training,
+    corpus: Corpus,
+    held_out: dict[str, list[Batch]],
+    folder: Path,
+    hours: float,
+    every: float,
+    steps: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Train for `hours` of processor time in all, or up to `steps` steps.
+
+    Yields:
+        Every `every` minutes of processor time and at the end: progress, mean losses, and scores of the averaged
+        weights on `held_out`. The state is then in `folder`.
+    """
+    started, before = time.process_time(), training.progress.cpu_hours
+    paused, next_report = 0.0, every / 60
+    recent: list[tuple[float, float]] = []
+
+    def used() -> float:
+        return (time.process_time() - started - paused) / 3600
+
+    while True:
+        done = before + used() >= hours or (steps is not None and training.progress.steps >= steps)
+        if recent and (done or used() >= next_report):
+            # Drawing series counts, too; scoring does not.
+            training.progress = replace(training.progress, cpu_hours=before + used())
+            begun = time.process_time()
+            next_report += every / 60
+            loss, naive = (sum(values) / len(recent) for values in zip(*recent, strict=True))
+            recent = []
+            scores = score(training.average.model, held_out)
+            training.save(folder / "state.safetensors")
+            save_weights(training, folder / "weights.safetensors")
+            paused += time.process_time() - begun
+            yield {**asdict(training.progress), "loss": loss, "naive": naive, "scores": scores}
+        if done:
+            return
+        recent.append(training.step(corpus.batch(training.progress.steps)))

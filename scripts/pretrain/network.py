@@ -1,0 +1,243 @@
+"""The network: a mixer over patches of forecasts and answers, which weighs the experts and gives quantiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from femts.mixers.config import FreeEnergyMixerConfig, component_flags
+from femts.mixers.layer import FreeEnergyMixer
+from femts.mixers.ops.precision import mlp
+from scripts.pretrain.experts import NAMES, Forecasts
+
+LEVELS = tuple(round(0.1 * i, 1) for i in range(1, 10))
+GLOBALS = 8
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Sizes and parts of the network.
+
+    Attributes:
+        patch: steps of a token P.
+        width: of a token D.
+        layers: blocks of a mixer and an MLP.
+        heads: of the mixer.
+        expansion: width of the MLP over that of a token.
+        prior: of the mixer.
+        components: of the mixer, letters of CLTG.
+        read_experts: whether tokens hold the experts' forecasts and their errors.
+        weigh_experts: whether the forecast starts from weights over the experts instead of their median.
+        every_origin: whether a causal network forecasts from every origin, so that each teaches, or a network that sees
+            all past tokens forecasts from the last.
+        context: rows before the last origin that become tokens.
+    """
+
+    patch: int = 16
+    width: int = 128
+    layers: int = 3
+    heads: int = 4
+    expansion: int = 3
+    prior: str = "softmax"
+    components: str = "CLTG"
+    read_experts: bool = True
+    weigh_experts: bool = True
+    every_origin: bool = True
+    context: int = 512
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Input of the network for B series, O origins and F patches of P steps ahead of each.
+
+    Attributes:
+        questions: what is known of a patch at its origin, (B, O, F, W).
+        answers: what came, (B, O, F, A); 0 where that is not known.
+        asked: whether an origin has a history, (B, O).
+        experts: forecasts (B, O, F P, K), around `centre` in units of `unit`.
+        centre: their median, (B, O, F P).
+        unit: (B, O, F P).
+    """
+
+    questions: Tensor
+    answers: Tensor
+    asked: Tensor
+    experts: Tensor
+    centre: Tensor
+    unit: Tensor
+
+
+def origins_of(length: int, horizon: int, context: int) -> Tensor:
+    """Rows at which forecasts start: the end of the `length` rows, and a horizon apart before it over the context."""
+    count = min(math.ceil(context / horizon), (length - 1) // horizon)
+    return length - horizon * torch.arange(count, -1, -1)
+
+
+def tokens_of(
+    config: NetworkConfig, forecasts: Forecasts, x: Tensor, observed: Tensor, origins: Tensor, season: int, second: int
+) -> Tokens:
+    """Tokens of all origins.
+
+    Args:
+        config: of the network.
+        forecasts: of the experts at the origins.
+        x: values (T, B) up to the end of the last horizon.
+        observed: which are observed, (T, B); none of the last horizon in use.
+        origins: (O).
+        season, second: steps of the seasons.
+    """
+    horizon, patch = forecasts.experts.shape[1], config.patch
+    rows = (origins[:, None] + torch.arange(horizon)).reshape(-1)
+    shape = (len(origins), horizon, x.shape[1])
+    y, seen = x.index_select(0, rows).view(shape), observed.index_select(0, rows).view(shape)
+    centre = forecasts.experts.median(-1).values
+    scale = forecasts.scale[:, None]
+    unit = torch.minimum(torch.maximum(forecasts.residual, 0.01 * scale), 3 * scale)
+    experts = (forecasts.experts - centre[..., None]) / unit[..., None]
+    error = torch.where(seen, (y - centre) / unit, 0.0)
+
+    def patches(v: Tensor) -> Tensor:  # (O, H, B, ...) -> (B, O, F, P * ...)
+        return v.unflatten(1, (-1, patch)).movedim(3, 0).flatten(3)
+
+    fitted = [patches(torch.asinh((centre - forecasts.location[:, None]) / scale))]
+    sizes = torch.stack([torch.log(unit / scale), torch.log(unit / forecasts.seasonal[:, None])], -1)
+    fitted.append(sizes.unflatten(1, (-1, patch)).mean(2).movedim(2, 0))
+    if config.read_experts:
+        fitted += [patches(torch.asinh(experts)), _track_record(experts, error, seen, patch)]
+    ahead = torch.arange(horizon // patch, dtype=x.dtype)
+    leads = torch.stack([torch.log1p(ahead), torch.log1p(ahead.flip(0))], -1)
+    known = _globals(forecasts, x, observed, origins, season, second, horizon)
+    fitted += [
+        leads.expand(x.shape[1], len(origins), -1, -1),
+        known[:, :, None].expand(-1, -1, horizon // patch, -1),
+    ]
+    level = torch.where(seen, torch.asinh((y - forecasts.location[:, None]) / scale), 0.0)
+    answers = torch.cat([patches(torch.asinh(error)), patches(level), patches(seen.to(x))], -1)
+    return Tokens(
+        torch.cat(fitted, -1),
+        answers,
+        (forecasts.seen >= 4).T,
+        experts.movedim(2, 0),
+        centre.movedim(2, 0),
+        unit.movedim(2, 0),
+    )
+
+
+def _track_record(experts: Tensor, error: Tensor, seen: Tensor, patch: int) -> Tensor:
+    """Mean absolute error of each expert at a patch over the earlier origins, and how many steps it is from;
+    (B, O, F, K + 1)."""
+    missed = ((error[..., None] - experts).abs() * seen[..., None]).unflatten(1, (-1, patch)).sum(2)
+    count = seen.unflatten(1, (-1, patch)).sum(2)[..., None]
+    missed, count = (v.cumsum(0) - v for v in (missed, count))  # (O, F, B, K or 1)
+    record = torch.where(count > 0, torch.log(missed / count.clamp(min=1) + 0.05), 0.0)
+    return torch.cat([record, torch.log1p(count) / 4], -1).movedim(2, 0)
+
+
+def _globals(
+    forecasts: Forecasts, x: Tensor, observed: Tensor, origins: Tensor, season: int, second: int, horizon: int
+) -> Tensor:
+    """What holds for all patches of an origin, (B, O, GLOBALS)."""
+    step = F.pad(((x[1:] - x[:-1]).abs() * (observed[1:] & observed[:-1])).double().cumsum(0), (0, 0, 2, 0))
+    rows = origins.clamp(min=1)
+    roughness = (step.index_select(0, rows) / rows[:, None]).to(x)
+    share = forecasts.seen / rows[:, None]
+    seen = forecasts.seen.clamp(min=1)
+    values = [
+        torch.full_like(seen, math.log(season) / 3),
+        torch.full_like(seen, math.log(second / season)),
+        torch.log(forecasts.seasonal / forecasts.scale),
+        torch.log(seen / season + 1) / 2,
+        torch.log(seen) / 4,
+        torch.full_like(seen, math.log(horizon) / 4),
+        torch.log(roughness / share.clamp(min=0.05) / forecasts.scale + 1e-3) / 2,
+        share,
+    ]
+    return torch.stack(values, -1).movedim(1, 0)
+
+
+class Block(nn.Module):
+    """A mixer and an MLP, each added to its input."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        width = config.width
+        mixer = FreeEnergyMixerConfig(
+            n_embd=width,
+            n_head=config.heads,
+            prior_type=config.prior,
+            causal=config.every_origin,
+            **component_flags(config.components),
+        )
+        self.norm, self.mixer = nn.LayerNorm(width), FreeEnergyMixer(mixer)
+        hidden = config.expansion * width
+        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = x + self.mixer(self.norm(x), attention_mask=mask)
+        return x + mlp(self.mlp_norm(x), self.mlp)
+
+
+class Network(nn.Module):
+    """Quantiles of the steps ahead from tokens.
+
+    A question holds what is known of a patch at its origin; an answer holds the same and what came. The questions of an
+    origin precede its answers, so a causal mixer reads for each question how earlier ones of the series were answered.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        patch, width = config.patch, config.width
+        experts = len(NAMES)
+        question = patch + 2 + 2 + GLOBALS + config.read_experts * (patch * experts + experts + 1)
+        self.enter = nn.Sequential(nn.Linear(question + 3 * patch, width), nn.GELU(), nn.Linear(width, width))
+        self.skip = nn.Linear(question + 3 * patch, width)
+        self.kind = nn.Parameter(torch.randn(2, width) * 0.02)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(width)
+        self.leave = nn.Sequential(nn.Linear(width, width), nn.GELU())
+        self.out = nn.Linear(width, patch * (config.weigh_experts * experts + len(LEVELS)))
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+        with torch.no_grad():
+            normal = torch.special.ndtri(torch.tensor(LEVELS)) * 0.8
+            self.out.bias.view(patch, -1)[:, -len(LEVELS) :] = normal
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """Quantiles (B, O, H, 9) around `tokens.centre` in units of `tokens.unit`, not sorted; O is 1, the last, without
+        `every_origin`."""
+        config, patches = self.config, tokens.questions.shape[2]
+        questions = torch.cat([tokens.questions, torch.zeros_like(tokens.answers)], -1)
+        answered = torch.cat([tokens.questions, tokens.answers], -1)[:, :-1]
+        asked = tokens.asked[:, :, None].expand(-1, -1, patches)
+        if config.every_origin:
+            ask, answer = self._embed(questions, 0), self._embed(answered, 1)
+            pairs = torch.stack([ask[:, :-1], answer], 2).flatten(1, 3)
+            x = torch.cat([pairs, ask[:, -1]], 1)
+            before = torch.stack([asked[:, :-1]] * 2, 2).flatten(1, 3)
+        else:
+            ask, answer = self._embed(questions[:, -1], 0), self._embed(answered, 1)
+            x, before = torch.cat([answer.flatten(1, 2), ask], 1), asked[:, :-1].flatten(1, 2)
+        mask = None if tokens.asked.all() else torch.cat([before, asked[:, -1]], 1)
+        for block in self.blocks:
+            x = block(x, mask)
+        last = x[:, None, -patches:]
+        if config.every_origin:
+            past = x[:, :-patches].unflatten(1, (-1, 2, patches))[:, :, 0]
+            last = torch.cat([past, last], 1)
+        return self._read_out(self.norm(last), tokens.experts[:, -last.shape[1] :])
+
+    def _embed(self, tokens: Tensor, kind: int) -> Tensor:
+        return mlp(tokens, self.enter) + self.skip(tokens) + self.kind[kind]
+
+    def _read_out(self, x: Tensor, experts: Tensor) -> Tensor:
+        out = self.out(x + mlp(x, self.leave)).unflatten(-1, (self.config.patch, -1)).flatten(2, 3)
+        if not self.config.weigh_experts:
+            return out
+        weights = out[..., : -len(LEVELS)].softmax(-1)
+        return (weights * experts).sum(-1, keepdim=True) + out[..., -len(LEVELS) :]

@@ -1,0 +1,151 @@
+"""Scores on held-out series: MASE and scaled quantile loss over those of the seasonal naive forecast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from scripts.pretrain.corpus import SEASONS, Batch, Corpus, RealSeries
+from scripts.pretrain.experts import Forecasts, expert_forecasts
+from scripts.pretrain.network import LEVELS, Network, Tokens, origins_of, tokens_of
+from scripts.pretrain.series import Array
+
+POOL_SEED = 20_261_128  # of the synthetic series that are held out
+WINDOWS = 4  # forecasts from the end of each real series
+# Horizon, and the fewest rows of history, by season.
+REAL = {
+    24: (48, 256),
+    52: (13, 104),
+    1: (13, 64),
+    7: (14, 16),
+    48: (48, 256),
+    96: (96, 512),
+    144: (144, 512),
+    288: (96, 1024),
+}
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses at each origin, in units of the seasonal difference.
+
+    Attributes:
+        quantile: twice the pinball loss, mean over levels and steps (SQL), (B, O).
+        median: absolute error of the median (MASE), (B, O).
+        naive: absolute error of the seasonal naive forecast, (B, O).
+        counted: whether an origin has a history and observed steps ahead, (B, O).
+    """
+
+    quantile: Tensor
+    median: Tensor
+    naive: Tensor
+    counted: Tensor
+
+
+def tokens_and_forecasts(network: Network, batch: Batch) -> tuple[Tokens, Forecasts, Tensor]:
+    """Tokens of a batch, the experts' forecasts, and the origins."""
+    config = network.config
+    origins = origins_of(len(batch.x) - batch.horizon, batch.horizon, config.context)
+    with torch.no_grad():
+        seasons = batch.season, batch.second
+        forecasts = expert_forecasts(batch.x, batch.observed, *seasons, batch.horizon, origins, config.context)
+        return tokens_of(config, forecasts, batch.x, batch.observed, origins, *seasons), forecasts, origins
+
+
+def losses(network: Network, batch: Batch) -> Losses:
+    """Losses of a batch at the origins that `network` forecasts from."""
+    tokens, forecasts, origins = tokens_and_forecasts(network, batch)
+    quantiles = network(tokens)
+    used = quantiles.shape[1]
+    rows = origins[-used:, None] + torch.arange(batch.horizon)
+    y, seen = (v[rows].movedim(2, 0) for v in (batch.x, batch.observed))
+    unit, centre = tokens.unit[:, -used:], tokens.centre[:, -used:]
+    weight = unit / forecasts.seasonal.T[:, -used:, None] * seen
+    error = (y - centre) / unit
+    count = seen.sum(2).clamp(min=1)
+    missed = error[..., None] - quantiles
+    levels = torch.tensor(LEVELS, dtype=missed.dtype)
+    pinball = 2 * torch.maximum(levels * missed, (levels - 1) * missed).mean(-1)
+    naive = error - tokens.experts[:, -used:, :, 0]
+    return Losses(
+        (pinball * weight).sum(2) / count,
+        (missed[..., len(LEVELS) // 2].abs() * weight).sum(2) / count,
+        (naive.abs() * weight).sum(2) / count,
+        tokens.asked[:, -used:] & seen.any(2),
+    )
+
+
+def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
+    """Synthetic series of each season that no training draws, by name."""
+    corpus = Corpus({}, patch=patch, size=64, seed=POOL_SEED)
+    pool = {}
+    for season, (second, _, horizons) in SEASONS.items():
+        long = 2048 if season > 12 else 512
+        shapes = [(long, horizons[len(horizons) // 2]), (max(long // 8, 64, 2 * season), horizons[0])]
+        pool[f"synthetic {season}"] = [
+            corpus.draw(np.random.default_rng((POOL_SEED, season, i)), season, second, length, -(-h // patch) * patch)
+            for i, (length, h) in enumerate(shapes)
+        ]
+    return pool
+
+
+def held_out_real(real: dict[int, RealSeries], patch: int = 16) -> dict[str, list[Batch]]:
+    """The last rows of real series of each season, by name; forecasts start `WINDOWS` times, a horizon apart."""
+    groups = {}
+    for season, series in sorted(real.items()):
+        horizon, least = REAL.get(season, (season, 2 * season))
+        batches = []
+        for window in range(WINDOWS):
+            pasts = []
+            for values in series.values:
+                end = len(values) - window * horizon
+                if end - horizon >= least:
+                    pasts.append((values[: end - horizon], values[end - horizon : end]))
+            if pasts:
+                batches.append(_batch(pasts, season, series.second, horizon, patch))
+        if batches:
+            groups[f"real {season}"] = batches
+    return groups
+
+
+def _batch(pasts: list[tuple[Array, Array]], season: int, second: int, horizon: int, patch: int) -> Batch:
+    length = min(2048, max(64, 2 ** math.ceil(math.log2(max(len(past) for past, _ in pasts)))))
+    padded = -(-horizon // patch) * patch
+    x = np.full((length + padded, len(pasts)), np.nan)
+    for column, (past, future) in enumerate(pasts):
+        past = past[-length:]
+        values = np.concatenate([past, future])
+        deviation = np.nanstd(past)
+        values = (values - np.nanmean(past)) / (deviation if deviation > 0 else 1.0)
+        x[length - len(past) : length + horizon, column] = values
+    seen = np.isfinite(x)
+    filled = torch.from_numpy(np.where(seen, x, 0.0).astype(np.float32))
+    return Batch(filled, torch.from_numpy(seen), season, second, padded)
+
+
+@torch.no_grad()
+def score(network: Network, groups: dict[str, list[Batch]]) -> dict[str, tuple[float, float]]:
+    """MASE and SQL of the last origin over the MASE of the seasonal naive forecast, for each group and, as geometric
+    means, over those of one kind, the first word of their names."""
+    network.eval()
+    scores = {name: _ratios(network, batches) for name, batches in groups.items()}
+    network.train()
+    for kind in sorted({name.split()[0] for name in scores}):
+        logs = np.log([value for name, value in scores.items() if name.startswith(kind + " ")]).mean(0)
+        scores[kind] = (float(np.exp(logs[0])), float(np.exp(logs[1])))
+    return scores
+
+
+def _ratios(network: Network, batches: Iterable[Batch]) -> tuple[float, float]:
+    sums = torch.zeros(3)
+    for batch in batches:
+        at = losses(network, batch)
+        last = at.counted[:, -1]
+        for i, values in enumerate((at.median, at.quantile, at.naive)):
+            sums[i] += values[last, -1].clamp(max=20).sum()
+    return float(sums[0] / sums[2]), float(sums[1] / sums[2])

@@ -1,0 +1,205 @@
+"""Synthetic series: sums of levels, seasons and noises, passed through the transforms and the accidents of real data.
+
+Everything is drawn from one generator for n series at a time, so that a seed and a step give the same series anywhere.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.signal import lfilter
+
+Array = NDArray[np.float64]
+SLOW = {"KernelSynthGenerator", "GaussianProcessGenerator", "ChaoticSystemGenerator"}  # up to a second a series
+
+
+class Draw:
+    """Random numbers for n series, as columns (n, 1)."""
+
+    def __init__(self, rng: np.random.Generator, n: int) -> None:
+        self.rng, self.n = rng, n
+
+    def often(self, share: float) -> NDArray[np.bool_]:
+        return self.rng.random((self.n, 1)) < share
+
+    def between(self, low: float, high: float) -> Array:
+        """Uniform on a logarithmic scale."""
+        return np.exp(self.rng.uniform(np.log(low), np.log(high), (self.n, 1)))
+
+    def uniform(self, low: float = 0.0, high: float = 1.0) -> Array:
+        return self.rng.uniform(low, high, (self.n, 1))
+
+    def normal(self) -> Array:
+        return self.rng.standard_normal((self.n, 1))
+
+
+def standardised(x: Array) -> Array:
+    x = x - x.mean(1, keepdims=True)
+    return x / (x.std(1, keepdims=True) + 1e-9)
+
+
+def noise(draw: Draw, length: int, season: int) -> Array:
+    """Stationary noise of unit variance: white, autoregressive, oscillating or with a power law, (n, length)."""
+    n, rng = draw.n, draw.rng
+    padded = next_fast_len(2 * length)
+    shocks = rng.standard_normal((n, padded), dtype=np.float32)
+    heavy = rng.random(n) < 0.25
+    shocks[heavy] = rng.standard_t(3, (heavy.sum(), padded)).astype(np.float32) / 1.7
+    frequency = np.arange(padded // 2 + 1, dtype=np.float32)[None] / padded
+    turn = np.exp(-2j * np.pi * frequency).astype(np.complex64)
+    memory = np.exp(-1 / draw.between(0.3, 6 * max(season, 10)))
+    angle = 2 * np.pi / draw.between(4, 6 * max(season, 8))
+    other = draw.uniform(-0.5, 0.9)
+    kind = draw.uniform()
+    first = np.where(kind < 0.15, 2 * memory * np.cos(angle), np.where(kind < 0.3, memory + other, memory))
+    second = np.where(kind < 0.15, -(memory**2), np.where(kind < 0.3, -memory * other, 0.0))
+    moving = np.where(draw.often(0.3), draw.uniform(-0.9, 0.9), 0.0)
+    response = (1 + moving * turn) / (1 - first * turn - second * turn**2)
+    cut = draw.between(1 / (140 * max(season, 4)), 0.2)
+    power = (frequency**2 + cut**2) ** (-draw.uniform(0, 3.2) / 4)
+    spectrum = rfft(shocks) * np.where(draw.often(0.45), power, response).astype(np.complex64)
+    return standardised(irfft(spectrum, padded)[:, :length].astype(np.float64))
+
+
+def profile(draw: Draw, season: int) -> Array:
+    """Shape of a season, (n, season), of unit variance: smooth, one-sided, peaked, a step or irregular."""
+    n, rng = draw.n, draw.rng
+    phase = np.arange(season) / season
+    harmonic = np.arange(1, min(season // 2, 10) + 1)
+    weight = rng.standard_normal((2, n, len(harmonic))) * harmonic ** -draw.uniform(0.3, 2.5)
+    angle = 2 * np.pi * harmonic[:, None] * phase
+    x = standardised(weight[0] @ np.cos(angle) + weight[1] @ np.sin(angle))
+    kind = draw.uniform()
+    x = np.where(kind < 0.12, np.maximum(x - draw.uniform(-0.5, 0.5), 0), x)
+    x = np.where((kind > 0.12) & (kind < 0.2), np.exp(draw.uniform(0.5, 1.2) * x), x)
+    x = np.where((kind > 0.2) & (kind < 0.28), np.sign(x - draw.uniform(-0.5, 0.5)), x)
+    x = np.where((kind > 0.28) & (kind < 0.36), rng.standard_normal((n, season)), x)
+    return standardised(x)
+
+
+def seasonal(draw: Draw, length: int, season: int, second: int) -> Array:
+    """A season whose shape and strength may change, and differ within the second season, (n, length)."""
+    t = np.arange(length)
+    u = t / length
+    x = profile(draw, season)[:, t % season]
+    change = np.clip((u - draw.uniform()) * draw.between(1, 20) + 0.5, 0, 1)
+    x = np.where(draw.often(0.15), x * (1 - change) + profile(draw, season)[:, t % season] * change, x)
+    cycles = second // season
+    if cycles > 1:
+        day = (t // season + draw.rng.integers(cycles)) % cycles
+        free = draw.rng.standard_normal((draw.n, cycles)) * 0.4
+        sign = np.where(draw.often(0.85), -1, 1)
+        weekend = (np.arange(cycles) >= cycles - 2) * draw.uniform(0.2, 1.0) * sign
+        strength = np.where(draw.often(0.6), weekend, free)[:, day]
+        x = np.where(draw.often(0.5), np.where(draw.often(0.5), x * (1 + strength), x + strength), x)
+    by_cycle = noise(draw, length // season + 2, 4)[:, t // season]
+    return x * np.where(draw.often(0.5), np.exp(draw.between(0.05, 0.8) * by_cycle), 1.0)
+
+
+def composite(rng: np.random.Generator, n: int, length: int, season: int, second: int) -> Array:
+    """n series with the seasons `season` (1 for none) and `second` (or the same), of unit variance, (n, length)."""
+    draw = Draw(rng, n)
+    on, scale = draw.often, draw.between
+    u = (np.arange(length) / length)[None]
+    slow = season in (1, 4, 5, 7, 12, 52)  # steps of a day and more: levels wander, seasons are weak
+    x = on(0.25) * draw.normal() * scale(0.3, 4) * u
+    x = x + on(0.15) * draw.normal() * scale(0.5, 6) * np.maximum(u - draw.uniform(), 0)
+    x = x + on(0.2) * scale(0.1, 1.5) * np.sin(2 * np.pi * (u * length / (season * scale(20, 400)) + draw.uniform()))
+    walk = np.cumsum(rng.standard_normal((n, length)), 1) / np.sqrt(length)
+    x = x + on(0.55 if slow else 0.15) * scale(0.2, 4) * walk
+    if season > 1:
+        strength = np.where(on(0.5), scale(0.05, 1.2), scale(0.15, 3))
+        x = x + on(0.75 if slow else 0.85) * strength * seasonal(draw, length, season, second)
+    x = x + on(0.6) * scale(0.2, 1.5) * noise(draw, length, season)
+    x = x + on(0.4) * scale(0.1, 1.2) * noise(draw, length, season)
+    volatility = np.where(on(0.35), np.exp(scale(0.1, 0.8) * noise(draw, length, season)), 1.0)
+    if season > 3:
+        by_phase = profile(draw, season)[:, np.arange(length) % season]
+        volatility = volatility * np.where(on(0.3), np.exp(scale(0.2, 0.8) * by_phase), 1.0)
+    rough = scale(0.02, 1.0)
+    x = x + rough * scale(0.3, 1.5) * noise(draw, length, season) * volatility
+    x = x + on(0.5) * rough * scale(0.05, 0.8) * rng.standard_normal((n, length)) * volatility
+    return standardised(_accidents(draw, _transformed(draw, standardised(x))))
+
+
+def _transformed(draw: Draw, z: Array) -> Array:
+    """One transform for each series, mostly none: growth, bounds, counts, bursts, angles."""
+    rng = draw.rng
+    transforms: list[tuple[float, Callable[[Array, Draw], Array]]] = [
+        (0.15, lambda z, d: np.exp(np.clip(z * d.between(0.2, 1.2), -8, 4))),
+        (0.05, lambda z, d: np.maximum(z + d.uniform(-1.5, 0.8), 0)),
+        (0.04, lambda z, d: np.minimum(z, d.uniform(0, 1.5))),
+        (0.02, lambda z, d: np.tanh(z * d.between(0.5, 3))),
+        (0.03, lambda z, d: np.round(z * d.between(1, 6))),
+        (0.03, _counts),
+        (0.03, _bursts),
+        (0.02, lambda z, d: np.mod(z * d.between(0.3, 1.2) + d.uniform(), 1)),
+    ]
+    kind, total, x = rng.random(draw.n), 0.0, z.copy()
+    for share, transform in transforms:
+        chosen = (kind >= total) & (kind < total + share)
+        total += share
+        if chosen.any():
+            x[chosen] = transform(z[chosen], Draw(rng, int(chosen.sum())))
+    return x
+
+
+def _counts(z: Array, draw: Draw) -> Array:
+    rate = np.exp(np.clip(z * 0.7 + draw.uniform(-3, 1), -8, 4))
+    size = draw.rng.gamma(1, 1, z.shape) + 0.2
+    return draw.rng.poisson(rate).astype(np.float64) * np.where(draw.often(0.4), size, 1.0)
+
+
+def _bursts(z: Array, draw: Draw) -> Array:
+    likely = draw.between(0.002, 0.05) * np.exp(np.clip(z, -2, 2))
+    hits = (draw.rng.random(z.shape) < likely) * draw.rng.exponential(1, z.shape)
+    decays = draw.rng.uniform(0, 0.97, len(z))
+    x = np.stack([lfilter([1.0], [1, -decay], hit) for decay, hit in zip(decays, hits, strict=True)])
+    return x + np.where(draw.often(0.3), 0.02, 0) * z
+
+
+def _accidents(draw: Draw, x: Array) -> Array:
+    """Level shifts, spikes, stuck readings, reversed signs, and mixtures of two series."""
+    rng, length = draw.rng, x.shape[1]
+    for i in np.flatnonzero(rng.random(draw.n) < 0.12):
+        for row in rng.integers(0, length, rng.integers(1, 4)):
+            x[i, row:] += rng.standard_normal() * rng.uniform(0.3, 2.5) * x[i].std()
+    for i in np.flatnonzero(rng.random(draw.n) < 0.10):
+        rows = rng.integers(0, length, rng.integers(1, max(2, length // 90)))
+        x[i, rows] += rng.standard_t(2, rows.size) * 2 * x[i].std()
+    for i in np.flatnonzero(rng.random(draw.n) < 0.05):
+        row = rng.integers(0, length)
+        x[i, row : row + rng.integers(5, max(6, length // 10))] = x[i, row]
+    if rng.random() < 0.3:
+        z, share = standardised(x), draw.uniform()
+        x = np.where(draw.often(0.5), share * z + (1 - share) * z[rng.permutation(draw.n)], x)
+    return x * np.where(draw.often(0.15), -1, 1)
+
+
+def borrowed(rng: np.random.Generator, n: int, length: int, season: int) -> Array:
+    """n series of one generator of synforecast (SARIMA, ETS, INAR, regimes, loads, sensors, causal graphs, ...), of
+    unit variance, (n, length)."""
+    from synforecast import pretraining_pool
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seed = int(rng.integers(2**31))
+        pool = pretraining_pool(
+            min_length=length,
+            max_length=length,
+            freq=1,
+            seed=seed,
+            seasonal_period=season,
+            include_seasonal=season > 1,
+            n_meta_variants=6,
+        )
+        pool = [generator for generator in pool if type(generator).__name__ not in SLOW]
+        frame: pd.DataFrame = pool[rng.integers(len(pool))].generate(n_series=n)
+    y: Array = np.nan_to_num(frame["y"].to_numpy(np.float64).reshape(n, length), nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = np.quantile(y, [0.0005, 0.9995], axis=1, keepdims=True)
+    return standardised(np.clip(y, low, high))

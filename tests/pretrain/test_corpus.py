@@ -1,0 +1,96 @@
+"""Synthetic and real series: the same for the same seed, of the units and seasons that are asked for."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from scripts.pretrain.corpus import SEASONS, Corpus, RealSeries, by_season, read_series, split
+from scripts.pretrain.series import borrowed, composite
+
+pytest.importorskip("synforecast")
+
+
+@pytest.mark.parametrize("season", [1, 7, 24])
+def test_series_are_finite_differ_and_repeat_by_seed(season: int) -> None:
+    for draw in (lambda rng: composite(rng, 6, 200, season, season), lambda rng: borrowed(rng, 6, 200, season)):
+        x, again = draw(np.random.default_rng(3)), draw(np.random.default_rng(3))
+        assert x.shape == (6, 200) and np.isfinite(x).all()
+        np.testing.assert_array_equal(x, again)
+        assert len({tuple(row) for row in x.round(6)}) == 6
+        np.testing.assert_allclose(x.mean(1), 0, atol=1e-6)
+        assert x.std(1).max() < 1 + 1e-6
+
+
+def test_composites_have_their_season() -> None:
+    x = composite(np.random.default_rng(0), 200, 480, 24, 168)
+
+    def alike(lag: int) -> float:
+        return float(np.mean([np.corrcoef(row[lag:], row[:-lag])[0, 1] for row in np.diff(x)]))
+
+    assert alike(24) > alike(17) + 0.1
+
+
+def test_a_batch_depends_on_seed_and_number_only() -> None:
+    corpus = Corpus({}, size=8, seed=5)
+    first = [corpus.batch(number) for number in range(6)]
+    again = Corpus({}, size=8, seed=5).batch(4)
+    assert torch.equal(first[4].x, again.x) and torch.equal(first[4].observed, again.observed)
+    assert not torch.equal(Corpus({}, size=8, seed=6).batch(4).x[:60], again.x[:60])
+    for batch in first:
+        assert batch.x.dtype == torch.float32 and batch.x.shape == batch.observed.shape
+        assert batch.horizon % 16 == 0 and len(batch.x) > batch.horizon
+        assert batch.second >= batch.season
+        assert not batch.x[~batch.observed].isnan().any()
+
+
+def test_every_calendar_season_is_drawn() -> None:
+    corpus = Corpus({}, size=1, lengths=(64,), seed=0)
+    assert set(SEASONS) <= {corpus.batch(number).season for number in range(150)}
+
+
+def test_gaps_and_lengths_are_those_of_the_corpus() -> None:
+    rng = np.random.default_rng(0)
+    whole = Corpus({}, gaps=0.0, size=40).draw(rng, 7, 7, 256, 16)
+    assert (whole.observed[1:] >= whole.observed[:-1]).all(), "only beginnings are missing"
+    gappy = Corpus({}, gaps=1.0, size=40).draw(rng, 7, 7, 256, 16)
+    assert 0.02 < float((~gappy.observed).float().mean()) < 0.6
+    assert {len(Corpus({}, size=2, lengths=(64, 128)).batch(n).x) // 64 for n in range(12)} <= {1, 2, 3}
+
+
+def test_real_series_are_read_averaged_and_held_out(tmp_path: Path) -> None:
+    path = tmp_path / "machines.csv.gz"
+    rows = {f"m{i:02d}|300s": np.arange(600.0) + i for i in range(20)}
+    with gzip.open(path, "wt") as file:
+        for name, values in rows.items():
+            file.write(",".join([name, *(str(v) for v in values)]) + "\n")
+    plain = tmp_path / "shops_daily.csv"
+    plain.write_text("a,1,2,,4\nb,5,6,7,8\n")
+    series = read_series([path, plain])
+    assert series["m03|300s"][1] == 288 and series["a"][1] == 7
+    assert np.isnan(series["a"][0][2])
+    train, held_out = split(series, without=["m19"])
+    assert len(train) == 18 and len(held_out) == 3
+    assert not {id(v) for v, _ in train} & {id(v) for v, _ in held_out}
+    groups = by_season(held_out)
+    assert set(groups) == {24, 48, 96, 144, 288}
+    np.testing.assert_allclose(groups[144].values[0][:3], rows["m08|300s"][:6].reshape(3, 2).mean(1))
+
+
+def test_real_series_are_part_of_a_batch() -> None:
+    ramp = RealSeries((np.arange(300.0),), 168)
+    batch = Corpus({24: ramp}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 168, 64, 16)
+    both = batch.observed[1:] & batch.observed[:-1]
+    steps = torch.where(both, batch.x[1:] - batch.x[:-1], torch.nan)
+    torch.testing.assert_close(steps, steps.nanmean(0).expand_as(steps).where(both, torch.nan), equal_nan=True)
+
+
+def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,1,two,3\n")
+    with pytest.raises(ValueError, match="two"):
+        read_series([path])

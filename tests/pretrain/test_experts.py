@@ -1,0 +1,252 @@
+"""Closed-form experts against plain definitions, one series and one origin at a time, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from scripts.pretrain.experts import (
+    LEAD_GROUPS,
+    LEADS_PER_GROUP,
+    LONGEST_LAG,
+    MEMORY,
+    NAMES,
+    PRECISION,
+    SEASONS,
+    SMOOTHING,
+    Forecasts,
+    expert_forecasts,
+)
+from scripts.pretrain.network import origins_of
+
+SHAPES = [(1, 1, 90, 16), (7, 7, 60, 16), (12, 12, 150, 24), (24, 168, 500, 48), (5, 10, 40, 8)]
+
+
+def series(rows: int, season: int, count: int = 3) -> Tensor:
+    rng = np.random.default_rng(season)
+    t = np.arange(rows)[:, None]
+    x = np.sin(2 * np.pi * t / max(season, 2)) + 0.1 * rng.standard_normal((rows, count)).cumsum(0)
+    return torch.from_numpy(x + 0.3 * rng.standard_normal((rows, count)) + 5)
+
+
+def forecasts(x: Tensor, observed: Tensor, season: int, second: int, horizon: int) -> tuple[Forecasts, Tensor]:
+    origins = origins_of(len(x) - horizon, horizon, 512)
+    return expert_forecasts(x, observed, season, second, horizon, origins, 512), origins
+
+
+@pytest.mark.parametrize(("season", "second", "length", "horizon"), SHAPES)
+def test_forecasts_are_those_of_the_plain_definitions(season: int, second: int, length: int, horizon: int) -> None:
+    x = series(length + horizon, season)
+    observed = torch.ones_like(x, dtype=torch.bool)
+    observed[:10, 1] = False  # a series that starts later
+    fast, origins = forecasts(x, observed, season, second, horizon)
+    for column in range(x.shape[1]):
+        start = int(observed[:, column].float().argmax())
+        for o in range(len(origins)):
+            origin = int(origins[o])
+            if origin <= start:
+                continue
+            past = x[:origin, column].numpy().copy()
+            past[:start] = past[start]
+            plain = _plain(past, start, season, second, horizon, len(x))
+            for k, name in enumerate(NAMES):
+                got = fast.experts[o, :, column, k].numpy()
+                np.testing.assert_allclose(got, plain[name], rtol=1e-6, atol=1e-6, err_msg=f"{name} at {origin}")
+
+
+@pytest.mark.parametrize(("season", "second", "length", "horizon"), SHAPES)
+def test_nothing_after_an_origin_affects_its_forecasts(season: int, second: int, length: int, horizon: int) -> None:
+    x = series(length + horizon, season)
+    observed = torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) > 0.1
+    before, origins = forecasts(x, observed, season, second, horizon)
+    for o, origin in enumerate(origins):
+        changed, seen = x.clone(), observed.clone()
+        changed[origin:] += 100 * torch.randn(changed[origin:].shape, generator=torch.Generator().manual_seed(1))
+        seen[origin:] = False
+        seen[-1] = True
+        after, _ = forecasts(changed, seen, season, second, horizon)
+        for name in ("experts", "location", "scale", "seasonal", "residual", "seen"):
+            assert torch.equal(getattr(before, name)[: o + 1], getattr(after, name)[: o + 1]), name
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_forecasts_follow_the_units(factor: float) -> None:
+    x = series(400, 24)
+    observed = torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) > 0.1
+    plain, _ = forecasts(x, observed, 24, 168, 48)
+    scaled, _ = forecasts(factor * x + 7 * factor, observed, 24, 168, 48)
+    torch.testing.assert_close(scaled.experts, factor * plain.experts + 7 * factor, rtol=1e-7, atol=1e-7 * factor)
+    for name in ("scale", "seasonal", "residual"):
+        torch.testing.assert_close(getattr(scaled, name), factor * getattr(plain, name), rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("season", [1, 7, 300])
+def test_short_constant_and_missing_series_give_finite_forecasts(season: int) -> None:
+    x = torch.stack([torch.full((72,), 3.0), torch.zeros(72), torch.arange(72.0), torch.full((72,), 1e9)], 1)
+    observed = torch.ones_like(x, dtype=torch.bool)
+    observed[:-17, 1] = False  # one row of history
+    observed[:, 2] = False
+    got, origins = forecasts(x, observed, season, season, 16)
+    for name in ("experts", "location", "scale", "seasonal", "residual"):
+        assert torch.isfinite(getattr(got, name)).all(), name
+    assert (got.scale > 0).all() and (got.seasonal > 0).all() and (got.residual > 0).all()
+    torch.testing.assert_close(got.experts[..., 0, :], torch.full_like(got.experts[..., 0, :], 3.0))
+    torch.testing.assert_close(got.experts[..., 3, :], torch.full_like(got.experts[..., 3, :], 1e9))
+    assert got.seen[:, 0].tolist() == origins.tolist() and not got.seen[:, 2].any()
+
+
+def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int) -> dict[str, np.ndarray]:
+    """The experts by their definitions; `past` before `start` is its first value."""
+    n = len(past)
+
+    def at(row: int) -> float:
+        return float(past[max(row, 0)])
+
+    def phase(row: int, seasons: int) -> float:
+        known = [at(row - k * season) for k in range(seasons) if row - k * season >= start]
+        return float(np.mean(known)) if known else at(row)
+
+    def mean(end: int, count: int, values: np.ndarray = past) -> float:
+        count = max(min(count, end - start), 1)
+        return float(values[max(end - count, 0) : end].mean())
+
+    def base(row: int) -> float:
+        return phase(row - season, SEASONS)
+
+    left = np.array([at(row) - base(row) for row in range(n)])
+    leads = range(horizon)
+    same = [n + j - (j // season + 1) * season for j in leads]
+    longer = [n + j - (j // second + 1) * second for j in leads]
+    means = np.array([phase(row, SEASONS) for row in same])
+    naive = np.array([at(row) for row in same])
+    level = mean(n, season) - mean(n, SEASONS * season)
+    recent = past[max(n - 512, start) :]
+    scale = max(recent.std(), 0.1 * past[start:].std())
+    differences = [abs(at(r) - at(r - season)) for r in range(start + season, n)]
+    seasonal = max(np.mean(differences) if differences else 0.5 * scale, 0.02 * scale)
+
+    smooth = at(0) - base(0)
+    for row in range(1, n):
+        smooth += SMOOTHING * (left[row] - smooth)
+    span = max(4 * season, 32)
+    slope = (mean(n, span // 2) - mean(n, span)) / (span / 4) if n - span >= start else 0.0
+    forecasts = {
+        "seasonal naive": naive,
+        "mean of seasons": means,
+        "mean of three seasons": np.array([phase(row, 3) for row in same]),
+        "second season": np.array([at(b) if b >= start else at(a) for a, b in zip(same, longer, strict=True)]),
+        "last value": np.full(horizon, past[-1]),
+        "seasons at the last level": means + level,
+        "seasons at the last deviation": means + past[-1] - base(n - 1),
+        "smoothed level and trend": means + smooth + 0.5 * slope * np.arange(1, horizon + 1),
+        "autoregression": _autoregression(past, start, season, second, horizon, total, scale),
+        "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
+    }
+    low, high = past.min() - scale, past.max() + scale
+    return {name: np.clip(values, low, high) for name, values in forecasts.items()}
+
+
+def _ridge(inputs: np.ndarray, targets: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+    gram = inputs.T @ inputs
+    return np.linalg.solve(gram + np.diag(penalty + PRECISION * np.diag(gram)), inputs.T @ targets)
+
+
+def _offset(past: np.ndarray, start: int, first: int) -> float:
+    return float(past[start : max(first, 1)].mean()) if max(first, 1) > start else float(past[start])
+
+
+def _training_rows(n: int, stride: int, first: int) -> list[int]:
+    before = max(min(MEMORY, max(first, 1)) // stride, 1) + (n - first) // stride
+    return [n - 1 - stride * k for k in range(before)]
+
+
+def _autoregression(
+    past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float
+) -> np.ndarray:
+    n, first = len(past), int(origins_of(total - horizon, horizon, 512)[0])
+    zero = _offset(past, start, first)
+    x = past - zero
+    wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-2, 3)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
+    lags = sorted({lag for lag in [*wanted, second - 1, second, second + 1] if 0 < lag <= LONGEST_LAG})
+    short = total - start < lags[-1] + 64
+    inputs, targets = [], []
+    for row in _training_rows(n, 1, first):
+        if row >= start and row - (2 * season if short else lags[-1]) >= start:
+            inputs.append([*(x[max(row - lag, 0)] for lag in lags), 1.0])
+            targets.append(x[row])
+    count = len(targets)
+    penalty = (0.003 * count + 1) * np.array([scale**2] * len(lags) + [0.1])
+    coefficients = _ridge(np.array(inputs).reshape(count, -1), np.array(targets), penalty) if count else 0 * penalty
+    path, reach = list(x), x.max() - x.min()
+    for step in range(n, n + horizon):
+        forecast = sum(c * path[max(step - lag, 0)] for c, lag in zip(coefficients, lags, strict=False))
+        path.append(np.clip(forecast + coefficients[-1], x.min() - reach, x.max() + reach))
+    return np.array(path[n:]) + zero
+
+
+def _direct(
+    past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float, seasonal: float
+) -> np.ndarray:
+    n, first = len(past), int(origins_of(total - horizon, horizon, 512)[0])
+    zero = _offset(past, start, first)
+    x = past - zero
+
+    def at(row: int) -> float:
+        return float(x[max(row, 0)])
+
+    def base(row: int) -> float:
+        rows = [row - k * season for k in range(1, SEASONS + 1)]
+        known = [at(r) for r in rows if r >= start]
+        return float(np.mean(known)) if known else at(row - season)
+
+    left = np.array([at(row) - base(row) for row in range(n)])
+
+    def mean(end: int, count: int, values: np.ndarray = x) -> float:
+        end = max(end, 0)
+        count = max(min(count, end - start), 1)
+        sums = np.concatenate([[0.0], values.cumsum()])
+        return float((sums[end] - sums[max(end - count, 0)]) / count)
+
+    def inputs(origin: int, lead: int) -> tuple[list[float], float]:
+        same = origin + lead - (lead // season + 1) * season
+        longer = origin + lead - (lead // second + 1) * second
+        anchor = base(max(same + season, 0))
+        naive = at(same) - anchor
+        last = at(origin - 1)
+        return [
+            naive,
+            at(longer) - anchor if longer >= start else naive,
+            anchor,
+            mean(origin, season) - mean(origin, SEASONS * season),
+            last - base(max(origin - 1, 0)),
+            mean(origin, max(season // 6, 1), left),
+            last - mean(origin, 3),
+            1.0,
+        ], anchor
+
+    stride = next(s for s in (8, 4, 2, 1) if horizon % s == 0 and (s == 1 or s * 128 <= total))
+    forecasts = np.zeros(horizon)
+    variance = seasonal**2 + 0.01 * scale**2
+    ends = [*LEAD_GROUPS[1:], horizon]
+    for group, end in zip(LEAD_GROUPS, ends, strict=True):
+        end = min(end, horizon)
+        if group >= end:
+            continue
+        count = min(LEADS_PER_GROUP, end - group)
+        fitted = [group + i * ((end - group) // count) for i in range(count)]
+        rows, targets = [], []
+        for row in _training_rows(n, stride, first):
+            origin = row - fitted[-1]
+            for lead in fitted:
+                if origin + lead >= start and origin - season >= start:
+                    values, anchor = inputs(origin, lead)
+                    rows.append(values)
+                    targets.append(at(origin + lead) - anchor)
+        penalty = (0.02 * len(rows) + 10.0 * count) * np.array([variance] * 7 + [0.1])
+        coefficients = _ridge(np.array(rows).reshape(-1, 8), np.array(targets), penalty) if rows else np.zeros(8)
+        for lead in range(group, end):
+            values, anchor = inputs(n, lead)
+            forecasts[lead] = coefficients @ values + anchor
+    return forecasts + zero

@@ -1,0 +1,170 @@
+"""Network, loop and scores: what may be read, what is learned, and that a training resumes to the same numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scripts.pretrain import __main__ as command
+from scripts.pretrain.corpus import Batch, Corpus, RealSeries
+from scripts.pretrain.loop import Recipe, Training, load_weights, save_weights, train
+from scripts.pretrain.network import Network, NetworkConfig
+from scripts.pretrain.scores import held_out_real, losses, score, tokens_and_forecasts
+
+pytest.importorskip("synforecast")
+
+SMALL = NetworkConfig(width=32, layers=2, heads=2, expansion=2)
+RECIPE = Recipe(network=SMALL, size=6, lengths=(64, 128), warmup=5)
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"patch": 8},
+    {"read_experts": False},
+    {"weigh_experts": False},
+    {"every_origin": False},
+    {"components": "", "prior": "gla"},
+    {"prior": "mamba"},
+]
+
+
+def corpus(**settings: Any) -> Corpus:
+    return Corpus({}, **{"size": RECIPE.size, "lengths": RECIPE.lengths, **settings})
+
+
+def batch(**settings: Any) -> Batch:
+    return corpus(**settings).draw(np.random.default_rng(0), 7, 7, 128, 16)
+
+
+def perturbed(network: Network) -> Network:
+    """With an output that depends on the tokens, unlike the initial one."""
+    torch.manual_seed(1)
+    torch.nn.init.normal_(network.out.weight, std=0.2)
+    return network.double()
+
+
+def in_double(batch: Batch) -> Batch:
+    return replace(batch, x=batch.x.double())
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_forecasts_read_only_what_was_known(settings: dict[str, Any]) -> None:
+    network = perturbed(Network(replace(SMALL, **settings)))
+    b = in_double(batch())
+    before = network(tokens_and_forecasts(network, b)[0])
+    changed = b.x.clone()
+    changed[-16:] += 50
+    after = network(tokens_and_forecasts(network, replace(b, x=changed))[0])
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-9)
+    changed[-32:-16] -= 3  # what the one before the last forecast is scored on
+    after = network(tokens_and_forecasts(network, replace(b, x=changed))[0])
+    assert not torch.allclose(after[:, -1], before[:, -1])
+    if network.config.every_origin and network.config.prior != "mamba":
+        torch.testing.assert_close(after[:, :-1], before[:, :-1], rtol=0, atol=1e-9)
+
+
+def test_unseen_beginnings_do_not_matter() -> None:
+    network = perturbed(Network(SMALL))
+    b = in_double(batch(gaps=0.0))
+    observed = b.observed.clone()
+    observed[:50] = False
+    x = b.x.clone()
+    x[:50] = 99.0
+    first = network(tokens_and_forecasts(network, replace(b, observed=observed))[0])
+    second = network(tokens_and_forecasts(network, replace(b, observed=observed, x=x))[0])
+    torch.testing.assert_close(second[:, -1], first[:, -1], rtol=0, atol=1e-9)
+
+
+def test_losses_are_those_of_the_plain_definition() -> None:
+    network = perturbed(Network(SMALL))
+    b = in_double(batch())
+    with torch.no_grad():
+        got = losses(network, b)
+    tokens, forecasts, origins = tokens_and_forecasts(network, b)
+    quantiles = (tokens.centre[..., None] + tokens.unit[..., None] * network(tokens)).detach()
+    o, column = 3, 2
+    y = b.x[origins[o] : origins[o] + b.horizon, column]
+    seen = b.observed[origins[o] : origins[o] + b.horizon, column]
+    scale = forecasts.seasonal[o, column]
+    total, steps = 0.0, 0
+    for h in range(b.horizon):
+        if seen[h]:
+            steps += 1
+            for i in range(9):
+                level, missed = (i + 1) / 10, float(y[h] - quantiles[column, o, h, i])
+                total += 2 * max(level * missed, (level - 1) * missed) / 9
+    assert float(got.quantile[column, o]) == pytest.approx(total / steps / float(scale), rel=1e-9)
+
+
+def test_steps_on_one_batch_lower_its_loss() -> None:
+    training, b = Training(replace(RECIPE, warmup=1)), batch()
+    first, *_, last = [training.step(b)[0] for _ in range(20)]
+    assert last < 0.9 * first
+
+
+def test_training_resumes_to_the_same_numbers(tmp_path: Path) -> None:
+    groups = {"synthetic 7": [batch()]}
+    whole = Training(RECIPE)
+    (report,) = train(whole, corpus(), groups, tmp_path, hours=1.0, every=60.0, steps=12)
+    stopped = Training(RECIPE)
+    list(train(stopped, corpus(), groups, tmp_path, hours=1.0, every=60.0, steps=5))
+    resumed = Training.resume(tmp_path / "state.safetensors")
+    assert resumed.progress.steps == 5 and resumed.recipe == RECIPE
+    list(train(resumed, corpus(), groups, tmp_path, hours=1.0, every=60.0, steps=12))
+    for name, value in whole.network.state_dict().items():
+        assert torch.equal(value, resumed.network.state_dict()[name]), name
+    for name, value in whole.average.model.state_dict().items():
+        assert torch.equal(value, resumed.average.model.state_dict()[name]), name
+    assert report["steps"] == 12 and report["series"] == 72
+
+
+def test_weights_go_on_at_a_flat_rate(tmp_path: Path) -> None:
+    training = Training(RECIPE)
+    for number in range(8):
+        training.step(corpus().batch(number))
+    save_weights(training, tmp_path / "w.safetensors")
+    recipe, weights, progress = load_weights(tmp_path / "w.safetensors")
+    assert recipe == RECIPE and progress.steps == 8
+    assert {value.dtype for value in weights.values()} == {torch.float16}
+    carried = Training(recipe, weights, progress)
+    for name, value in training.average.model.state_dict().items():
+        torch.testing.assert_close(carried.network.state_dict()[name], value, rtol=1e-3, atol=1e-4)
+    for number in range(8, 20):
+        carried.step(corpus().batch(number))
+    assert carried.progress.steps == 20
+    assert [group["lr"] for group in carried.optimizer.param_groups] == [RECIPE.lr] * 2
+
+
+def test_real_series_are_scored_at_their_ends() -> None:
+    t = np.arange(400)
+    real = {24: RealSeries((np.sin(2 * np.pi * t / 24) + 0.01 * t, 5 + np.cos(2 * np.pi * t[:330] / 24)), 168)}
+    groups = held_out_real(real)
+    assert [b.x.shape[1] for b in groups["real 24"]] == [2, 1, 1, 0][: len(groups["real 24"])]
+    first = groups["real 24"][0]
+    assert first.horizon == 48 and int(first.observed[:, 0].sum()) == 400
+    scores = score(Network(SMALL), groups)
+    assert scores["real"] == scores["real 24"]
+
+
+def test_the_command_trains_resumes_and_carries_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "held_out_pool", lambda patch: {"synthetic 7": [batch()]})
+    small = [f"network.{name}={value}" for name, value in (("width", 32), ("heads", 2), ("layers", 1))]
+    settings = [word for s in [*small, "size=4", "lengths=[64]"] for word in ("--set", s)]
+
+    def run(folder: str, *more: str) -> list[dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", ["pretrain", str(tmp_path / folder), *more])
+        command.main()
+        return [json.loads(line) for line in (tmp_path / folder / "log.jsonl").read_text().splitlines()]
+
+    assert [r["steps"] for r in run("a", "--steps", "3", *settings)] == [3]
+    assert [r["steps"] for r in run("a", "--steps", "5")] == [3, 5]
+    carried = run("b", "--steps", "7", "--from", str(tmp_path / "a" / "weights.safetensors"))
+    assert [r["steps"] for r in carried] == [7]
+    assert carried[0]["recipe"]["network"]["width"] == 32
+    with pytest.raises(SystemExit, match="network\\.wide"):
+        run("c", "--set", "network.wide=3")
