@@ -30,6 +30,7 @@ SEASONS: dict[int, tuple[int, float, tuple[int, ...]]] = {
     144: (1008, 0.07, (48, 144, 192)),
     288: (2016, 0.06, (48, 96, 192)),
 }
+LONGEST_HORIZON = 192
 HELD_OUT = 10  # every tenth series of a file is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
 # Steps that readings are averaged over, by the season of the readings.
@@ -145,7 +146,7 @@ class Corpus:
         fitting = [length for length in self.lengths if length >= min(2 * season, self.lengths[-1])]
         odds = np.array([1.0] * (len(fitting) - 1) + [1.5])
         length = int(rng.choice(fitting, p=odds / odds.sum()))
-        longest = min(192, max(length // 2, self.patch))
+        longest = min(LONGEST_HORIZON, max(length // 2, self.patch))
         horizon = min(int(rng.choice(horizons)), longest)
         return self.draw(rng, season, second, length, -(-horizon // self.patch) * self.patch)
 

@@ -29,9 +29,11 @@ SEASONS = 7  # seasons that a phase mean averages
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer lags are replaced by a season
-MEMORY = 1024  # rows before the first origin that the regressions are fitted on
-SMOOTHING = 0.25  # of the level of `smoothed level and trend`
+SMOOTHING = 0.5  # of the level of `smoothed level and trend`
 INPUTS = 8  # of the direct regression
+FEWEST = 12  # rows that an autoregression is fitted on, if the series has them
+FITTED = (768, 192)  # rows before the first origin that autoregression and direct regression are fitted on, about
+STRIDES = (16, 8, 4, 2, 1)
 PRECISION = 1e-6  # of sums of products, relative
 
 Rows = tuple[Tensor, Tensor, Tensor]  # inputs, targets and weights of a regression
@@ -220,16 +222,18 @@ def _autoregression(history: History, season: int, second: int, horizon: int, or
     around = {k * season + i for k, width in ((1, 2), (2, 1), (3, 0)) for i in range(-width, width + 1)}
     lags = sorted(lag for lag in near | around | {second - 1, second, second + 1} if 0 < lag <= LONGEST_LAG)
     lag = torch.tensor(lags)
+    # How far back a training row has to reach, so that enough rows remain; longer lags then read the first value.
+    length = origins[-1] - history.start
+    reach = torch.zeros_like(length)
+    for most in (season, 2 * season, lags[-1]):
+        reach = torch.where((length >= 2 * most) & (length >= most + FEWEST), most, reach)
 
     def rows(at: Tensor) -> Rows:
         inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
-        weight = history.known(at - lag[-1]).to(history.x)
-        # Series that are too short for the longest lags read their first value instead.
-        short = len(history.x) - history.start < lag[-1] + 64
-        weight = torch.where(short, history.known(at - 2 * season).to(history.x), weight)
+        weight = (at[:, None] - reach >= history.start).to(history.x)
         return inputs, history.at(at), weight * _observed(history, at)
 
-    products = _products(rows, origins, horizon)
+    products = _products(rows, origins, horizon, FITTED[0])
     strength = 0.003 * products.count + 1.0
     penalty = torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
     coefficients = _ridge(products, penalty)
@@ -237,8 +241,7 @@ def _autoregression(history: History, season: int, second: int, horizon: int, or
     path = history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1)  # (longest, O, B)
     path = torch.cat([path, torch.zeros(horizon, *path.shape[1:])])
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
-    reach = high - low
-    low, high = low - reach, high + reach
+    low, high = 2 * low - high, 2 * high - low
     weights, intercept = coefficients[..., :-1].permute(2, 0, 1), coefficients[..., -1]
     for step in range(longest, longest + horizon):
         forecast = (path.index_select(0, step - lag) * weights).sum(0) + intercept
@@ -257,7 +260,6 @@ class DirectRegression:
         # Mean of the seasons before a row, which is known a season ahead.
         self.anchor = history.phase_mean(rows - season, season, SEASONS)
         self.left = _running(history.x - self.anchor[: len(history.x)])
-        self.stride = next(s for s in (8, 4, 2, 1) if horizon % s == 0 and (s == 1 or s * 128 <= len(history.x)))
         self.groups = [
             (first, min(end, horizon))
             for first, end in zip(LEAD_GROUPS, (*LEAD_GROUPS[1:], horizon), strict=True)
@@ -304,7 +306,7 @@ class DirectRegression:
                 inputs = inputs.transpose(2, 3).flatten(0, 1)
                 return inputs, target.flatten(0, 1), weight.flatten(0, 1)
 
-            products = _products(rows, self.origins, self.horizon, self.stride)
+            products = _products(rows, self.origins, self.horizon, FITTED[1])
             strength = 0.02 * products.count + 10.0 * len(fitted)
             penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
             coefficients = _ridge(products, penalty)
@@ -338,19 +340,19 @@ class Products:
     count: Tensor
 
 
-def _products(rows: Callable[[Tensor], Rows], origins: Tensor, horizon: int, stride: int = 1) -> Products:
-    """Sum over rows before each origin, a `stride` apart.
+def _products(rows: Callable[[Tensor], Rows], origins: Tensor, horizon: int, fitted: int) -> Products:
+    """Sum over rows before each origin.
 
     Args:
         rows: inputs (n, p, B), targets (n, B) and weights (n, B) that rows before an origin give for its regression,
             where n is a multiple of the number of rows.
         origins: (O), `horizon` apart.
-        horizon: a multiple of `stride`.
-        stride: rows from one to the next.
+        horizon: steps ahead.
+        fitted: rows before the first origin to use, about; of longer histories, every second, fourth and so on.
     """
-    between, chunk = len(origins) - 1, horizon // stride
-    before = min(MEMORY, max(int(origins[0]), 1)) // stride
-    before = max(before, 1)
+    first = max(int(origins[0]), 1)
+    stride = next(s for s in STRIDES if horizon % s == 0 and (s == 1 or first >= fitted * s))
+    between, chunk, before = len(origins) - 1, horizon // stride, first // stride
     at = (origins[-1] - 1 - stride * torch.arange(before + between * chunk)).flip(0)
     inputs, target, weight = rows(at)
     split = len(target) // len(at) * before

@@ -38,6 +38,7 @@ class Recipe:
         lr: learning rate, constant after `warmup` steps.
         warmup: steps over which the rate rises from 0.
         weight_decay: of matrices.
+        muon: whether Muon instead of AdamW trains the matrices inside.
         average: share of the running average that remains after a step.
         seed: of weights and batches.
     """
@@ -50,6 +51,7 @@ class Recipe:
     lr: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
+    muon: bool = False
     average: float = 0.998
     seed: int = 0
 
@@ -81,14 +83,7 @@ class Training:
         self.network = Network(recipe.network)
         if weights is not None:
             self.network.load_state_dict({name: value.float() for name, value in weights.items()})
-        without = undecayed(self.network)
-        named = list(self.network.named_parameters())
-        groups: list[dict[str, Any]] = [
-            {"params": [p for name, p in named if name not in without]},
-            {"params": [p for name, p in named if name in without], "weight_decay": 0.0},
-        ]
-        decay = recipe.weight_decay
-        self.optimizer = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), weight_decay=decay, fused=True)
+        self.optimizers = _optimizers(self.network, recipe)
         self.average = RunningAverage(self.network, recipe.average, {}, 0)
 
     def step(self, batch: Batch) -> tuple[float, float]:
@@ -99,15 +94,16 @@ class Training:
         """
         started = time.process_time()
         done = self.progress.steps - self.first
-        for group in self.optimizer.param_groups:
+        for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = self.recipe.lr * min(1.0, (done + 1) / self.recipe.warmup)
         with low_precision_products():
             at = losses(self.network, batch)
         loss = at.quantile[at.counted].clamp(max=WORST).mean()
-        self.optimizer.zero_grad()
+        self.network.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         self.average.update()
         hours = (time.process_time() - started) / 3600
         p = self.progress
@@ -118,8 +114,9 @@ class Training:
         """Write all that is needed to resume to `path`, at once."""
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
-        for index, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+        for k, optimizer in enumerate(self.optimizers):
+            for index, state in optimizer.state_dict()["state"].items():
+                tensors |= {f"optimizer.{k}.{index}.{name}": value for name, value in state.items()}
         facts = {"first": self.first, "averaged": self.average.steps, "progress": asdict(self.progress)}
         _write(tensors, {"recipe": json.dumps(asdict(self.recipe)), "facts": json.dumps(facts)}, path)
 
@@ -138,13 +135,28 @@ class Training:
         training.first = facts["first"]
         average = RunningAverage(training.network, training.recipe.average, part("average."), facts["averaged"])
         training.average = average
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in part("optimizer.").items():
-            index, _, key = name.partition(".")
-            state.setdefault(int(index), {})[key] = value
-        groups = training.optimizer.state_dict()["param_groups"]
-        training.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for k, optimizer in enumerate(training.optimizers):
+            state: dict[int, dict[str, Tensor]] = {}
+            for name, value in part(f"optimizer.{k}.").items():
+                index, _, key = name.partition(".")
+                state.setdefault(int(index), {})[key] = value
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         return training
+
+
+def _optimizers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """AdamW, without decay for what opts out, and Muon for the large matrices inside if the recipe has it."""
+    without = undecayed(network)
+    inner, decayed, plain = [], [], []
+    for name, parameter in network.named_parameters():
+        large = parameter.dim() == 2 and min(parameter.shape) >= 32 and not name.startswith(("out.", "skip."))
+        (plain if name in without else inner if recipe.muon and large else decayed).append(parameter)
+    decay = recipe.weight_decay
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+    adamw = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), weight_decay=decay, fused=True)
+    if not inner:
+        return [adamw]
+    return [adamw, torch.optim.Muon(inner, lr=recipe.lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw")]
 
 
 def recipe_of(values: dict[str, Any]) -> Recipe:
