@@ -51,7 +51,7 @@ class Recipe:
     lr: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
-    muon: bool = False
+    muon: bool = True
     average: float = 0.998
     seed: int = 0
 
@@ -147,7 +147,9 @@ class Training:
 def _optimizers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """AdamW, without decay for what opts out, and Muon for the large matrices inside if the recipe has it."""
     without = undecayed(network)
-    inner, decayed, plain = [], [], []
+    inner: list[Tensor] = []
+    decayed: list[Tensor] = []
+    plain: list[Tensor] = []
     for name, parameter in network.named_parameters():
         large = parameter.dim() == 2 and min(parameter.shape) >= 32 and not name.startswith(("out.", "skip."))
         (plain if name in without else inner if recipe.muon and large else decayed).append(parameter)

@@ -45,13 +45,12 @@ def standardised(x: Array) -> Array:
 
 def noise(draw: Draw, length: int, season: int) -> Array:
     """Stationary noise of unit variance: white, autoregressive, oscillating or with a power law, (n, length)."""
-    n, rng = draw.n, draw.rng
-    padded = next_fast_len(2 * length)
-    shocks = rng.standard_normal((n, padded), dtype=np.float32)
+    n, rng, single = draw.n, draw.rng, np.float32
+    padded = next_fast_len(length + length // 2)
+    shocks = rng.standard_normal((n, padded), dtype=single)
     heavy = rng.random(n) < 0.25
-    shocks[heavy] = rng.standard_t(3, (heavy.sum(), padded)).astype(np.float32) / 1.7
-    frequency = np.arange(padded // 2 + 1, dtype=np.float32)[None] / padded
-    turn = np.exp(-2j * np.pi * frequency).astype(np.complex64)
+    shocks[heavy] = rng.standard_t(3, (heavy.sum(), padded)).astype(single) / 1.7
+    frequency = np.arange(padded // 2 + 1, dtype=single)[None] / padded
     memory = np.exp(-1 / draw.between(0.3, 6 * max(season, 10)))
     angle = 2 * np.pi / draw.between(4, 6 * max(season, 8))
     other = draw.uniform(-0.5, 0.9)
@@ -59,11 +58,17 @@ def noise(draw: Draw, length: int, season: int) -> Array:
     first = np.where(kind < 0.15, 2 * memory * np.cos(angle), np.where(kind < 0.3, memory + other, memory))
     second = np.where(kind < 0.15, -(memory**2), np.where(kind < 0.3, -memory * other, 0.0))
     moving = np.where(draw.often(0.3), draw.uniform(-0.9, 0.9), 0.0)
-    response = (1 + moving * turn) / (1 - first * turn - second * turn**2)
-    cut = draw.between(1 / (140 * max(season, 4)), 0.2)
-    power = (frequency**2 + cut**2) ** (-draw.uniform(0, 3.2) / 4)
-    spectrum = rfft(shocks) * np.where(draw.often(0.45), power, response).astype(np.complex64)
-    return standardised(irfft(spectrum, padded)[:, :length].astype(np.float64))
+    cut, slope = draw.between(1 / (140 * max(season, 4)), 0.2), draw.uniform(0, 3.2)
+    by_power = draw.often(0.45)[:, 0]
+    # The response of each series, without its phase, which does not matter for noise.
+    cut, slope = (v[by_power].astype(single) for v in (cut, slope))
+    power = (frequency**2 + cut**2) ** (-slope / 4)
+    turn = np.exp(-2j * np.pi * frequency).astype(np.complex64)
+    first, second, moving = (v[~by_power].astype(single) for v in (first, second, moving))
+    rational = np.abs(1 + moving * turn) / np.abs(1 - first * turn - second * turn**2)
+    response = np.empty((n, frequency.shape[1]), single)
+    response[by_power], response[~by_power] = power, rational
+    return standardised(irfft(rfft(shocks) * response, padded)[:, :length].astype(np.float64))
 
 
 def profile(draw: Draw, season: int) -> Array:

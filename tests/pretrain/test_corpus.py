@@ -28,9 +28,10 @@ def test_series_are_finite_differ_and_repeat_by_seed(season: int) -> None:
 
 def test_composites_have_their_season() -> None:
     x = composite(np.random.default_rng(0), 200, 480, 24, 168)
+    changing = [row for row in np.diff(x) if row[:400].std() > 0 and row[80:].std() > 0]
 
     def alike(lag: int) -> float:
-        return float(np.mean([np.corrcoef(row[lag:], row[:-lag])[0, 1] for row in np.diff(x)]))
+        return float(np.mean([np.corrcoef(row[lag:], row[:-lag])[0, 1] for row in changing]))
 
     assert alike(24) > alike(17) + 0.1
 
