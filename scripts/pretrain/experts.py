@@ -19,6 +19,7 @@ NAMES = (
     "mean of three seasons",
     "second season",
     "last value",
+    "recent median",
     "seasons at the last level",
     "seasons at the last deviation",
     "smoothed level and trend",
@@ -29,6 +30,7 @@ SEASONS = 7  # seasons that a phase mean averages
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer lags are replaced by a season
+RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and trend`
 INPUTS = 8  # of the direct regression
 FEWEST = 12  # rows that an autoregression is fitted on, if the series has them
@@ -143,6 +145,7 @@ def expert_forecasts(
     naive = history.at(same_phase)
     phase = history.phase_mean(same_phase, season, SEASONS)
     last = history.at(origins - 1)[:, None].expand(shape)
+    recent = history.at(origins[:, None] + torch.arange(-RECENT, 0)).median(1).values[:, None].expand(shape)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
     seasonal = _seasonal_scale(history, season, origins, scale)
@@ -154,6 +157,7 @@ def expert_forecasts(
         history.phase_mean(same_phase, season, 3),
         torch.where(history.known(longer), history.at(longer), naive),
         last,
+        recent,
         phase + level[:, None],
         phase + deviation[:, None],
         _smoothed(history, season, origins, leads, phase),

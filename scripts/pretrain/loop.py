@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from scripts.pretrain.corpus import Batch, Corpus
 from scripts.pretrain.network import Network, NetworkConfig
 from scripts.pretrain.scores import losses, score
 
+LEAST = 0.05  # seasonal differences; a naive forecast does not count as better
 WORST = 8.0  # seasonal differences; a larger loss of one forecast has no gradient
 
 
@@ -34,7 +35,9 @@ class Recipe:
         share: of real series in a batch, where there are some of its season.
         gaps: share of series with missing readings.
         lengths: longest histories of batches.
-        size: series of a batch.
+        size: series of a batch, which share their season, length and horizon.
+        batches: of a step.
+        relative: whether the loss of a batch is divided by that of the seasonal naive forecast.
         lr: learning rate, constant after `warmup` steps.
         warmup: steps over which the rate rises from 0.
         weight_decay: of matrices.
@@ -48,6 +51,8 @@ class Recipe:
     gaps: float = 0.15
     lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
     size: int = 48
+    batches: int = 1
+    relative: bool = False
     lr: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
@@ -86,29 +91,32 @@ class Training:
         self.optimizers = _optimizers(self.network, recipe)
         self.average = RunningAverage(self.network, recipe.average, {}, 0)
 
-    def step(self, batch: Batch) -> tuple[float, float]:
-        """Train on a batch.
+    def step(self, batches: Sequence[Batch]) -> tuple[float, float]:
+        """Train on some batches at once.
 
         Returns:
-            Its mean quantile loss, and that of the seasonal naive forecast.
+            Their mean quantile loss, and that of the seasonal naive forecast.
         """
-        started = time.process_time()
         done = self.progress.steps - self.first
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = self.recipe.lr * min(1.0, (done + 1) / self.recipe.warmup)
-        with low_precision_products():
-            at = losses(self.network, batch)
-        loss = at.quantile[at.counted].clamp(max=WORST).mean()
         self.network.zero_grad()
-        loss.backward()
+        quantile, naive = 0.0, 0.0
+        for batch in batches:
+            with low_precision_products():
+                at = losses(self.network, batch)
+            loss, reference = (_mean(v.clamp(max=WORST), at.counted) for v in (at.quantile, at.naive))
+            scale = reference.clamp(min=LEAST) if self.recipe.relative else 1.0
+            (loss / scale / len(batches)).backward()
+            quantile += float(loss.detach()) / len(batches)
+            naive += float(reference) / len(batches)
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
         self.average.update()
-        hours = (time.process_time() - started) / 3600
-        p = self.progress
-        self.progress = Progress(p.steps + 1, p.series + batch.x.shape[1], p.cpu_hours + hours)
-        return float(loss.detach()), float(at.naive[at.counted].clamp(max=WORST).mean())
+        series = sum(batch.x.shape[1] for batch in batches)
+        self.progress = replace(self.progress, steps=self.progress.steps + 1, series=self.progress.series + series)
+        return quantile, naive
 
     def save(self, path: Path) -> None:
         """Write all that is needed to resume to `path`, at once."""
@@ -142,6 +150,10 @@ class Training:
                 state.setdefault(int(index), {})[key] = value
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         return training
+
+
+def _mean(values: Tensor, counted: Tensor) -> Tensor:
+    return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 def _optimizers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -225,4 +237,5 @@ def train(
             yield {**asdict(training.progress), "loss": loss, "naive": naive, "scores": scores}
         if done:
             return
-        recent.append(training.step(corpus.batch(training.progress.steps)))
+        first = training.progress.steps * training.recipe.batches
+        recent.append(training.step([corpus.batch(first + k) for k in range(training.recipe.batches)]))

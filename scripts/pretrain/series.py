@@ -61,8 +61,8 @@ def noise(draw: Draw, length: int, season: int) -> Array:
     cut, slope = draw.between(1 / (140 * max(season, 4)), 0.2), draw.uniform(0, 3.2)
     by_power = draw.often(0.45)[:, 0]
     # The response of each series, without its phase, which does not matter for noise.
-    cut, slope = (v[by_power].astype(single) for v in (cut, slope))
-    power = (frequency**2 + cut**2) ** (-slope / 4)
+    corner, exponent = cut[by_power].astype(single), -slope[by_power].astype(single) / 4
+    power = (frequency**2 + corner**2) ** exponent
     turn = np.exp(-2j * np.pi * frequency).astype(np.complex64)
     first, second, moving = (v[~by_power].astype(single) for v in (first, second, moving))
     rational = np.abs(1 + moving * turn) / np.abs(1 - first * turn - second * turn**2)
