@@ -23,6 +23,7 @@ SEASONS: dict[int, tuple[int, float, tuple[int, ...]]] = {
     5: (5, 0.02, (8, 16, 32)),
     7: (7, 0.15, (16, 28, 48, 96)),
     12: (12, 0.09, (12, 24, 36)),
+    13: (13, 0.02, (13, 26)),
     24: (168, 0.22, (24, 48, 96, 168, 192)),
     48: (336, 0.07, (48, 96, 192)),
     52: (52, 0.05, (16, 32, 52)),
@@ -34,7 +35,7 @@ LONGEST_HORIZON = 192
 HELD_OUT = 10  # every tenth series of a file is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
 # Steps that readings are averaged over, by the season of the readings.
-STEPS = {288: (1, 2, 3, 6, 12), 144: (1, 3, 6), 48: (1, 2), 24: (1, 24), 52: (1,), 1: (1,)}
+STEPS = {288: (1, 2, 3, 6, 12, 24, 288), 144: (1, 3, 6, 12), 48: (1, 2, 4), 24: (1, 2, 6, 24), 52: (1, 4, 13)}
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ FITTED = (768, 192)  # rows before the first origin that autoregression and dire
 STRIDES = (16, 8, 4, 2, 1)
 PRECISION = 1e-6  # of sums of products, relative
 
-Rows = tuple[Tensor, Tensor, Tensor]  # inputs, targets and weights of a regression
+Rows = tuple[Tensor, Tensor, Tensor]  # inputs and targets of a regression, and whether they are used
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class DirectRegression:
         rows = torch.arange(len(history.x) + season)
         # Mean of the seasons before a row, which is known a season ahead.
         self.anchor = history.phase_mean(rows - season, season, SEASONS)
-        self.left = _running(history.x - self.anchor[: len(history.x)])
+        self.states = self._states(torch.arange(len(history.x) + 1))
         self.groups = [
             (first, min(end, horizon))
             for first, end in zip(LEAD_GROUPS, (*LEAD_GROUPS[1:], horizon), strict=True)
@@ -271,23 +271,29 @@ class DirectRegression:
         ]
 
     def inputs(self, at: Tensor, leads: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (n, leads, B, p) of forecasts from the rows `at` (n), and the phase means to add, (n, leads, B)."""
+        """Inputs (n, p, leads, B) of forecasts from the rows `at` (n), and the phase means to add, (n, leads, B)."""
         history, season, second = self.history, self.season, self.second
         same_phase = at[:, None] + leads - (leads // season + 1) * season
         longer = at[:, None] + leads - (leads // second + 1) * second
         anchor = self._anchor(same_phase + season)
         naive = history.at(same_phase) - anchor
         weekly = torch.where(history.known(longer), history.at(longer) - anchor, naive)
-        last = history.at(at - 1)
+        states = self.states.index_select(0, at.clamp(min=0))[:, :, None].expand(-1, -1, len(leads), -1)
+        return torch.cat([torch.stack([naive, weekly, anchor], 1), states], 1), anchor
+
+    def _states(self, rows: Tensor) -> Tensor:
+        """What is known at `rows` (n) for all leads, (n, INPUTS - 3, B)."""
+        history, season = self.history, self.season
+        last = history.at(rows - 1)
+        left = _running(history.x - self.anchor[: len(history.x)])
         states = (
-            history.mean(at, season) - history.mean(at, SEASONS * season),
-            last - self._anchor(at - 1),
-            history.mean(at, max(season // 6, 1), self.left),
-            last - history.mean(at, 3),
+            history.mean(rows, season) - history.mean(rows, SEASONS * season),
+            last - self._anchor(rows - 1),
+            history.mean(rows, max(season // 6, 1), left),
+            last - history.mean(rows, 3),
             torch.ones_like(last),
         )
-        inputs = [naive, weekly, anchor, *(state[:, None].expand_as(anchor) for state in states)]
-        return torch.stack(inputs, -1), anchor
+        return torch.stack(states, 1)
 
     def forecast(self, seasonal: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         """Forecasts (O, H, B), and the standard deviation of residuals by lead, (O, H, B).
@@ -307,7 +313,7 @@ class DirectRegression:
                 target = self.history.at(at[:, None] + fitted) - anchor
                 weight = _observed(self.history, at[:, None] + fitted)
                 weight = weight * self.history.known(at - self.season)[:, None]
-                inputs = inputs.transpose(2, 3).flatten(0, 1)
+                inputs = inputs.transpose(1, 2).flatten(0, 1)
                 return inputs, target.flatten(0, 1), weight.flatten(0, 1)
 
             products = _products(rows, self.origins, self.horizon, FITTED[1])
@@ -320,7 +326,7 @@ class DirectRegression:
             residual = (squares / (products.count + 4)).sqrt()
             residuals.append(residual[:, None].expand(-1, width, -1))
             inputs, anchor = self.inputs(self.origins, torch.arange(first, end))
-            forecasts.append((inputs * coefficients[:, None]).sum(-1) + anchor)
+            forecasts.append((inputs * coefficients.mT[:, :, None]).sum(1) + anchor)
         return torch.cat(forecasts, 1), torch.cat(residuals, 1)
 
     def _anchor(self, rows: Tensor) -> Tensor:
@@ -348,8 +354,8 @@ def _products(rows: Callable[[Tensor], Rows], origins: Tensor, horizon: int, fit
     """Sum over rows before each origin.
 
     Args:
-        rows: inputs (n, p, B), targets (n, B) and weights (n, B) that rows before an origin give for its regression,
-            where n is a multiple of the number of rows.
+        rows: inputs (n, p, B) and targets (n, B) that rows before an origin give for its regression, and 1 or 0 for
+            those to use or not (n, B), where n is a multiple of the number of rows.
         origins: (O), `horizon` apart.
         horizon: steps ahead.
         fitted: rows before the first origin to use, about; of longer histories, every second, fourth and so on.
@@ -358,20 +364,20 @@ def _products(rows: Callable[[Tensor], Rows], origins: Tensor, horizon: int, fit
     stride = next(s for s in STRIDES if horizon % s == 0 and (s == 1 or first >= fitted * s))
     between, chunk, before = len(origins) - 1, horizon // stride, first // stride
     at = (origins[-1] - 1 - stride * torch.arange(before + between * chunk)).flip(0)
-    inputs, target, weight = rows(at)
+    inputs, target, used = rows(at)
     split = len(target) // len(at) * before
-    sums = [_summed(v[:split].unflatten(0, (1, -1)) for v in (inputs, target, weight))]
+    sums = [_summed(v[:split].unflatten(0, (1, -1)) for v in (inputs, target, used))]
     if between:
-        sums.append(_summed(v[split:].unflatten(0, (between, -1)) for v in (inputs, target, weight)))
+        sums.append(_summed(v[split:].unflatten(0, (between, -1)) for v in (inputs, target, used)))
     return Products(*(torch.cat(part).cumsum(0) for part in zip(*sums, strict=True)))
 
 
 def _summed(chunks: Iterable[Tensor]) -> tuple[Tensor, ...]:
-    inputs, target, weight = chunks  # (chunks, n, p, B), (chunks, n, B), (chunks, n, B)
-    weighted = (inputs * weight[:, :, None]).permute(0, 3, 2, 1)
-    gram = weighted @ inputs.permute(0, 3, 1, 2)
-    moment = (weighted @ target.transpose(1, 2)[..., None])[..., 0]
-    return gram, moment, (weight * target**2).sum(1), weight.sum(1)
+    inputs, target, used = chunks  # (chunks, n, p, B), (chunks, n, B), (chunks, n, B) of zeros and ones
+    inputs = (inputs * used[:, :, None]).permute(0, 3, 2, 1).contiguous()
+    target = target * used
+    moment = (inputs @ target.transpose(1, 2)[..., None])[..., 0]
+    return inputs @ inputs.mT, moment, (target**2).sum(1), used.sum(1)
 
 
 def _ridge(products: Products, penalty: Tensor) -> Tensor:

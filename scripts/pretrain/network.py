@@ -103,11 +103,11 @@ def tokens_of(
     def patches(v: Tensor) -> Tensor:  # (O, H, B, ...) -> (B, O, F, P * ...)
         return v.unflatten(1, (-1, patch)).movedim(3, 0).flatten(3)
 
-    fitted = [patches(torch.asinh((centre - forecasts.location[:, None]) / scale))]
+    fitted = [patches(_asinh((centre - forecasts.location[:, None]) / scale))]
     sizes = torch.stack([torch.log(unit / scale), torch.log(unit / forecasts.seasonal[:, None])], -1)
     fitted.append(sizes.unflatten(1, (-1, patch)).mean(2).movedim(2, 0))
     if config.read_experts:
-        fitted += [patches(torch.asinh(experts)), _track_record(experts, error, seen, patch)]
+        fitted += [patches(_asinh(experts)), _track_record(experts, error, seen, patch)]
     ahead = torch.arange(horizon // patch, dtype=x.dtype)
     leads = torch.stack([torch.log1p(ahead), torch.log1p(ahead.flip(0))], -1)
     known = _globals(forecasts, x, observed, origins, season, second, horizon)
@@ -115,8 +115,8 @@ def tokens_of(
         leads.expand(x.shape[1], len(origins), -1, -1),
         known[:, :, None].expand(-1, -1, horizon // patch, -1),
     ]
-    level = torch.where(seen, torch.asinh((y - forecasts.location[:, None]) / scale), 0.0)
-    answers = torch.cat([patches(torch.asinh(error)), patches(level), patches(seen.to(x))], -1)
+    level = torch.where(seen, _asinh((y - forecasts.location[:, None]) / scale), 0.0)
+    answers = torch.cat([patches(_asinh(error)), patches(level), patches(seen.to(x))], -1)
     return Tokens(
         torch.cat(fitted, -1),
         answers,
@@ -125,6 +125,11 @@ def tokens_of(
         centre.movedim(2, 0),
         unit.movedim(2, 0),
     )
+
+
+def _asinh(x: Tensor) -> Tensor:
+    """`torch.asinh`, which takes eight times as long on a CPU."""
+    return torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1))
 
 
 def _track_record(experts: Tensor, error: Tensor, seen: Tensor, patch: int) -> Tensor:

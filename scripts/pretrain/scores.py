@@ -15,6 +15,7 @@ from scripts.pretrain.experts import Forecasts, expert_forecasts
 from scripts.pretrain.network import LEVELS, Network, Tokens, origins_of, tokens_of
 from scripts.pretrain.series import Array
 
+POOL = (1, 4, 5, 7, 12, 24, 48, 52, 96, 144, 288)  # seasons of the synthetic series that are held out
 POOL_SEED = 20_261_128  # of the synthetic series that are held out
 WINDOWS = 4  # forecasts from the end of each real series
 # Horizon, and the fewest rows of history, by season.
@@ -84,7 +85,8 @@ def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
     """Synthetic series of each season that no training draws, by name."""
     corpus = Corpus({}, patch=patch, size=64, seed=POOL_SEED)
     pool = {}
-    for season, (second, _, horizons) in SEASONS.items():
+    for season in POOL:
+        second, _, horizons = SEASONS[season]
         long = 2048 if season > 12 else 512
         shapes = [(long, horizons[len(horizons) // 2]), (max(long // 8, 64, 2 * season), horizons[0])]
         pool[f"synthetic {season}"] = [
@@ -97,8 +99,9 @@ def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
 def held_out_real(real: dict[int, RealSeries], patch: int = 16) -> dict[str, list[Batch]]:
     """The last rows of real series of each season, by name; forecasts start `WINDOWS` times, a horizon apart."""
     groups = {}
-    for season, series in sorted(real.items()):
-        horizon, least = REAL.get(season, (season, 2 * season))
+    for season, (horizon, least) in sorted(REAL.items()):
+        if (series := real.get(season)) is None:
+            continue
         batches = []
         for window in range(WINDOWS):
             pasts = []

@@ -1,12 +1,13 @@
-"""Print the last reports of trainings as a Markdown table.
+"""Print the reports of trainings as a Markdown table: the last one of each, or all with `--every`.
 
-python -m scripts.pretrain.table results/pretrained/designs/*.jsonl
+python -m scripts.pretrain.table results/pretrained/designs
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,32 +15,40 @@ from typing import Any
 from scripts.pretrain.loop import Recipe, recipe_of
 from scripts.pretrain.network import Network
 
-HEAD = ("", "weights", "hours", "steps", "series", "real: MASE", "SQL", "synthetic: MASE", "SQL")
+HEAD = ("recipe", "weights", "hours", "steps", "series", "real: MASE", "SQL", "synthetic: MASE", "SQL")
 
 
-def row(name: str, report: dict[str, Any]) -> str:
-    """One row of the table, of a report of `train` with its recipe."""
+def main(argv: Sequence[str]) -> int:
+    """Print the table that `argv` asks for."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.pretrain.table", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("logs", type=Path, help="a log of reports, or a folder of them")
+    parser.add_argument("--every", action="store_true", help="a row for each report instead of the last")
+    options = parser.parse_args(argv)
+    logs = sorted(options.logs.glob("*.jsonl")) if options.logs.is_dir() else [options.logs]
+    print("| " + " | ".join(HEAD) + " |")
+    print("|---" * len(HEAD) + "|")
+    for log in logs:
+        reports = [json.loads(line) for line in log.read_text().splitlines()]
+        for report in reports if options.every else reports[-1:]:
+            print(_row(report))
+    return 0
+
+
+def _row(report: dict[str, Any]) -> str:
     recipe = recipe_of(report["recipe"])
     weights = sum(parameter.numel() for parameter in Network(recipe.network).parameters())
-    scores = [f"{value:.3f}" for kind in ("real", "synthetic") for value in report["scores"][kind]]
-    cells = [name, f"{weights:,}", f"{report['cpu_hours']:.2f}", f"{report['steps']:,}", f"{report['series']:,}"]
-    return "| " + " | ".join([*cells, *scores]) + " |"
+    cells = [_changes(recipe), f"{weights:,}", f"{report['cpu_hours']:.2f}", f"{report['steps']:,}"]
+    cells += [f"{report['series']:,}"]
+    cells += [f"{value:.3f}" for kind in ("real", "synthetic") for value in report["scores"][kind]]
+    return "| " + " | ".join(cells) + " |"
 
 
-def differences(recipe: Recipe) -> str:
+def _changes(recipe: Recipe) -> str:
     """The settings of `recipe` that are not the default ones."""
     given, default = (_flat(asdict(r)) for r in (recipe, Recipe()))
     changed = [f"`{name}={json.dumps(value)}`" for name, value in given.items() if value != default[name]]
     return ", ".join(changed) or "default"
-
-
-def table(paths: list[Path], every: bool = False) -> str:
-    """A row for the last report in each of `paths`, or for `every` report."""
-    lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
-    for path in paths:
-        reports = [json.loads(line) for line in path.read_text().splitlines()]
-        lines += [row(differences(recipe_of(r["recipe"])), r) for r in (reports if every else reports[-1:])]
-    return "\n".join(lines)
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -50,4 +59,6 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(table([Path(name) for name in sys.argv[1:] if name != "--every"], "--every" in sys.argv))
+    import sys
+
+    sys.exit(main(sys.argv[1:]))
