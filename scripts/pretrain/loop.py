@@ -23,7 +23,7 @@ from scripts.pretrain.network import Network, NetworkConfig
 from scripts.pretrain.scores import losses, score
 
 LEAST = 0.05  # seasonal differences; a naive forecast does not count as better
-WORST = 8.0  # seasonal differences; a larger loss of one forecast has no gradient
+WORST = 8.0  # times the usual loss of the naive forecast; a larger loss of one forecast has no gradient
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,23 @@ class Recipe:
     lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
     size: int = 48
     batches: int = 1
-    relative: bool = False
+    relative: bool = True
     lr: float = 1e-3
     warmup: int = 100
     weight_decay: float = 0.05
     muon: bool = True
-    average: float = 0.998
+    average: float = 0.9995
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a training has used so far."""
+    """What a training has used so far; `skipped` are steps without effect, because a gradient was not finite."""
 
     steps: int = 0
     series: int = 0
     cpu_hours: float = 0.0
+    skipped: int = 0
 
 
 class Training:
@@ -105,17 +106,19 @@ class Training:
         for batch in batches:
             with low_precision_products():
                 at = losses(self.network, batch)
-            loss, reference = (_mean(v.clamp(max=WORST), at.counted) for v in (at.quantile, at.naive))
+            most = WORST * torch.where(at.counted, at.naive, torch.nan).nanmedian().nan_to_num().clamp(min=1.0)
+            loss, reference = (_mean(v.clamp(max=most), at.counted) for v in (at.quantile, at.naive))
             scale = reference.clamp(min=LEAST) if self.recipe.relative else 1.0
             (loss / scale / len(batches)).backward()
             quantile += float(loss.detach()) / len(batches)
             naive += float(reference) / len(batches)
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        for optimizer in self.optimizers:
-            optimizer.step()
-        self.average.update()
-        series = sum(batch.x.shape[1] for batch in batches)
-        self.progress = replace(self.progress, steps=self.progress.steps + 1, series=self.progress.series + series)
+        usable = bool(torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0).isfinite())
+        if usable:
+            for optimizer in self.optimizers:
+                optimizer.step()
+            self.average.update()
+        p, series = self.progress, sum(batch.x.shape[1] for batch in batches)
+        self.progress = replace(p, steps=p.steps + 1, series=p.series + series, skipped=p.skipped + (not usable))
         return quantile, naive
 
     def save(self, path: Path) -> None:

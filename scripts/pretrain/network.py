@@ -38,7 +38,7 @@ class NetworkConfig:
     """
 
     patch: int = 16
-    width: int = 128
+    width: int = 160
     layers: int = 3
     heads: int = 4
     expansion: int = 3

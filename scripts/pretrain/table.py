@@ -1,4 +1,5 @@
-"""Print the reports of trainings as a Markdown table: the last one of each, or all with `--every`.
+"""Print the reports of trainings as a Markdown table: the last one of each, or all with `--every`. A row has the
+settings in which its recipe differs from most.
 
 python -m scripts.pretrain.table results/pretrained/designs
 """
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scripts.pretrain.loop import Recipe, recipe_of
+from scripts.pretrain.loop import recipe_of
 from scripts.pretrain.network import Network
 
 HEAD = ("recipe", "weights", "hours", "steps", "series", "real: MASE", "SQL", "synthetic: MASE", "SQL")
@@ -26,29 +28,25 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--every", action="store_true", help="a row for each report instead of the last")
     options = parser.parse_args(argv)
     logs = sorted(options.logs.glob("*.jsonl")) if options.logs.is_dir() else [options.logs]
+    reports = []
+    for log in logs:
+        lines = log.read_text().splitlines()
+        reports += [json.loads(line) for line in (lines if options.every else lines[-1:])]
+    recipes = [_flat(asdict(recipe_of(report["recipe"]))) for report in reports]
+    base = {name: Counter(json.dumps(r[name]) for r in recipes).most_common(1)[0][0] for name in recipes[0]}
     print("| " + " | ".join(HEAD) + " |")
     print("|---" * len(HEAD) + "|")
-    for log in logs:
-        reports = [json.loads(line) for line in log.read_text().splitlines()]
-        for report in reports if options.every else reports[-1:]:
-            print(_row(report))
+    for recipe, report in zip(recipes, reports, strict=True):
+        changed = [f"`{n}={json.dumps(v)}`" for n, v in recipe.items() if json.dumps(v) != base[n]]
+        print(_row(", ".join(changed) or "base", report))
     return 0
 
 
-def _row(report: dict[str, Any]) -> str:
-    recipe = recipe_of(report["recipe"])
-    weights = sum(parameter.numel() for parameter in Network(recipe.network).parameters())
-    cells = [_changes(recipe), f"{weights:,}", f"{report['cpu_hours']:.2f}", f"{report['steps']:,}"]
-    cells += [f"{report['series']:,}"]
+def _row(name: str, report: dict[str, Any]) -> str:
+    weights = sum(parameter.numel() for parameter in Network(recipe_of(report["recipe"]).network).parameters())
+    cells = [name, f"{weights:,}", f"{report['cpu_hours']:.2f}", f"{report['steps']:,}", f"{report['series']:,}"]
     cells += [f"{value:.3f}" for kind in ("real", "synthetic") for value in report["scores"][kind]]
     return "| " + " | ".join(cells) + " |"
-
-
-def _changes(recipe: Recipe) -> str:
-    """The settings of `recipe` that are not the default ones."""
-    given, default = (_flat(asdict(r)) for r in (recipe, Recipe()))
-    changed = [f"`{name}={json.dumps(value)}`" for name, value in given.items() if value != default[name]]
-    return ", ".join(changed) or "default"
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

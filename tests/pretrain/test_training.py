@@ -107,6 +107,15 @@ def test_steps_on_one_batch_lower_its_loss() -> None:
     assert last < 0.9 * first
 
 
+def test_a_step_without_a_finite_gradient_has_no_effect() -> None:
+    training, b = Training(RECIPE), batch()
+    before = {name: value.clone() for name, value in training.network.state_dict().items()}
+    training.step([replace(b, x=b.x.masked_fill(b.observed, torch.inf))])
+    assert (training.progress.steps, training.progress.skipped) == (1, 1)
+    for name, value in training.network.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
 @pytest.mark.parametrize("settings", [{"muon": False}, {"muon": True, "batches": 2, "size": 3, "relative": True}])
 def test_training_resumes_to_the_same_numbers(tmp_path: Path, settings: dict[str, Any]) -> None:
     groups, recipe = {"synthetic 7": [batch()]}, replace(RECIPE, **settings)
