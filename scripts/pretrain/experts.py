@@ -29,7 +29,7 @@ NAMES = (
 SEASONS = 7  # seasons that a phase mean averages
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
-LONGEST_LAG = 1200  # of the autoregression; longer lags are replaced by a season
+LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and trend`
 INPUTS = 8  # of the direct regression
@@ -52,6 +52,7 @@ class Forecasts:
         seasonal: mean absolute seasonal difference of all rows before an origin, the scale of MASE, positive, (O, B).
         residual: standard deviation of the residuals of the direct regression by lead, positive, (O, H, B).
         seen: observed rows before an origin, (O, B).
+        age: rows before an origin from the first observed one on, at least 1, (O, B).
     """
 
     experts: Tensor
@@ -60,6 +61,7 @@ class Forecasts:
     seasonal: Tensor
     residual: Tensor
     seen: Tensor
+    age: Tensor
 
 
 class History:
@@ -172,7 +174,8 @@ def expert_forecasts(
         scale,
         seasonal,
         residual,
-        _running(observed.float()).index_select(0, origins).float(),
+        _running(observed.to(x)).index_select(0, origins).to(x),
+        (origins[:, None] - history.start).clamp(min=1).to(x),
     )
 
 
@@ -234,8 +237,7 @@ def _autoregression(history: History, season: int, second: int, horizon: int, or
 
     def rows(at: Tensor) -> Rows:
         inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
-        weight = (at[:, None] - reach >= history.start).to(history.x)
-        return inputs, history.at(at), weight * _observed(history, at)
+        return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
 
     products = _products(rows, origins, horizon, FITTED[0])
     strength = 0.003 * products.count + 1.0
@@ -311,10 +313,8 @@ class DirectRegression:
                 at = at - fitted[-1]  # the last lead is then before the origin
                 inputs, anchor = self.inputs(at, fitted)
                 target = self.history.at(at[:, None] + fitted) - anchor
-                weight = _observed(self.history, at[:, None] + fitted)
-                weight = weight * self.history.known(at - self.season)[:, None]
-                inputs = inputs.transpose(1, 2).flatten(0, 1)
-                return inputs, target.flatten(0, 1), weight.flatten(0, 1)
+                used = _observed(self.history, at[:, None] + fitted) * self.history.known(at - self.season)[:, None]
+                return inputs.transpose(1, 2).flatten(0, 1), target.flatten(0, 1), used.flatten(0, 1)
 
             products = _products(rows, self.origins, self.horizon, FITTED[1])
             strength = 0.02 * products.count + 10.0 * len(fitted)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from scripts.pretrain.corpus import LONGEST_HORIZON, SEASONS, Batch
+from scripts.pretrain.corpus import LENGTHS, LONGEST_HORIZON, SEASONS, Batch
 from scripts.pretrain.network import Network
 from scripts.pretrain.scores import tokens_and_forecasts
 from scripts.pretrain.series import Array
@@ -38,22 +38,29 @@ def forecast(network: Network, histories: Sequence[Array], season: int, horizon:
         raise ValueError(f"A horizon of {horizon} steps is beyond {LONGEST_HORIZON}, the longest trained on.")
     network.eval()
     quantiles = np.full((len(histories), horizon, 9), np.nan)
-    order = sorted(range(len(histories)), key=lambda i: len(histories[i]))  # little padding
-    for first in range(0, len(order), TOGETHER):
-        some = [i for i in order[first : first + TOGETHER] if np.isfinite(histories[i]).any()]
-        if some:
-            quantiles[some] = _averaged(network, [histories[i] for i in some], season, padded)[:, :horizon]
+    # Series of one padded length go together, so that no forecast depends on which others there are.
+    groups: dict[int, list[int]] = {}
+    for i, history in enumerate(histories):
+        if np.isfinite(history).any():
+            groups.setdefault(_padded_length(len(history)), []).append(i)
+    for length, group in groups.items():
+        for first in range(0, len(group), TOGETHER):
+            some = group[first : first + TOGETHER]
+            read = [_quantiles(network, [histories[i] for i in some], season, padded, n) for n in _lengths(length)]
+            quantiles[some] = np.mean(read, axis=0)[:, :horizon]
     return quantiles
 
 
-def _averaged(network: Network, histories: list[Array], season: int, horizon: int) -> Array:
-    longest = max(len(history) for history in histories)
-    limits = [limit for k, limit in enumerate(HISTORIES) if not k or longest > HISTORIES[k - 1]]
-    return np.mean([_quantiles(network, [h[-limit:] for h in histories], season, horizon) for limit in limits], axis=0)
+def _padded_length(rows: int) -> int:
+    return next((length for length in (*LENGTHS, HISTORIES[-1] // 2) if rows <= length), HISTORIES[-1])
 
 
-def _quantiles(network: Network, histories: list[Array], season: int, horizon: int) -> Array:
-    length = max(max(len(history) for history in histories), horizon)
+def _lengths(length: int) -> list[int]:
+    return [min(length, limit) for k, limit in enumerate(HISTORIES) if not k or length > HISTORIES[k - 1]]
+
+
+def _quantiles(network: Network, histories: list[Array], season: int, horizon: int, length: int) -> Array:
+    histories = [history[-length:] for history in histories]
     x = np.full((length + horizon, len(histories)), np.nan)
     for column, history in enumerate(histories):
         x[length - len(history) : length, column] = history

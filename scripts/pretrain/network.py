@@ -147,10 +147,8 @@ def _globals(
 ) -> Tensor:
     """What holds for all patches of an origin, (B, O, GLOBALS)."""
     step = F.pad(((x[1:] - x[:-1]).abs() * (observed[1:] & observed[:-1])).double().cumsum(0), (0, 0, 2, 0))
-    rows = origins.clamp(min=1)
-    roughness = (step.index_select(0, rows) / rows[:, None]).to(x)
-    share = forecasts.seen / rows[:, None]
     seen = forecasts.seen.clamp(min=1)
+    roughness = step.index_select(0, origins).to(x) / seen
     values = [
         torch.full_like(seen, math.log(season) / 3),
         torch.full_like(seen, math.log(second / season)),
@@ -158,8 +156,8 @@ def _globals(
         torch.log(seen / season + 1) / 2,
         torch.log(seen) / 4,
         torch.full_like(seen, math.log(horizon) / 4),
-        torch.log(roughness / share.clamp(min=0.05) / forecasts.scale + 1e-3) / 2,
-        share,
+        torch.log(roughness / forecasts.scale + 1e-3) / 2,
+        seen / forecasts.age,
     ]
     return torch.stack(values, -1).movedim(1, 0)
 

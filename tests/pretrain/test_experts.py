@@ -77,7 +77,7 @@ def test_nothing_after_an_origin_affects_its_forecasts(season: int, second: int,
         seen[origin:] = False
         seen[-1] = True
         after, _ = forecasts(changed, seen, season, second, horizon)
-        for name in ("experts", "location", "scale", "seasonal", "residual", "seen"):
+        for name in ("experts", "location", "scale", "seasonal", "residual", "seen", "age"):
             assert torch.equal(getattr(before, name)[: o + 1], getattr(after, name)[: o + 1]), name
 
 

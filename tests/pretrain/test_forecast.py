@@ -34,7 +34,7 @@ def test_quantiles_are_in_the_units_of_the_series_and_in_order(network: Network)
 
 
 def test_series_forecast_together_are_those_forecast_alone(network: Network) -> None:
-    series = [wave(400), wave(400, 1)]
+    series = [wave(400), wave(300, 1), wave(2500, 2), wave(30, 3), wave(2100, 4)]
     together = forecast(network, series, 24, 24)
     for i, history in enumerate(series):
         np.testing.assert_allclose(forecast(network, [history], 24, 24)[0], together[i], atol=1e-5)
@@ -44,7 +44,7 @@ def test_odd_histories_have_finite_forecasts(network: Network) -> None:
     gaps = wave(200)
     gaps[::3] = np.nan
     odd = [gaps, wave(8), np.full(50, 3.0), np.array([1.0]), np.full(20, np.nan), 1e-9 * wave(60)]
-    got = forecast(network, odd, 24, 40)
+    got = forecast(network, odd, 24, 192)
     assert np.isfinite(got[[0, 1, 2, 3, 5]]).all() and np.isnan(got[4]).all()
     np.testing.assert_allclose(got[2], 3.0, atol=2.0)
     assert np.abs(got[5]).max() < 1e-8
