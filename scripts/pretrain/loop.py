@@ -166,7 +166,7 @@ def _optimizers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]
     decayed: list[Tensor] = []
     plain: list[Tensor] = []
     for name, parameter in network.named_parameters():
-        large = parameter.dim() == 2 and min(parameter.shape) >= 32 and not name.startswith(("out.", "skip."))
+        large = parameter.dim() == 2 and min(parameter.shape) >= 32 and not name.startswith(("head.", "shortcut."))
         (plain if name in without else inner if recipe.muon and large else decayed).append(parameter)
     decay = recipe.weight_decay
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]

@@ -1,4 +1,4 @@
-"""The network: a mixer over patches of forecasts and answers, which weighs the experts and gives quantiles."""
+"""The network: a mixer over patches of forecasts and values, which weighs the experts and gives quantiles."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class Tokens:
     """Input of the network for B series, O origins and F patches of P steps ahead of each.
 
     Attributes:
-        questions: what is known of a patch at its origin, (B, O, F, W).
-        answers: what came, (B, O, F, A); 0 where that is not known.
-        asked: whether an origin has a history, (B, O).
+        queries: what is known of a patch at its origin, (B, O, F, W).
+        targets: what came, (B, O, F, A); 0 where that is not known.
+        valid: whether an origin has a history, (B, O).
         experts: forecasts (B, O, F P, K), around `centre` in units of `unit`.
         centre: their median, (B, O, F P).
         unit: (B, O, F P).
     """
 
-    questions: Tensor
-    answers: Tensor
-    asked: Tensor
+    queries: Tensor
+    targets: Tensor
+    valid: Tensor
     experts: Tensor
     centre: Tensor
     unit: Tensor
@@ -116,10 +116,10 @@ def tokens_of(
         known[:, :, None].expand(-1, -1, horizon // patch, -1),
     ]
     level = torch.where(seen, _asinh((y - forecasts.location[:, None]) / scale), 0.0)
-    answers = torch.cat([patches(_asinh(error)), patches(level), patches(seen.to(x))], -1)
+    targets = torch.cat([patches(_asinh(error)), patches(level), patches(seen.to(x))], -1)
     return Tokens(
         torch.cat(fitted, -1),
-        answers,
+        targets,
         (forecasts.seen >= 4).T,
         experts.movedim(2, 0),
         centre.movedim(2, 0),
@@ -188,8 +188,9 @@ class Block(nn.Module):
 class Network(nn.Module):
     """Quantiles of the steps ahead from tokens.
 
-    A question holds what is known of a patch at its origin; an answer holds the same and what came. The questions of an
-    origin precede its answers, so a causal mixer reads for each question how earlier ones of the series were answered.
+    A query token holds what is known of a patch at its origin; a context token holds the same and the values that
+    came. The queries of an origin precede its context tokens, so a causal mixer reads for each query what came of the
+    earlier ones, and never its own values.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -197,36 +198,36 @@ class Network(nn.Module):
         self.config = config
         patch, width = config.patch, config.width
         experts = len(NAMES)
-        question = patch + 2 + 2 + GLOBALS + config.read_experts * (patch * experts + experts + 1)
-        self.enter = nn.Sequential(nn.Linear(question + 3 * patch, width), nn.GELU(), nn.Linear(width, width))
-        self.skip = nn.Linear(question + 3 * patch, width)
-        self.kind = nn.Parameter(torch.randn(2, width) * 0.02)
+        inputs = 4 * patch + 2 + 2 + GLOBALS + config.read_experts * (patch * experts + experts + 1)
+        self.embedding = nn.Sequential(nn.Linear(inputs, width), nn.GELU(), nn.Linear(width, width))
+        self.shortcut = nn.Linear(inputs, width)
+        self.token_type = nn.Parameter(torch.randn(2, width) * 0.02)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(width)
-        self.leave = nn.Sequential(nn.Linear(width, width), nn.GELU())
-        self.out = nn.Linear(width, patch * (config.weigh_experts * experts + len(LEVELS)))
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.head_hidden = nn.Sequential(nn.Linear(width, width), nn.GELU())
+        self.head = nn.Linear(width, patch * (config.weigh_experts * experts + len(LEVELS)))
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
         with torch.no_grad():
             normal = torch.special.ndtri(torch.tensor(LEVELS)) * 0.8
-            self.out.bias.view(patch, -1)[:, -len(LEVELS) :] = normal
+            self.head.bias.view(patch, -1)[:, -len(LEVELS) :] = normal
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Quantiles (B, O, H, 9) around `tokens.centre` in units of `tokens.unit`, not sorted; O is 1, the last, without
         `every_origin`."""
-        config, patches = self.config, tokens.questions.shape[2]
-        questions = torch.cat([tokens.questions, torch.zeros_like(tokens.answers)], -1)
-        answered = torch.cat([tokens.questions, tokens.answers], -1)[:, :-1]
-        asked = tokens.asked[:, :, None].expand(-1, -1, patches)
+        config, patches = self.config, tokens.queries.shape[2]
+        queries = torch.cat([tokens.queries, torch.zeros_like(tokens.targets)], -1)
+        context = torch.cat([tokens.queries, tokens.targets], -1)[:, :-1]
+        valid = tokens.valid[:, :, None].expand(-1, -1, patches)
         if config.every_origin:
-            ask, answer = self._embed(questions, 0), self._embed(answered, 1)
-            pairs = torch.stack([ask[:, :-1], answer], 2).flatten(1, 3)
-            x = torch.cat([pairs, ask[:, -1]], 1)
-            before = torch.stack([asked[:, :-1]] * 2, 2).flatten(1, 3)
+            query, context = self._embed(queries, 0), self._embed(context, 1)
+            pairs = torch.stack([query[:, :-1], context], 2).flatten(1, 3)
+            x = torch.cat([pairs, query[:, -1]], 1)
+            before = torch.stack([valid[:, :-1]] * 2, 2).flatten(1, 3)
         else:
-            ask, answer = self._embed(questions[:, -1], 0), self._embed(answered, 1)
-            x, before = torch.cat([answer.flatten(1, 2), ask], 1), asked[:, :-1].flatten(1, 2)
-        mask = None if tokens.asked.all() else torch.cat([before, asked[:, -1]], 1)
+            query, context = self._embed(queries[:, -1], 0), self._embed(context, 1)
+            x, before = torch.cat([context.flatten(1, 2), query], 1), valid[:, :-1].flatten(1, 2)
+        mask = None if tokens.valid.all() else torch.cat([before, valid[:, -1]], 1)
         for block in self.blocks:
             x = block(x, mask)
         last = x[:, None, -patches:]
@@ -236,10 +237,10 @@ class Network(nn.Module):
         return self._read_out(self.norm(last), tokens.experts[:, -last.shape[1] :])
 
     def _embed(self, tokens: Tensor, kind: int) -> Tensor:
-        return mlp(tokens, self.enter) + self.skip(tokens) + self.kind[kind]
+        return mlp(tokens, self.embedding) + self.shortcut(tokens) + self.token_type[kind]
 
     def _read_out(self, x: Tensor, experts: Tensor) -> Tensor:
-        out = self.out(x + mlp(x, self.leave)).unflatten(-1, (self.config.patch, -1)).flatten(2, 3)
+        out = self.head(x + mlp(x, self.head_hidden)).unflatten(-1, (self.config.patch, -1)).flatten(2, 3)
         if not self.config.weigh_experts:
             return out
         weights = out[..., : -len(LEVELS)].softmax(-1)

@@ -77,7 +77,7 @@ def losses(network: Network, batch: Batch) -> Losses:
         (pinball * weight).sum(2) / count,
         (missed[..., len(LEVELS) // 2].abs() * weight).sum(2) / count,
         (naive.abs() * weight).sum(2) / count,
-        tokens.asked[:, -used:] & seen.any(2),
+        tokens.valid[:, -used:] & seen.any(2),
     )
 
 

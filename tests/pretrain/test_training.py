@@ -44,7 +44,7 @@ def batch(**settings: Any) -> Batch:
 def perturbed(network: Network) -> Network:
     """With an output that depends on the tokens, unlike the initial one."""
     torch.manual_seed(1)
-    torch.nn.init.normal_(network.out.weight, std=0.2)
+    torch.nn.init.normal_(network.head.weight, std=0.2)
     return network.double()
 
 
