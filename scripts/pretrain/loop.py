@@ -51,7 +51,7 @@ class Recipe:
     gaps: float = 0.15
     lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
     size: int = 48
-    batches: int = 1
+    batches: int = 2
     relative: bool = True
     lr: float = 1e-3
     warmup: int = 100

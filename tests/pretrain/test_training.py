@@ -21,7 +21,7 @@ from scripts.pretrain.scores import held_out_real, losses, score, tokens_and_for
 pytest.importorskip("synforecast")
 
 SMALL = NetworkConfig(width=32, layers=2, heads=2, expansion=2)
-RECIPE = Recipe(network=SMALL, size=6, lengths=(64, 128), warmup=5)
+RECIPE = Recipe(network=SMALL, size=6, batches=1, lengths=(64, 128), warmup=5)
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"patch": 8},
