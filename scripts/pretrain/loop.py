@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,9 +11,11 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from femts.files import write_file
 from femts.mixers.ops.precision import low_precision_products
 from femts.mixers.weight_decay import undecayed
 from femts.training.ema import RunningAverage
@@ -47,10 +48,10 @@ class Recipe:
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    share: float = 0.3
-    gaps: float = 0.15
-    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
-    size: int = 48
+    share: float = Corpus.share
+    gaps: float = Corpus.gaps
+    lengths: tuple[int, ...] = Corpus.lengths
+    size: int = Corpus.size
     batches: int = 2
     relative: bool = True
     lr: float = 1e-3
@@ -188,6 +189,14 @@ def save_weights(training: Training, path: Path) -> None:
     _write(tensors, metadata, path)
 
 
+def load_network(path: Path) -> Network:
+    """The network that `save_weights` wrote to `path`, in single precision, for forecasts."""
+    recipe, weights, _ = load_weights(path)
+    network = Network(recipe.network)
+    network.load_state_dict({name: value.float() for name, value in weights.items()})
+    return network.eval()
+
+
 def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:
     """What `save_weights` wrote to `path`."""
     with safe_open(path, "pt") as file:
@@ -197,9 +206,7 @@ def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:
 
 
 def _write(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> None:
-    part = path.with_suffix(".part")
-    save_file({name: value.contiguous() for name, value in tensors.items()}, part, metadata)
-    os.replace(part, path)
+    write_file(path, to_bytes({name: value.contiguous() for name, value in tensors.items()}, metadata))
 
 
 def train(

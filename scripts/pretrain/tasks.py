@@ -17,7 +17,7 @@ import torch
 from femts.data.dataset import Dataset
 from femts.experiments.tasks import QUANTILES, Task, read_tasks, resolve_source, score_forecasts
 from scripts.pretrain.forecast import forecast
-from scripts.pretrain.loop import load_weights
+from scripts.pretrain.loop import load_network
 from scripts.pretrain.network import Network
 
 
@@ -60,9 +60,7 @@ def _window(network: Network, data: Dataset, task: Task, number: int) -> pd.Data
 
 def main() -> None:
     torch.set_num_threads(1)
-    recipe, weights, _ = load_weights(Path(sys.argv[1]))
-    network = Network(recipe.network)
-    network.load_state_dict({name: value.float() for name, value in weights.items()})
+    network = load_network(Path(sys.argv[1]))
     for task, path in read_tasks([Path(name) for name in sys.argv[2:]]):
         scores = score_task(network, task, [resolve_source(each, path.parent, None) for each in task.data])
         print(f"{task.name} MASE {scores['mase']:.4f} SQL {scores['sql']:.4f}", flush=True)
