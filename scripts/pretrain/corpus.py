@@ -8,34 +8,58 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scripts.pretrain.series import Array, borrowed, composite, standardised
+from femts.errors import UsageError
+from femts.text import quote
+from scripts.pretrain.series import Array, composite, from_synforecast, standardised
 
-# Season, second season, share of the batches, and horizons that it is usually forecast for.
-SEASONS: dict[int, tuple[int, float, tuple[int, ...]]] = {
-    1: (1, 0.13, (8, 16, 24, 48)),
-    4: (4, 0.04, (8, 16)),
-    5: (5, 0.02, (8, 16, 32)),
-    7: (7, 0.15, (16, 28, 48, 96)),
-    12: (12, 0.09, (12, 24, 36)),
-    13: (13, 0.02, (13, 26)),
-    24: (168, 0.22, (24, 48, 96, 168, 192)),
-    48: (336, 0.07, (48, 96, 192)),
-    52: (52, 0.05, (16, 32, 52)),
-    96: (672, 0.10, (24, 96, 144, 192)),
-    144: (1008, 0.07, (48, 144, 192)),
-    288: (2016, 0.06, (48, 96, 192)),
-}
 LONGEST_HORIZON = 192
-HELD_OUT = 10  # every tenth series of a file is never trained on
+HELD_OUT = 10  # every tenth series of the files is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
-# Steps that readings are averaged over, by the season of the readings.
-STEPS = {288: (1, 2, 3, 6, 12, 24, 288), 144: (1, 3, 6, 12), 48: (1, 2, 4), 24: (1, 2, 6, 24), 52: (1, 4, 13)}
+SHORTEST = 40  # rows of a real series
+
+
+class Season(NamedTuple):
+    """What is drawn for a season.
+
+    Attributes:
+        second: steps of the second season, or of the season again.
+        share: of the batches, relative to the other seasons.
+        horizons: that series of this season are usually forecast for, in steps.
+    """
+
+    second: int
+    share: float
+    horizons: tuple[int, ...]
+
+
+SEASONS = {
+    1: Season(1, 0.13, (8, 16, 24, 48)),
+    4: Season(4, 0.04, (8, 16)),
+    5: Season(5, 0.02, (8, 16, 32)),
+    7: Season(7, 0.15, (16, 28, 48, 96)),
+    12: Season(12, 0.09, (12, 24, 36)),
+    13: Season(13, 0.02, (13, 26)),
+    24: Season(168, 0.22, (24, 48, 96, 168, 192)),
+    48: Season(336, 0.07, (48, 96, 192)),
+    52: Season(52, 0.05, (16, 32, 52)),
+    96: Season(672, 0.10, (24, 96, 144, 192)),
+    144: Season(1008, 0.07, (48, 144, 192)),
+    288: Season(2016, 0.06, (48, 96, 192)),
+}
+OTHER_SEASONS = 0.08  # share of batches of a season that no calendar has
+OTHER_REAL = 0.05  # share of each season of real series that is not among `SEASONS`
+
+
+def season_of(steps: int) -> Season:
+    """The entry of `SEASONS`, or one like it for any other number of steps."""
+    return SEASONS.get(steps, Season(steps, OTHER_REAL, (steps, 2 * steps, 16, 48)))
 
 
 @dataclass(frozen=True)
@@ -56,54 +80,90 @@ class Batch:
     horizon: int
 
 
-@dataclass(frozen=True)
-class RealSeries:
-    """Series of one season.
+def aligned(
+    histories: Sequence[Array], season: int, length: int, horizon: int, futures: Sequence[Array] = ()
+) -> tuple[Batch, Array, Array]:
+    """A batch of histories that end together, in units of their standard deviation around their mean.
 
-    Attributes:
-        values: of each series, oldest first.
-        second: steps of the second season.
+    Args:
+        histories: values of B series, oldest first; the last `length` are used. NaN is missing.
+        season: steps of their season.
+        length: rows of history in the batch.
+        horizon: steps to forecast.
+        futures: what came after each history, at most `horizon` values; nothing by default.
+
+    Returns:
+        The batch, and the mean and the standard deviation (1 if it is 0) of each history, (B,).
     """
+    x = np.full((length + horizon, len(histories)), np.nan)
+    for column, history in enumerate(histories):
+        x[max(length - len(history), 0) : length, column] = history[-length:]
+    location, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    for column, future in enumerate(futures):
+        x[length : length + len(future), column] = future
+    observed = np.isfinite(x)
+    z = np.where(observed, (x - location) / scale, 0.0).astype(np.float32)
+    second = season_of(season).second
+    return Batch(torch.from_numpy(z), torch.from_numpy(observed), season, second, horizon), location, scale
 
-    values: tuple[Array, ...]
-    second: int
 
-
-def read_series(paths: Iterable[Path], season: int = 1) -> dict[str, tuple[Array, int]]:
+def read_series(paths: Iterable[Path]) -> dict[str, tuple[Array, int]]:
     """Series and their seasons by name, from files with a series in each line: `name,value,value,...`, oldest first.
 
     Args:
         paths: files, `.csv` or `.csv.gz`. A file name with `hourly`, `daily`, `weekly` or `monthly` says the season, and
-            so does a name that ends in `|300s`, the step in seconds.
-        season: of the other series.
+            so does a series name that ends in `|300s`, the step in seconds; other series have none.
 
     Raises:
-        ValueError: A value is not a number.
+        UsageError: A file cannot be read, a value is not a number, or two series have the same name.
     """
     named = {"hourly": 24, "daily": 7, "weekly": 52, "monthly": 12}
-    found = {}
+    found: dict[str, tuple[Array, int]] = {}
     for path in paths:
-        of_file = next((steps for word, steps in named.items() if word in path.name), season)
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-            for line in csv.reader(lines):
-                step = re.search(r"\|(\d+)s$", line[0])
-                values = np.array([float(value or "nan") for value in line[1:]])
-                found[line[0]] = (values, max(86400 // int(step[1]), 1) if step else of_file)
+        of_file = next((steps for word, steps in named.items() if word in path.name), 1)
+        try:
+            with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+                rows = [line for line in csv.reader(lines) if line]
+        except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+            raise UsageError(f"{path} cannot be read ({error}); give CSV files with a series in each line.") from error
+        for name, *cells in rows:
+            if name in found:
+                raise UsageError(f"Series '{quote(name)}' of {path} occurs twice; give each series its own name.")
+            step = re.search(r"\|([1-9]\d*)s$", name)
+            season = max(86400 // int(step[1]), 1) if step else of_file
+            found[name] = (np.array([_number(cell, name, path) for cell in cells]), season)
     return found
 
 
-def by_season(series: Iterable[tuple[Array, int]], shortest: int = 40) -> dict[int, RealSeries]:
-    """Group series by season, at their own steps and averaged over longer ones."""
+def _number(cell: str, name: str, path: Path) -> float:
+    try:
+        return float(cell or "nan")
+    except ValueError:
+        raise UsageError(
+            f"Series '{quote(name)}' of {path} has the value '{quote(cell)}', which is not a number; leave missing "
+            "values empty."
+        ) from None
+
+
+def by_season(series: Iterable[tuple[Array, int]]) -> dict[int, tuple[Array, ...]]:
+    """Group series by season, at their own steps and averaged over longer ones, down to days for parts of a day."""
     groups: dict[int, list[Array]] = {}
     for values, season in series:
-        for step in STEPS.get(season, (1,)):
-            mean = values[len(values) % step :].reshape(-1, step).mean(1) if step > 1 else values
-            own = season // step if step < season else 7
-            if len(mean) >= shortest:
+        for steps in _steps(season):
+            mean = values[len(values) % steps :].reshape(-1, steps).mean(1) if steps > 1 else values
+            own = 7 if steps == season > 1 else season // steps
+            if len(mean) >= SHORTEST:
                 groups.setdefault(own, []).append(mean)
                 if own == 52:  # many weekly series have no season
                     groups.setdefault(1, []).append(mean)
-    return {s: RealSeries(tuple(values), SEASONS.get(s, (s,))[0]) for s, values in groups.items()}
+    return {season: tuple(values) for season, values in groups.items()}
+
+
+def _steps(season: int) -> list[int]:
+    """Steps to average over, so that a season of readings becomes one of `SEASONS`."""
+    divisors = [steps for steps in range(2, season) if season % steps == 0 and season // steps in SEASONS]
+    return [1, *divisors, *([season] if season >= 24 and season != 52 else [])]
 
 
 def split(series: dict[str, tuple[Array, int]], without: Sequence[str] = ()) -> tuple[list[tuple[Array, int]], ...]:
@@ -111,6 +171,11 @@ def split(series: dict[str, tuple[Array, int]], without: Sequence[str] = ()) -> 
     neither."""
     kept = [value for name, value in sorted(series.items()) if name.partition("|")[0] not in without]
     return [v for i, v in enumerate(kept) if i % HELD_OUT], kept[::HELD_OUT]
+
+
+def padded_length(rows: int) -> int:
+    """The power of two, at least 64, that a history of `rows` rows is padded to, as histories are in training."""
+    return max(LENGTHS[0], 1 << (rows - 1).bit_length())
 
 
 @dataclass(frozen=True)
@@ -127,7 +192,7 @@ class Corpus:
         seed: of everything that is drawn.
     """
 
-    real: dict[int, RealSeries]
+    real: dict[int, tuple[Array, ...]]
     share: float = 0.3
     gaps: float = 0.15
     lengths: tuple[int, ...] = LENGTHS
@@ -138,40 +203,39 @@ class Corpus:
     def batch(self, number: int) -> Batch:
         """The batch `number`."""
         rng = np.random.default_rng((self.seed, number))
-        seasons = list(SEASONS)
-        shares = np.array([SEASONS[season][1] for season in seasons])
+        seasons = sorted(SEASONS.keys() | self.real.keys())
+        shares = np.array([season_of(season).share for season in seasons])
         season = int(rng.choice(seasons, p=shares / shares.sum()))
-        if rng.random() < 0.08:  # seasons that no calendar has
+        if rng.random() < OTHER_SEASONS:
             season = int(np.exp(rng.uniform(np.log(2), np.log(336))))
-        second, _, horizons = SEASONS.get(season, (season, 0.0, (season, 2 * season, 16, 48)))
         fitting = [length for length in self.lengths if length >= min(2 * season, self.lengths[-1])]
         odds = np.array([1.0] * (len(fitting) - 1) + [1.5])
         length = int(rng.choice(fitting, p=odds / odds.sum()))
         longest = min(LONGEST_HORIZON, max(length // 2, self.patch))
-        horizon = min(int(rng.choice(horizons)), longest)
-        return self.draw(rng, season, second, length, -(-horizon // self.patch) * self.patch)
+        horizon = min(int(rng.choice(season_of(season).horizons)), longest)
+        return self.draw(rng, season, length, -(-horizon // self.patch) * self.patch)
 
-    def draw(self, rng: np.random.Generator, season: int, second: int, length: int, horizon: int) -> Batch:
+    def draw(self, rng: np.random.Generator, season: int, length: int, horizon: int) -> Batch:
         """A batch of one shape.
 
         Args:
             rng: source of random numbers.
-            season, second: steps of the seasons.
+            season: steps of the season.
             length: rows of history, of which some series have fewer.
             horizon: steps to forecast.
         """
-        total = length + horizon
-        real = self.real.get(season)
-        n_real = int(rng.binomial(self.size, self.share)) if real is not None else 0
-        n_borrowed = (self.size - n_real) // 4
-        parts = [composite(rng, self.size - n_real - n_borrowed, total, season, second)]
-        for n in (n_borrowed - n_borrowed // 2, n_borrowed // 2):
+        total, second = length + horizon, season_of(season).second
+        real = self.real.get(season, ())
+        n_real = int(rng.binomial(self.size, self.share)) if real else 0
+        n_synforecast = (self.size - n_real) // 4
+        parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second)]
+        for n in (n_synforecast - n_synforecast // 2, n_synforecast // 2):
             if n:
-                parts.append(borrowed(rng, n, total, season))
+                parts.append(from_synforecast(rng, n, total, season))
         x = np.concatenate(parts)
         observed = np.ones(x.shape, bool)
-        if real is not None and n_real:
-            values, seen = _windows(rng, real.values, n_real, total)
+        if n_real:
+            values, seen = _windows(rng, real, n_real, total)
             x, observed = np.concatenate([x, values]), np.concatenate([observed, seen])
         self._shorten(rng, observed, length)
         self._puncture(rng, observed, length)

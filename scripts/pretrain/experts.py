@@ -33,7 +33,7 @@ LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and trend`
 INPUTS = 8  # of the direct regression
-FEWEST = 12  # rows that an autoregression is fitted on, if the series has them
+MIN_FITTED = 12  # rows that an autoregression is fitted on, if the series has them
 FITTED = (768, 192)  # rows before the first origin that autoregression and direct regression are fitted on, about
 STRIDES = (16, 8, 4, 2, 1)
 PRECISION = 1e-6  # of sums of products, relative
@@ -233,7 +233,7 @@ def _autoregression(history: History, season: int, second: int, horizon: int, or
     length = origins[-1] - history.start
     reach = torch.zeros_like(length)
     for most in (season, 2 * season, lags[-1]):
-        reach = torch.where((length >= 2 * most) & (length >= most + FEWEST), most, reach)
+        reach = torch.where((length >= 2 * most) & (length >= most + MIN_FITTED), most, reach)
 
     def rows(at: Tensor) -> Rows:
         inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)

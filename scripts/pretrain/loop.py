@@ -23,8 +23,8 @@ from scripts.pretrain.corpus import Batch, Corpus
 from scripts.pretrain.network import Network, NetworkConfig
 from scripts.pretrain.scores import losses, score
 
-LEAST = 0.05  # seasonal differences; a naive forecast does not count as better
-WORST = 8.0  # times the usual loss of the naive forecast; a larger loss of one forecast has no gradient
+NAIVE_FLOOR = 0.05  # seasonal differences; a naive forecast does not count as better
+LOSS_CAP = 8.0  # times the usual loss of the naive forecast; a larger loss of one forecast has no gradient
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Training:
         for batch in batches:
             with low_precision_products():
                 at = losses(self.network, batch)
-            most = WORST * torch.where(at.counted, at.naive, torch.nan).nanmedian().nan_to_num().clamp(min=1.0)
+            most = LOSS_CAP * torch.where(at.counted, at.naive, torch.nan).nanmedian().nan_to_num().clamp(min=1.0)
             loss, reference = (_mean(v.clamp(max=most), at.counted) for v in (at.quantile, at.naive))
-            scale = reference.clamp(min=LEAST) if self.recipe.relative else 1.0
+            scale = reference.clamp(min=NAIVE_FLOOR) if self.recipe.relative else 1.0
             (loss / scale / len(batches)).backward()
             quantile += float(loss.detach()) / len(batches)
             naive += float(reference) / len(batches)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from scripts.pretrain.corpus import SEASONS, Batch, Corpus, RealSeries
+from scripts.pretrain.corpus import LENGTHS, Batch, Corpus, aligned, padded_length, season_of
 from scripts.pretrain.experts import Forecasts, expert_forecasts
 from scripts.pretrain.network import LEVELS, Network, Tokens, origins_of, tokens_of
 from scripts.pretrain.series import Array
 
-POOL = (1, 4, 5, 7, 12, 24, 48, 52, 96, 144, 288)  # seasons of the synthetic series that are held out
-POOL_SEED = 20_261_128  # of the synthetic series that are held out
+POOL_SEASONS = (1, 4, 5, 7, 12, 24, 48, 52, 96, 144, 288)  # of the synthetic series that are held out
+POOL_SEED = 20_261_128
 WINDOWS = 4  # forecasts from the end of each real series
-# Horizon, and the fewest rows of history, by season.
-REAL = {
+# Horizon of the real series that are held out, and the fewest rows before it, by season.
+REAL_HORIZONS = {
     24: (48, 256),
     52: (13, 104),
     1: (13, 64),
@@ -85,50 +84,33 @@ def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
     """Synthetic series of each season that no training draws, by name."""
     corpus = Corpus({}, patch=patch, size=64, seed=POOL_SEED)
     pool = {}
-    for season in POOL:
-        second, _, horizons = SEASONS[season]
+    for season in POOL_SEASONS:
+        horizons = season_of(season).horizons
         long = 2048 if season > 12 else 512
         shapes = [(long, horizons[len(horizons) // 2]), (max(long // 8, 64, 2 * season), horizons[0])]
         pool[f"synthetic {season}"] = [
-            corpus.draw(np.random.default_rng((POOL_SEED, season, i)), season, second, length, -(-h // patch) * patch)
+            corpus.draw(np.random.default_rng((POOL_SEED, season, i)), season, length, -(-h // patch) * patch)
             for i, (length, h) in enumerate(shapes)
         ]
     return pool
 
 
-def held_out_real(real: dict[int, RealSeries], patch: int = 16) -> dict[str, list[Batch]]:
+def held_out_real(real: Mapping[int, Sequence[Array]], patch: int = 16) -> dict[str, list[Batch]]:
     """The last rows of real series of each season, by name; forecasts start `WINDOWS` times, a horizon apart."""
     groups = {}
-    for season, (horizon, least) in sorted(REAL.items()):
-        if (series := real.get(season)) is None:
-            continue
+    for season, (horizon, least) in sorted(REAL_HORIZONS.items()):
         batches = []
         for window in range(WINDOWS):
-            pasts = []
-            for values in series.values:
-                end = len(values) - window * horizon
-                if end - horizon >= least:
-                    pasts.append((values[: end - horizon], values[end - horizon : end]))
-            if pasts:
-                batches.append(_batch(pasts, season, series.second, horizon, patch))
+            ends = [len(values) - (window + 1) * horizon for values in real.get(season, ())]
+            some = [(values, end) for values, end in zip(real.get(season, ()), ends, strict=True) if end >= least]
+            if some:
+                pasts = [values[:end] for values, end in some]
+                futures = [values[end : end + horizon] for values, end in some]
+                length = min(padded_length(max(len(past) for past in pasts)), LENGTHS[-1])
+                batches.append(aligned(pasts, season, length, -(-horizon // patch) * patch, futures)[0])
         if batches:
             groups[f"real {season}"] = batches
     return groups
-
-
-def _batch(pasts: list[tuple[Array, Array]], season: int, second: int, horizon: int, patch: int) -> Batch:
-    length = min(2048, max(64, 2 ** math.ceil(math.log2(max(len(past) for past, _ in pasts)))))
-    padded = -(-horizon // patch) * patch
-    x = np.full((length + padded, len(pasts)), np.nan)
-    for column, (past, future) in enumerate(pasts):
-        past = past[-length:]
-        values = np.concatenate([past, future])
-        deviation = np.nanstd(past)
-        values = (values - np.nanmean(past)) / (deviation if deviation > 0 else 1.0)
-        x[length - len(past) : length + horizon, column] = values
-    seen = np.isfinite(x)
-    filled = torch.from_numpy(np.where(seen, x, 0.0).astype(np.float32))
-    return Batch(filled, torch.from_numpy(seen), season, second, padded)
 
 
 @torch.no_grad()

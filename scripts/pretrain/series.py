@@ -1,4 +1,4 @@
-"""Synthetic series: sums of levels, seasons and noises, passed through the transforms and the accidents of real data.
+"""Synthetic series: sums of levels, seasons and noises, passed through the transforms and the anomalies of real data.
 
 Everything is drawn from one generator for n series at a time, so that a seed and a step give the same series anywhere.
 """
@@ -129,7 +129,7 @@ def composite(rng: np.random.Generator, n: int, length: int, season: int, second
     rough = scale(0.02, 1.0)
     x = x + rough * scale(0.3, 1.5) * noise(draw, length, season) * volatility
     x = x + on(0.5) * rough * scale(0.05, 0.8) * rng.standard_normal((n, length)) * volatility
-    return standardised(_accidents(draw, _transformed(draw, standardised(x))))
+    return standardised(_anomalies(draw, _transformed(draw, standardised(x))))
 
 
 def _transformed(draw: Draw, z: Array) -> Array:
@@ -168,7 +168,7 @@ def _bursts(z: Array, draw: Draw) -> Array:
     return x + np.where(draw.often(0.3), 0.02, 0) * z
 
 
-def _accidents(draw: Draw, x: Array) -> Array:
+def _anomalies(draw: Draw, x: Array) -> Array:
     """Level shifts, spikes, stuck readings, reversed signs, and mixtures of two series."""
     rng, length = draw.rng, x.shape[1]
     for i in np.flatnonzero(rng.random(draw.n) < 0.12):
@@ -186,7 +186,7 @@ def _accidents(draw: Draw, x: Array) -> Array:
     return x * np.where(draw.often(0.15), -1, 1)
 
 
-def borrowed(rng: np.random.Generator, n: int, length: int, season: int) -> Array:
+def from_synforecast(rng: np.random.Generator, n: int, length: int, season: int) -> Array:
     """n series of one generator of synforecast (SARIMA, ETS, INAR, regimes, loads, sensors, causal graphs, ...), of
     unit variance, (n, length)."""
     from synforecast import pretraining_pool

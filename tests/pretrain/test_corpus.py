@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from scripts.pretrain.corpus import SEASONS, Corpus, RealSeries, by_season, read_series, split
-from scripts.pretrain.series import borrowed, composite
+from femts.errors import UsageError
+from scripts.pretrain.corpus import SEASONS, Corpus, by_season, read_series, split
+from scripts.pretrain.series import composite, from_synforecast
 
 pytest.importorskip("synforecast")
 
 
 @pytest.mark.parametrize("season", [1, 7, 24])
 def test_series_are_finite_differ_and_repeat_by_seed(season: int) -> None:
-    for draw in (lambda rng: composite(rng, 6, 200, season, season), lambda rng: borrowed(rng, 6, 200, season)):
+    for draw in (lambda rng: composite(rng, 6, 200, season, season), lambda rng: from_synforecast(rng, 6, 200, season)):
         x, again = draw(np.random.default_rng(3)), draw(np.random.default_rng(3))
         assert x.shape == (6, 200) and np.isfinite(x).all()
         np.testing.assert_array_equal(x, again)
@@ -56,9 +57,9 @@ def test_every_calendar_season_is_drawn() -> None:
 
 def test_gaps_and_lengths_are_those_of_the_corpus() -> None:
     rng = np.random.default_rng(0)
-    whole = Corpus({}, gaps=0.0, size=40).draw(rng, 7, 7, 256, 16)
+    whole = Corpus({}, gaps=0.0, size=40).draw(rng, 7, 256, 16)
     assert (whole.observed[1:] >= whole.observed[:-1]).all(), "only beginnings are missing"
-    gappy = Corpus({}, gaps=1.0, size=40).draw(rng, 7, 7, 256, 16)
+    gappy = Corpus({}, gaps=1.0, size=40).draw(rng, 7, 256, 16)
     assert 0.02 < float((~gappy.observed).float().mean()) < 0.6
     assert {len(Corpus({}, size=2, lengths=(64, 128)).batch(n).x) // 64 for n in range(12)} <= {1, 2, 3}
 
@@ -79,12 +80,11 @@ def test_real_series_are_read_averaged_and_held_out(tmp_path: Path) -> None:
     assert not {id(v) for v, _ in train} & {id(v) for v, _ in held_out}
     groups = by_season(held_out)
     assert set(groups) == {24, 48, 96, 144, 288}, "600 rows are too few for longer steps"
-    np.testing.assert_allclose(groups[144].values[0][:3], rows["m08|300s"][:6].reshape(3, 2).mean(1))
+    np.testing.assert_allclose(groups[144][0][:3], rows["m08|300s"][:6].reshape(3, 2).mean(1))
 
 
 def test_real_series_are_part_of_a_batch() -> None:
-    ramp = RealSeries((np.arange(300.0),), 168)
-    batch = Corpus({24: ramp}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 168, 64, 16)
+    batch = Corpus({24: (np.arange(300.0),)}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 64, 16)
     both = batch.observed[1:] & batch.observed[:-1]
     steps = torch.where(both, batch.x[1:] - batch.x[:-1], torch.nan)
     torch.testing.assert_close(steps, steps.nanmean(0).expand_as(steps).where(both, torch.nan), equal_nan=True)
@@ -93,5 +93,5 @@ def test_real_series_are_part_of_a_batch() -> None:
 def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,1,two,3\n")
-    with pytest.raises(ValueError, match="two"):
+    with pytest.raises(UsageError, match=r"Series 'a' of .*x\.csv has the value 'two'"):
         read_series([path])

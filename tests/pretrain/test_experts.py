@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from scripts.pretrain.experts import (
-    FEWEST,
     FITTED,
     LEAD_GROUPS,
     LEADS_PER_GROUP,
     LONGEST_LAG,
+    MIN_FITTED,
     NAMES,
     PRECISION,
     RECENT,
@@ -182,7 +182,7 @@ def _autoregression(
     wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-2, 3)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
     lags = sorted({lag for lag in [*wanted, second - 1, second, second + 1] if 0 < lag <= LONGEST_LAG})
     length = total - horizon - start
-    reach = max([0, *(r for r in (season, 2 * season, lags[-1]) if length >= max(2 * r, r + FEWEST))])
+    reach = max([0, *(r for r in (season, 2 * season, lags[-1]) if length >= max(2 * r, r + MIN_FITTED))])
     inputs, targets = [], []
     for row in _training_rows(n, horizon, first, FITTED[0]):
         if row - reach >= start:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from scripts.pretrain import __main__ as command
-from scripts.pretrain.corpus import Batch, Corpus, RealSeries
+from scripts.pretrain.corpus import Batch, Corpus
 from scripts.pretrain.loop import Recipe, Training, load_weights, save_weights, train
 from scripts.pretrain.network import Network, NetworkConfig
 from scripts.pretrain.scores import held_out_real, losses, score, tokens_and_forecasts
@@ -38,7 +38,7 @@ def corpus(**settings: Any) -> Corpus:
 
 
 def batch(**settings: Any) -> Batch:
-    return corpus(**settings).draw(np.random.default_rng(0), 7, 7, 128, 16)
+    return corpus(**settings).draw(np.random.default_rng(0), 7, 128, 16)
 
 
 def perturbed(network: Network) -> Network:
@@ -153,7 +153,7 @@ def test_weights_go_on_at_a_flat_rate(tmp_path: Path) -> None:
 
 def test_real_series_are_scored_at_their_ends() -> None:
     t = np.arange(400)
-    real = {24: RealSeries((np.sin(2 * np.pi * t / 24) + 0.01 * t, 5 + np.cos(2 * np.pi * t[:330] / 24)), 168)}
+    real = {24: (np.sin(2 * np.pi * t / 24) + 0.01 * t, 5 + np.cos(2 * np.pi * t[:330] / 24))}
     groups = held_out_real(real)
     assert [b.x.shape[1] for b in groups["real 24"]] == [2, 1, 1, 0][: len(groups["real 24"])]
     first = groups["real 24"][0]
