@@ -3,57 +3,58 @@
     python -m scripts.pretrain runs/pretrained --hours 1 --files more/*.csv.gz --set network.width=160
 
 A second call with the same folder goes on where the first one stopped. `--from WEIGHTS` starts from weights instead of
-random ones. The folder holds the state, the averaged weights in half precision and a line of JSON for each report.
+random ones. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
+exit status is 2 for a mistake.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
-import yaml
 
+from femts.config.settings import apply_settings
+from femts.errors import UsageError
+from femts.text import quote
 from scripts.pretrain.corpus import Corpus, by_season, read_series, split
-from scripts.pretrain.loop import Recipe, Training, load_weights, recipe_of, train
+from scripts.pretrain.loop import Recipe, Training, load_weights, train
 from scripts.pretrain.scores import held_out_pool, held_out_real
 
 EXCLUDED = ("nyc_taxi",)  # part of a table that is scored
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m scripts.pretrain", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("folder", type=Path, help="where the state and the weights go")
-    parser.add_argument("--hours", type=float, default=1.0, help="processor time in all [1]")
-    parser.add_argument("--steps", type=int, help="optimiser steps in all, at most")
-    parser.add_argument("--every", type=float, default=5.0, help="minutes between reports [5]")
-    parser.add_argument("--files", type=Path, nargs="*", default=[], help="real series, one in a line of CSV")
-    parser.add_argument("--exclude", nargs="*", default=EXCLUDED, help="names of series to leave out")
-    parser.add_argument("--from", dest="weights", type=Path, help="weights to start from")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="NAME=VALUE of the recipe")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train as `argv` says; exit status 2 for a mistake."""
+    options = _parser().parse_args(argv)
+    try:
+        run(options)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
-    options.folder.mkdir(parents=True, exist_ok=True)
-    state = options.folder / "state.safetensors"
-    if state.exists():
-        training = Training.resume(state)
-    elif options.weights:
-        recipe, weights, progress = load_weights(options.weights)
-        training = Training(changed(recipe, options.settings), weights, progress)
-    else:
-        training = Training(changed(Recipe(), options.settings))
-    recipe = training.recipe
+
+def run(options: argparse.Namespace) -> None:
+    """Train as `options` say and print a line for each report.
+
+    Raises:
+        UsageError: A file, a setting or a combination of options cannot be used; nothing is written then.
+    """
+    torch.set_num_threads(1)
     to_train, held_out = split(read_series(options.files), options.exclude)
-    patch = recipe.network.patch
-    corpus = Corpus(
-        by_season(to_train), recipe.share, recipe.gaps, recipe.lengths, patch, size=recipe.size, seed=recipe.seed
-    )
+    training = _training(options)
+    recipe, hours = training.recipe, training.progress.cpu_hours
+    if options.hours <= hours:
+        raise UsageError(f"--hours {options.hours:g} counts all hours, of which {hours:.2f} are over; give more.")
+    r, patch = recipe, recipe.network.patch
+    corpus = Corpus(by_season(to_train), r.share, r.gaps, r.lengths, patch, r.size, r.seed)
     groups = held_out_pool(patch) | held_out_real(by_season(held_out), patch)
+    options.folder.mkdir(parents=True, exist_ok=True)
     with (options.folder / "log.jsonl").open("a") as log:
         for report in train(training, corpus, groups, options.folder, options.hours, options.every, options.steps):
             print(json.dumps({"recipe": asdict(recipe), **report}), file=log, flush=True)
@@ -66,20 +67,45 @@ def main() -> None:
             )
 
 
-def changed(recipe: Recipe, settings: list[str]) -> Recipe:
-    """`recipe` with settings such as `lr=1e-3` or `network.width=160`."""
-    values = asdict(recipe)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m scripts.pretrain", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("folder", type=Path, help="where the state and the weights go")
+    parser.add_argument("--hours", type=float, default=1.0, help="processor time in all, also before `--from` [1]")
+    parser.add_argument("--steps", type=int, help="optimiser steps in all, at most")
+    parser.add_argument("--every", type=float, default=5.0, help="minutes between reports [5]")
+    parser.add_argument("--files", type=Path, nargs="*", default=[], help="real series, one in a line of CSV")
+    parser.add_argument("--exclude", nargs="*", default=EXCLUDED, help="names of series to leave out")
+    parser.add_argument("--from", dest="weights", type=Path, help="weights to start from")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], help="training.NAME or network.NAME=VALUE"
+    )
+    return parser
+
+
+def _training(options: argparse.Namespace) -> Training:
+    state = options.folder / "state.safetensors"
+    if not state.exists():
+        recipe, weights, progress = load_weights(options.weights) if options.weights else (Recipe(), None, None)
+        return Training(_changed(recipe, options.settings), weights, progress)
+    if options.settings or options.weights:
+        given = "--set" if options.settings else "--from"
+        raise UsageError(f"{options.folder} holds a training, which {given} cannot change; give another folder.")
+    return Training.resume(state)
+
+
+def _changed(recipe: Recipe, settings: Sequence[str]) -> Recipe:
+    """`recipe` with settings such as `training.lr=1e-3` or `network.width=160`."""
+    changes: dict[str, dict[str, str]] = {"training": {}, "network": {}}
     for setting in settings:
-        name, _, text = setting.partition("=")
-        part, _, field = name.rpartition(".")
-        target = values[part] if part else values
-        if field not in target:
-            raise SystemExit(f"Unknown setting '{name}'; the settings are {', '.join(values)}.")
-        kind = type(target[field])
-        value = yaml.safe_load(text)
-        target[field] = tuple(value) if kind is tuple else kind(value)
-    return recipe_of(values)
+        part, _, rest = setting.partition(".")
+        name, equals, value = rest.partition("=")
+        if part not in changes or not equals or name == "network":
+            raise UsageError(f"Setting '{quote(setting)}' is not of the form training.lr=1e-3 or network.width=160.")
+        changes[part][name] = value
+    network = apply_settings(recipe.network, changes["network"], "network")
+    return replace(apply_settings(recipe, changes["training"], "training"), network=network)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

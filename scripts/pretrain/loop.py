@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from femts.errors import UsageError
 from femts.files import write_file
 from femts.mixers.ops.precision import low_precision_products
 from femts.mixers.weight_decay import undecayed
@@ -198,9 +199,18 @@ def load_network(path: Path) -> Network:
 
 
 def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:
-    """What `save_weights` wrote to `path`."""
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
+    """What `save_weights` wrote to `path`.
+
+    Raises:
+        UsageError: It is not such a file.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"The weights {path} cannot be read ({error}); give a file that a training wrote.") from error
+    if "progress" not in metadata:
+        raise UsageError(f"{path} holds no weights of a pretraining; give the weights.safetensors of one.")
     progress = Progress(**json.loads(metadata["progress"]))
     return recipe_of(json.loads(metadata["recipe"])), load_file(path), progress
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -164,18 +163,41 @@ def test_real_series_are_scored_at_their_ends() -> None:
 
 def test_the_command_trains_resumes_and_carries_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "held_out_pool", lambda patch: {"synthetic 7": [batch()]})
-    small = [f"network.{name}={value}" for name, value in (("width", 32), ("heads", 2), ("layers", 1))]
-    settings = [word for s in [*small, "size=4", "lengths=[64]"] for word in ("--set", s)]
+    small = "network.width=32 network.heads=2 network.layers=1 training.size=4 training.batches=1 training.lengths=64"
+    settings = [word for setting in small.split() for word in ("--set", setting)]
 
     def run(folder: str, *more: str) -> list[dict[str, Any]]:
-        monkeypatch.setattr(sys, "argv", ["pretrain", str(tmp_path / folder), *more])
-        command.main()
+        assert command.main([str(tmp_path / folder), *more]) == 0
         return [json.loads(line) for line in (tmp_path / folder / "log.jsonl").read_text().splitlines()]
 
     assert [r["steps"] for r in run("a", "--steps", "3", *settings)] == [3]
     assert [r["steps"] for r in run("a", "--steps", "5")] == [3, 5]
     carried = run("b", "--steps", "7", "--from", str(tmp_path / "a" / "weights.safetensors"))
     assert [r["steps"] for r in carried] == [7]
-    assert carried[0]["recipe"]["network"]["width"] == 32
-    with pytest.raises(SystemExit, match="network\\.wide"):
-        run("c", "--set", "network.wide=3")
+    assert carried[0]["recipe"]["network"]["width"] == 32 and carried[0]["recipe"]["lengths"] == [64]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("new --set network.wide=3", "Unknown setting 'network.wide'; did you mean 'width'"),
+        ("new --set lr=3", "Setting 'lr=3' is not of the form training.lr=1e-3"),
+        ("new --set training.lr=high", "Setting 'training.lr' takes a number, not 'high'"),
+        ("new --set network.heads=7", "is not a multiple of"),
+        ("new --from missing.safetensors", "The weights missing.safetensors cannot be read"),
+        ("new --files missing.csv", "missing.csv cannot be read"),
+        ("new --hours 0", "--hours 0 counts all hours"),
+        ("old --set training.lr=1e-3", "holds a training, which --set cannot change; give another folder"),
+        ("old --from w.safetensors", "holds a training, which --from cannot change; give another folder"),
+    ],
+)
+def test_mistakes_are_named_and_nothing_is_written(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "state.safetensors").write_bytes(b"")
+    assert command.main(words.split()) == 2
+    printed = capsys.readouterr().err
+    assert message in printed and printed.count("\n") == 1
+    assert not (tmp_path / "new").exists() and len(list((tmp_path / "old").iterdir())) == 1
