@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     for log in logs:
         lines = log.read_text().splitlines()
         reports += [json.loads(line) for line in (lines if options.every else lines[-1:])]
-    recipes = [_flat(asdict(recipe_of(report["recipe"]))) for report in reports]
+    recipes = [_settings(asdict(recipe_of(report["recipe"]))) for report in reports]
     base = {name: Counter(json.dumps(r[name]) for r in recipes).most_common(1)[0][0] for name in recipes[0]}
     print("| " + " | ".join(HEAD) + " |")
     print("|---" * len(HEAD) + "|")
@@ -49,11 +49,10 @@ def _row(name: str, report: dict[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= _flat(value, f"{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+def _settings(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe under the names that `--set` takes."""
+    own = {f"training.{name}": value for name, value in recipe.items() if name != "network"}
+    return own | {f"network.{name}": value for name, value in recipe["network"].items()}
 
 
 if __name__ == "__main__":

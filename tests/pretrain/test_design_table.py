@@ -23,7 +23,7 @@ def test_rows_say_how_a_recipe_differs(tmp_path: Path, capsys: pytest.CaptureFix
     assert main([str(tmp_path)]) == 0
     _, _, base, different, _ = capsys.readouterr().out.splitlines()
     assert base.startswith("| base | ")
-    assert different.startswith("| `network.width=64`, `lr=0.5` | ")
+    assert different.startswith("| `training.lr=0.5`, `network.width=64` | ")
     assert different.endswith(" | 0.25 | 1,200 | 57,600 | 0.654 | 0.500 | 0.750 | 0.600 |")
     assert main([str(tmp_path / "b.jsonl"), "--every"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
