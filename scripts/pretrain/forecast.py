@@ -9,7 +9,7 @@ import torch
 
 from scripts.pretrain.corpus import LONGEST_HORIZON, aligned, padded_length
 from scripts.pretrain.network import Network
-from scripts.pretrain.scores import tokens_and_forecasts
+from scripts.pretrain.scores import tokenize
 from scripts.pretrain.series import Array
 
 HISTORIES = (2048, 8192)  # rows that are read at most; the forecasts from both are averaged
@@ -56,7 +56,7 @@ def forecast(network: Network, histories: Sequence[Array], season: int, horizon:
 
 def _quantiles(network: Network, histories: list[Array], season: int, horizon: int, length: int) -> Array:
     batch, location, scale = aligned(histories, season, length, horizon)
-    tokens, _, _ = tokens_and_forecasts(network, batch)
+    tokens = tokenize(network.config, batch)
     last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
     ordered: Array = last.sort(-1).values.double().numpy() * scale[:, None, None] + location[:, None, None]
     return ordered

@@ -61,6 +61,9 @@ class Tokens:
         experts: forecasts (B, O, F P, K), around `centre` in units of `unit`.
         centre: their median, (B, O, F P).
         unit: (B, O, F P).
+        error: of the median forecast in units of `unit`, 0 where nothing is observed, (B, O, F P).
+        observed: which steps ahead are observed, (B, O, F P).
+        weight: `unit` over the mean absolute seasonal difference, (B, O, F P).
     """
 
     queries: Tensor
@@ -69,6 +72,9 @@ class Tokens:
     experts: Tensor
     centre: Tensor
     unit: Tensor
+    error: Tensor
+    observed: Tensor
+    weight: Tensor
 
 
 def origins_of(length: int, horizon: int, context: int) -> Tensor:
@@ -121,9 +127,7 @@ def tokens_of(
         torch.cat(fitted, -1),
         targets,
         (forecasts.seen >= 4).T,
-        experts.movedim(2, 0),
-        centre.movedim(2, 0),
-        unit.movedim(2, 0),
+        *(v.movedim(2, 0) for v in (experts, centre, unit, error, seen, unit / forecasts.seasonal[:, None])),
     )
 
 

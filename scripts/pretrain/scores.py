@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from scripts.pretrain.corpus import LENGTHS, Batch, Corpus, aligned, padded_length, season_of
-from scripts.pretrain.experts import Forecasts, expert_forecasts
-from scripts.pretrain.network import LEVELS, Network, Tokens, origins_of, tokens_of
+from scripts.pretrain.experts import NAMES, expert_forecasts
+from scripts.pretrain.network import LEVELS, Network, NetworkConfig, Tokens, origins_of, tokens_of
 from scripts.pretrain.series import Array
 
 POOL_SEASONS = (1, 4, 5, 7, 12, 24, 48, 52, 96, 144, 288)  # of the synthetic series that are held out
@@ -47,37 +47,32 @@ class Losses:
     counted: Tensor
 
 
-def tokens_and_forecasts(network: Network, batch: Batch) -> tuple[Tokens, Forecasts, Tensor]:
-    """Tokens of a batch, the experts' forecasts, and the origins."""
-    config = network.config
+@torch.no_grad()
+def tokenize(config: NetworkConfig, batch: Batch) -> Tokens:
+    """The tokens of a batch."""
     origins = origins_of(len(batch.x) - batch.horizon, batch.horizon, config.context)
-    with torch.no_grad():
-        seasons = batch.season, batch.second
-        forecasts = expert_forecasts(batch.x, batch.observed, *seasons, batch.horizon, origins, config.context)
-        return tokens_of(config, forecasts, batch.x, batch.observed, origins, *seasons), forecasts, origins
+    data, seasons = (batch.x, batch.observed), (batch.season, batch.second)
+    forecasts = expert_forecasts(*data, *seasons, batch.horizon, origins, config.context)
+    return tokens_of(config, forecasts, *data, origins, *seasons)
 
 
 def losses(network: Network, batch: Batch) -> Losses:
     """Losses of a batch at the origins that `network` forecasts from."""
-    tokens, forecasts, origins = tokens_and_forecasts(network, batch)
+    tokens = tokenize(network.config, batch)
     quantiles = network(tokens)
-    used = quantiles.shape[1]
-    rows = origins[-used:, None] + torch.arange(batch.horizon)
-    y, seen = (v[rows].movedim(2, 0) for v in (batch.x, batch.observed))
-    unit, centre = tokens.unit[:, -used:], tokens.centre[:, -used:]
-    weight = unit / forecasts.seasonal.T[:, -used:, None] * seen
-    error = (y - centre) / unit
-    count = seen.sum(2).clamp(min=1)
+    last = slice(-quantiles.shape[1], None)
+    error, observed = tokens.error[:, last], tokens.observed[:, last]
+    weight, count = tokens.weight[:, last] * observed, observed.sum(2).clamp(min=1)
     missed = error[..., None] - quantiles
     levels = torch.tensor(LEVELS, dtype=missed.dtype)
     pinball = 2 * torch.maximum(levels * missed, (levels - 1) * missed).mean(-1)
-    naive = error - tokens.experts[:, -used:, :, 0]
-    return Losses(
-        (pinball * weight).sum(2) / count,
-        (missed[..., len(LEVELS) // 2].abs() * weight).sum(2) / count,
-        (naive.abs() * weight).sum(2) / count,
-        tokens.valid[:, -used:] & seen.any(2),
-    )
+    naive = error - tokens.experts[:, last, :, NAMES.index("seasonal naive")]
+
+    def mean(loss: Tensor) -> Tensor:
+        return (loss * weight).sum(2) / count
+
+    median = missed[..., LEVELS.index(0.5)]
+    return Losses(mean(pinball), mean(median.abs()), mean(naive.abs()), tokens.valid[:, last] & observed.any(2))
 
 
 def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:

@@ -13,9 +13,10 @@ import torch
 
 from scripts.pretrain import __main__ as command
 from scripts.pretrain.corpus import Batch, Corpus
+from scripts.pretrain.experts import expert_forecasts
 from scripts.pretrain.loop import Recipe, Training, load_weights, save_weights, train
-from scripts.pretrain.network import Network, NetworkConfig
-from scripts.pretrain.scores import held_out_real, losses, score, tokens_and_forecasts
+from scripts.pretrain.network import Network, NetworkConfig, origins_of
+from scripts.pretrain.scores import held_out_real, losses, score, tokenize
 
 pytest.importorskip("synforecast")
 
@@ -55,13 +56,13 @@ def in_double(batch: Batch) -> Batch:
 def test_forecasts_read_only_what_was_known(settings: dict[str, Any]) -> None:
     network = perturbed(Network(replace(SMALL, **settings)))
     b = in_double(batch())
-    before = network(tokens_and_forecasts(network, b)[0])
+    before = network(tokenize(network.config, b))
     changed = b.x.clone()
     changed[-16:] += 50
-    after = network(tokens_and_forecasts(network, replace(b, x=changed))[0])
+    after = network(tokenize(network.config, replace(b, x=changed)))
     torch.testing.assert_close(after, before, rtol=0, atol=1e-9)
     changed[-32:-16] -= 3  # what the one before the last forecast is scored on
-    after = network(tokens_and_forecasts(network, replace(b, x=changed))[0])
+    after = network(tokenize(network.config, replace(b, x=changed)))
     assert not torch.allclose(after[:, -1], before[:, -1])
     if network.config.every_origin and network.config.prior != "mamba":
         torch.testing.assert_close(after[:, :-1], before[:, :-1], rtol=0, atol=1e-9)
@@ -74,8 +75,8 @@ def test_unseen_beginnings_do_not_matter() -> None:
     observed[:50] = False
     x = b.x.clone()
     x[:50] = 99.0
-    first = network(tokens_and_forecasts(network, replace(b, observed=observed))[0])
-    second = network(tokens_and_forecasts(network, replace(b, observed=observed, x=x))[0])
+    first = network(tokenize(network.config, replace(b, observed=observed)))
+    second = network(tokenize(network.config, replace(b, observed=observed, x=x)))
     torch.testing.assert_close(second[:, -1], first[:, -1], rtol=0, atol=1e-9)
 
 
@@ -84,7 +85,8 @@ def test_losses_are_those_of_the_plain_definition() -> None:
     b = in_double(batch())
     with torch.no_grad():
         got = losses(network, b)
-    tokens, forecasts, origins = tokens_and_forecasts(network, b)
+    tokens, origins = tokenize(network.config, b), origins_of(len(b.x) - b.horizon, b.horizon, 512)
+    forecasts = expert_forecasts(b.x, b.observed, b.season, b.second, b.horizon, origins, 512)
     quantiles = (tokens.centre[..., None] + tokens.unit[..., None] * network(tokens)).detach()
     o, column = 3, 2
     y = b.x[origins[o] : origins[o] + b.horizon, column]
