@@ -1,6 +1,7 @@
 """Synthetic series: sums of levels, seasons and noises, passed through the transforms and the anomalies of real data.
 
-Everything is drawn from one generator for n series at a time, so that a seed and a step give the same series anywhere.
+Everything is drawn from one generator for n series at a time, so a seed gives the same series again with the same
+versions of numpy, scipy and synforecast.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ class Draw:
     def __init__(self, rng: np.random.Generator, n: int) -> None:
         self.rng, self.n = rng, n
 
-    def often(self, share: float) -> NDArray[np.bool_]:
+    def bernoulli(self, share: float) -> NDArray[np.bool_]:
+        """True with probability `share`."""
         return self.rng.random((self.n, 1)) < share
 
-    def between(self, low: float, high: float) -> Array:
+    def log_uniform(self, low: float, high: float) -> Array:
         """Uniform on a logarithmic scale."""
         return np.exp(self.rng.uniform(np.log(low), np.log(high), (self.n, 1)))
 
@@ -51,15 +53,15 @@ def noise(draw: Draw, length: int, season: int) -> Array:
     heavy = rng.random(n) < 0.25
     shocks[heavy] = rng.standard_t(3, (heavy.sum(), padded)).astype(single) / 1.7
     frequency = np.arange(padded // 2 + 1, dtype=single)[None] / padded
-    memory = np.exp(-1 / draw.between(0.3, 6 * max(season, 10)))
-    angle = 2 * np.pi / draw.between(4, 6 * max(season, 8))
+    memory = np.exp(-1 / draw.log_uniform(0.3, 6 * max(season, 10)))
+    angle = 2 * np.pi / draw.log_uniform(4, 6 * max(season, 8))
     other = draw.uniform(-0.5, 0.9)
     kind = draw.uniform()
     first = np.where(kind < 0.15, 2 * memory * np.cos(angle), np.where(kind < 0.3, memory + other, memory))
     second = np.where(kind < 0.15, -(memory**2), np.where(kind < 0.3, -memory * other, 0.0))
-    moving = np.where(draw.often(0.3), draw.uniform(-0.9, 0.9), 0.0)
-    cut, slope = draw.between(1 / (140 * max(season, 4)), 0.2), draw.uniform(0, 3.2)
-    by_power = draw.often(0.45)[:, 0]
+    moving = np.where(draw.bernoulli(0.3), draw.uniform(-0.9, 0.9), 0.0)
+    cut, slope = draw.log_uniform(1 / (140 * max(season, 4)), 0.2), draw.uniform(0, 3.2)
+    by_power = draw.bernoulli(0.45)[:, 0]
     # The response of each series, without its phase, which does not matter for noise.
     corner, exponent = cut[by_power].astype(single), -slope[by_power].astype(single) / 4
     power = (frequency**2 + corner**2) ** exponent
@@ -92,24 +94,24 @@ def seasonal(draw: Draw, length: int, season: int, second: int) -> Array:
     t = np.arange(length)
     u = t / length
     x = profile(draw, season)[:, t % season]
-    change = np.clip((u - draw.uniform()) * draw.between(1, 20) + 0.5, 0, 1)
-    x = np.where(draw.often(0.15), x * (1 - change) + profile(draw, season)[:, t % season] * change, x)
+    change = np.clip((u - draw.uniform()) * draw.log_uniform(1, 20) + 0.5, 0, 1)
+    x = np.where(draw.bernoulli(0.15), x * (1 - change) + profile(draw, season)[:, t % season] * change, x)
     cycles = second // season
     if cycles > 1:
         day = (t // season + draw.rng.integers(cycles)) % cycles
         free = draw.rng.standard_normal((draw.n, cycles)) * 0.4
-        sign = np.where(draw.often(0.85), -1, 1)
+        sign = np.where(draw.bernoulli(0.85), -1, 1)
         weekend = (np.arange(cycles) >= cycles - 2) * draw.uniform(0.2, 1.0) * sign
-        strength = np.where(draw.often(0.6), weekend, free)[:, day]
-        x = np.where(draw.often(0.5), np.where(draw.often(0.5), x * (1 + strength), x + strength), x)
+        strength = np.where(draw.bernoulli(0.6), weekend, free)[:, day]
+        x = np.where(draw.bernoulli(0.5), np.where(draw.bernoulli(0.5), x * (1 + strength), x + strength), x)
     by_cycle = noise(draw, length // season + 2, 4)[:, t // season]
-    return x * np.where(draw.often(0.5), np.exp(draw.between(0.05, 0.8) * by_cycle), 1.0)
+    return x * np.where(draw.bernoulli(0.5), np.exp(draw.log_uniform(0.05, 0.8) * by_cycle), 1.0)
 
 
 def composite(rng: np.random.Generator, n: int, length: int, season: int, second: int) -> Array:
     """n series with the seasons `season` (1 for none) and `second` (or the same), of unit variance, (n, length)."""
     draw = Draw(rng, n)
-    on, scale = draw.often, draw.between
+    on, scale = draw.bernoulli, draw.log_uniform
     u = (np.arange(length) / length)[None]
     slow = season in (1, 4, 5, 7, 12, 52)  # steps of a day and more: levels wander, seasons are weak
     x = on(0.25) * draw.normal() * scale(0.3, 4) * u
@@ -136,14 +138,14 @@ def _transformed(draw: Draw, z: Array) -> Array:
     """One transform for each series, mostly none: growth, bounds, counts, bursts, angles."""
     rng = draw.rng
     transforms: list[tuple[float, Callable[[Array, Draw], Array]]] = [
-        (0.15, lambda z, d: np.exp(np.clip(z * d.between(0.2, 1.2), -8, 4))),
+        (0.15, lambda z, d: np.exp(np.clip(z * d.log_uniform(0.2, 1.2), -8, 4))),
         (0.05, lambda z, d: np.maximum(z + d.uniform(-1.5, 0.8), 0)),
         (0.04, lambda z, d: np.minimum(z, d.uniform(0, 1.5))),
-        (0.02, lambda z, d: np.tanh(z * d.between(0.5, 3))),
-        (0.03, lambda z, d: np.round(z * d.between(1, 6))),
+        (0.02, lambda z, d: np.tanh(z * d.log_uniform(0.5, 3))),
+        (0.03, lambda z, d: np.round(z * d.log_uniform(1, 6))),
         (0.03, _counts),
         (0.03, _bursts),
-        (0.02, lambda z, d: np.mod(z * d.between(0.3, 1.2) + d.uniform(), 1)),
+        (0.02, lambda z, d: np.mod(z * d.log_uniform(0.3, 1.2) + d.uniform(), 1)),
     ]
     kind, total, x = rng.random(draw.n), 0.0, z.copy()
     for share, transform in transforms:
@@ -157,15 +159,15 @@ def _transformed(draw: Draw, z: Array) -> Array:
 def _counts(z: Array, draw: Draw) -> Array:
     rate = np.exp(np.clip(z * 0.7 + draw.uniform(-3, 1), -8, 4))
     size = draw.rng.gamma(1, 1, z.shape) + 0.2
-    return draw.rng.poisson(rate).astype(np.float64) * np.where(draw.often(0.4), size, 1.0)
+    return draw.rng.poisson(rate).astype(np.float64) * np.where(draw.bernoulli(0.4), size, 1.0)
 
 
 def _bursts(z: Array, draw: Draw) -> Array:
-    likely = draw.between(0.002, 0.05) * np.exp(np.clip(z, -2, 2))
+    likely = draw.log_uniform(0.002, 0.05) * np.exp(np.clip(z, -2, 2))
     hits = (draw.rng.random(z.shape) < likely) * draw.rng.exponential(1, z.shape)
     decays = draw.rng.uniform(0, 0.97, len(z))
     x = np.stack([lfilter([1.0], [1, -decay], hit) for decay, hit in zip(decays, hits, strict=True)])
-    return x + np.where(draw.often(0.3), 0.02, 0) * z
+    return x + np.where(draw.bernoulli(0.3), 0.02, 0) * z
 
 
 def _anomalies(draw: Draw, x: Array) -> Array:
@@ -182,8 +184,8 @@ def _anomalies(draw: Draw, x: Array) -> Array:
         x[i, row : row + rng.integers(5, max(6, length // 10))] = x[i, row]
     if rng.random() < 0.3:
         z, share = standardised(x), draw.uniform()
-        x = np.where(draw.often(0.5), share * z + (1 - share) * z[rng.permutation(draw.n)], x)
-    return x * np.where(draw.often(0.15), -1, 1)
+        x = np.where(draw.bernoulli(0.5), share * z + (1 - share) * z[rng.permutation(draw.n)], x)
+    return x * np.where(draw.bernoulli(0.15), -1, 1)
 
 
 def from_synforecast(rng: np.random.Generator, n: int, length: int, season: int) -> Array:
