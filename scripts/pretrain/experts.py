@@ -211,16 +211,16 @@ def _smoothed(history: History, season: int, origins: Tensor, leads: Tensor, pha
     """Simple exponential smoothing of what the seasons leave, with half the trend, as the theta method has it
     (Assimakopoulos and Nikolopoulos, 2000)."""
     rows = torch.arange(len(history.x))
-    left = history.x - history.phase_mean(rows - season, season, SEASONS)
+    deviations = history.x - history.phase_mean(rows - season, season, SEASONS)
     age = origins[:, None] - 1 - rows
-    weights = torch.where(age >= 0, SMOOTHING * (1 - SMOOTHING) ** age.clamp(min=0), 0.0).to(left)
+    weights = torch.where(age >= 0, SMOOTHING * (1 - SMOOTHING) ** age.clamp(min=0), 0.0).to(deviations)
     weights[:, 0] += 1 - weights.sum(1)  # the level before the first row is that of the first
     span = max(4 * season, 32)
     near, far = history.mean(origins, span // 2), history.mean(origins, span)
     # Twice the distance of the two means is half the span; the slope is that over a quarter of it.
     slope = (near - far) / (span / 4)
     slope = torch.where(history.known(origins - span), slope, 0.0)
-    return phase + (weights @ left)[:, None] + 0.5 * slope[:, None] * (leads + 1)[:, None]
+    return phase + (weights @ deviations)[:, None] + 0.5 * slope[:, None] * (leads + 1)[:, None]
 
 
 def _autoregression(history: History, season: int, second: int, horizon: int, origins: Tensor, scale: Tensor) -> Tensor:
@@ -287,11 +287,11 @@ class DirectRegression:
         """What is known at `rows` (n) for all leads, (n, INPUTS - 3, B)."""
         history, season = self.history, self.season
         last = history.at(rows - 1)
-        left = _running(history.x - self.anchor[: len(history.x)])
+        deviations = _running(history.x - self.anchor[: len(history.x)])
         states = (
             history.mean(rows, season) - history.mean(rows, SEASONS * season),
             last - self._anchor(rows - 1),
-            history.mean(rows, max(season // 6, 1), left),
+            history.mean(rows, max(season // 6, 1), deviations),
             last - history.mean(rows, 3),
             torch.ones_like(last),
         )

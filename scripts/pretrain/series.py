@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from scipy.signal import lfilter
 
 Array = NDArray[np.float64]
 SLOW = {"KernelSynthGenerator", "GaussianProcessGenerator", "ChaoticSystemGenerator"}  # up to a second a series
+META_VARIANTS = 6  # of the generators that draw a new composition for each series, among some 60 in all
 
 
 class Draw:
@@ -191,22 +194,24 @@ def _anomalies(draw: Draw, x: Array) -> Array:
 def from_synforecast(rng: np.random.Generator, n: int, length: int, season: int) -> Array:
     """n series of one generator of synforecast (SARIMA, ETS, INAR, regimes, loads, sensors, causal graphs, ...), of
     unit variance, (n, length)."""
-    from synforecast import pretraining_pool
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seed = int(rng.integers(2**31))
-        pool = pretraining_pool(
-            min_length=length,
-            max_length=length,
-            freq=1,
-            seed=seed,
-            seasonal_period=season,
-            include_seasonal=season > 1,
-            n_meta_variants=6,
-        )
-        pool = [generator for generator in pool if type(generator).__name__ not in SLOW]
-        frame: pd.DataFrame = pool[rng.integers(len(pool))].generate(n_series=n)
+        seed, generators = int(rng.integers(2**31)), _generators(season)
+        drawn = generators[rng.integers(len(generators))]
+        changes = {"seed": seed + drawn.seed, "min_length": length, "max_length": length}
+        generator = type(drawn)(**{**drawn.model_dump(exclude_unset=True), **changes})
+        frame: pd.DataFrame = generator.generate(n_series=n)
     y: Array = np.nan_to_num(frame["y"].to_numpy(np.float64).reshape(n, length), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = np.quantile(y, [0.0005, 0.9995], axis=1, keepdims=True)
     return standardised(np.clip(y, low, high))
+
+
+@lru_cache(maxsize=64)
+def _generators(season: int) -> list[Any]:
+    """Generators of a season, whose seeds count from 0; making them takes longer than drawing from one."""
+    from synforecast import pretraining_pool
+
+    pool = pretraining_pool(
+        freq=1, seed=0, seasonal_period=season, include_seasonal=season > 1, n_meta_variants=META_VARIANTS
+    )
+    return [generator for generator in pool if type(generator).__name__ not in SLOW]
