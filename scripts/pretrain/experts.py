@@ -217,8 +217,7 @@ def _smoothed(history: History, season: int, origins: Tensor, leads: Tensor, pha
     weights[:, 0] += 1 - weights.sum(1)  # the level before the first row is that of the first
     span = max(4 * season, 32)
     near, far = history.mean(origins, span // 2), history.mean(origins, span)
-    # Twice the distance of the two means is half the span; the slope is that over a quarter of it.
-    slope = (near - far) / (span / 4)
+    slope = (near - far) / (span / 4)  # the centres of the two means lie a quarter of the span apart
     slope = torch.where(history.known(origins - span), slope, 0.0)
     return phase + (weights @ deviations)[:, None] + 0.5 * slope[:, None] * (leads + 1)[:, None]
 
