@@ -14,11 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_flag, check_kind, check_text
-from femts.data.aggregation import by_step
 from femts.data.catalog import CATALOG
-from femts.data.check import check_frame, check_values
-from femts.data.columns import is_table, match_columns, to_frame
+from femts.data.columns import is_table
 from femts.data.dataset import Dataset
+from femts.data.normalise import normalise
 from femts.data.power import PowerTransform
 from femts.data.preprocess import last_observed
 from femts.data.read import read_headless
@@ -137,53 +136,31 @@ def backtest(
 def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     """All rows with the columns of the training data in order, and a name for messages; data without time stamps get
     row numbers."""
-    freq, schema = forecaster.freq, forecaster.config.schema
-    columns = (*forecaster.columns, *schema.roles.future)
-    table, where = None, ""
+    freq, schema, table, where = forecaster.freq, forecaster.config.schema, None, "The frame"
     if not schema.panel and is_table(data):
-        where = "The frame"
-        table = to_frame(data, where, None if freq is None else schema.form)
-        schema = replace(schema, form=match_columns(table, schema.form))
-        table = schema.roles.narrow(by_step(table, schema, where)[0], schema.form, where)
+        table = data
     elif not schema.panel and freq is None and isinstance(data, str | Path) and Path(data).is_file():
         where, table = f"File {data}", read_headless(Path(data))
-    if table is not None:
-        if freq is None:
-            values = check_values(table, columns, where, schema.na)
-        else:
-            values = check_frame(table, schema, columns, freq, where)
-        stamps = pd.RangeIndex(len(values)) if freq is None else pd.Index(values.pop("date"))
-        return _as_dataset(forecaster, where, values.to_numpy(), stamps), where
-    given = data if isinstance(data, Dataset) else read_like(forecaster, data)
-    own = given.source and given.source not in CATALOG
-    where = f"File {given.source}" if own else f"Dataset '{quote(given.name)}'"
-    check_step_of_training(forecaster, given.freq, where)
-    if bool(given.schema.panel) != bool(schema.panel):
-        one, other = ("series of their own", "one series") if given.schema.panel else ("one series", "several")
-        raise UsageError(f"{where} has {one}, but this model was trained on {other}; provide data of the same kind.")
-    if given.columns == forecaster.columns and given.schema.roles.future == schema.roles.future:
-        return given if given.stamps is not None else replace(given, stamps=pd.RangeIndex(len(given.values))), where
-    if schema.panel:
-        raise UsageError(f"{where} has different columns from the training data; provide data with the same columns.")
-    frame = given.frame()
-    table = check_values(frame.iloc[:, 0 if given.stamps is None else 1 :], columns, where, schema.na)
-    stamps = pd.RangeIndex(len(table)) if given.stamps is None else given.stamps
-    return _as_dataset(forecaster, where, table.to_numpy(), stamps), where
-
-
-def _as_dataset(forecaster: Forecaster, name: str, values: Array, stamps: pd.Index) -> Dataset:
-    channels, rows = len(forecaster.columns), len(values)
-    return Dataset.of_one(
-        name,
-        np.ascontiguousarray(values[:, :channels]),
-        stamps,
-        forecaster.columns,
-        freq=forecaster.freq,
-        season=forecaster.season,
-        covariates=np.ascontiguousarray(values[:, channels:]),
-        schema=replace(forecaster.config.schema, panel=False),
-        split=Split.of((0, rows), (rows, rows), (rows, rows)),
-    )
+    else:
+        data = data if isinstance(data, Dataset) else read_like(forecaster, data)
+        own = data.source and data.source not in CATALOG
+        where = f"File {data.source}" if own else f"Dataset '{quote(data.name)}'"
+        check_step_of_training(forecaster, data.freq, where)
+        if bool(data.schema.panel) != bool(schema.panel):
+            one, other = ("series of their own", "one series") if data.schema.panel else ("one series", "several")
+            raise UsageError(
+                f"{where} has {one}, but this model was trained on {other}; provide data of the same kind."
+            )
+        if data.columns == forecaster.columns and data.schema.roles.future == schema.roles.future:
+            return data if data.stamps is not None else replace(data, stamps=pd.RangeIndex(len(data.values))), where
+        if schema.panel:
+            raise UsageError(
+                f"{where} has different columns from the training data; provide data with the same columns."
+            )
+        table = data.frame()
+    made = normalise(table, schema, where, name=where, columns=forecaster.columns, freq=freq)
+    rows = made.rows
+    return replace(made, season=forecaster.season, split=Split.of((0, rows), (rows, rows), (rows, rows))), where
 
 
 def _moments(

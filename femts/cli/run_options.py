@@ -61,7 +61,7 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
     if config.schema.panel:
         return read_table(table, config.schema.form)
     steps = max(config.seq_len, steps)
-    return read_recent(table, steps, forecaster.freq, config.schema, names=forecaster.columns)
+    return read_recent(table, steps, config.schema, forecaster.columns, forecaster.freq)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,104 +13,88 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
 from femts.data.frequency import NANOSECONDS
-from femts.data.schema import Schema
-from femts.data.stamps import as_text, read_dates
+from femts.data.rows import Rows
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
-_KEY, _LAST = "femts.step", "femts.last"  # columns that no table has
+_KEY, _STEP, _LAST = "femts.series", "femts.step", "femts.last"  # columns that no table has
 
 
-def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row for each step of `schema.freq` and each series, and a note, if `is_aggregated`; otherwise the frame itself.
+def by_step(rows: Rows) -> Rows:
+    """One row for each step of the schema's `freq` and each series, if rows are to be aggregated; otherwise `rows`.
 
-    Steps are whole ones of the calendar and clock. A row belongs to the step in which it lies or, if there is about one
-    row per step, to the nearest. Targets are aggregated as `schema.aggregate` says, and covariates averaged, without
-    missing values. Text, static covariates and the indicators of categories keep their last value in each step. If
-    targets are named, columns without a role are dropped. If rows come at steady distances, as from sensors, the last
-    step of a series is left out unless they reach its end.
+    They are if the user gave an aggregate, or a step that the dates do not keep; repeated dates are then refused
+    elsewhere. Steps are whole ones of the calendar and clock. A row belongs to the step in which it lies or, if there
+    is about one row per step, to the nearest. Targets are aggregated as `schema.aggregate` says, and covariates
+    averaged, without missing values. Text, static covariates and the indicators of categories keep their last value in
+    each step. If targets are named, columns without a role are dropped. If rows come at steady distances, as from
+    sensors, the last step of a series is left out unless they reach its end.
 
     Raises:
-        UsageError: A cell is not a number, or not a date; the message says which.
+        UsageError: A cell is not a number; the message says which.
     """
-    dated = _to_aggregate(frame, schema, where)
-    if dated is None:
-        return frame, ()
-    (stamps, series), frame = dated, frame.reset_index(drop=True)
-    names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(frame.columns)
-    time = names.time_among(columns)
-    keys = [name for name in (names.series, *names.keys) if name in columns]
+    names, roles, freq = rows.schema.form, rows.schema.roles, str(rows.schema.freq)
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
-    cells = [name for name in columns if name not in (time, *keys) and (not roles.target or name in listed)]
-    if not cells:  # refused later
-        return frame, ()
-    kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
-    table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
-    usual, steady = _distance(stamps, series)
-    if schema.aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
+    cells = [name for name in rows.columns if not roles.target or name in listed]
+    if not cells or not _to_aggregate(rows):
+        return rows
+    aggregate, stamps = rows.schema.aggregate, pd.DatetimeIndex(rows.stamps)
+    indicators = (each for one in names.categories for each in one.indicators)
+    kept = {*words_of(rows.frame[cells]), *roles.static, *indicators}
+    table = {
+        name: rows.frame[name].array if name in kept else numbers_of(rows.frame[name], name, rows.where, rows.schema.na)
+        for name in cells
+    }
+    usual, steady = _distance(stamps, rows.codes)
+    if aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
         stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
-    # The constant key makes groups of the steps that have rows, and of no others.
-    by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps, _LAST: stamps}
     # Steps that do not divide a day count from the same moment in every table; time zones have none.
     origin: Any = "epoch" if _is_even(freq) and not _divides_a_day(freq) and stamps.tz is None else "start_day"
-    grid = pd.Grouper(key=time, freq=freq, origin=origin)
-    rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
+    grid = pd.Grouper(key=_STEP, freq=freq, origin=origin)
+    # The codes make groups of the steps that have rows, and of no others.
+    parts = pd.DataFrame({_KEY: rows.codes, _STEP: stamps, _LAST: stamps, **table})
+    groups = parts.groupby([_KEY, grid], sort=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
-    how |= {**dict.fromkeys(targets, schema.aggregate or "mean"), _LAST: "max"}
-    made = pd.DataFrame({name: _reduced(rows[name], how[name]) for name in (*cells, _LAST)}).reset_index()
+    how |= {**dict.fromkeys(targets, aggregate or "mean"), _LAST: "max"}
+    made = pd.DataFrame({name: _reduced(groups[name], how[name]) for name in (*cells, _LAST)}).reset_index()
     if steady:
-        last = made.groupby([_KEY, *keys], sort=False, observed=True, dropna=False)[time].transform("max")
-        over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[time]), freq)
-        made = made[over | (made[time] < last)].reset_index(drop=True)
-    made = made.drop(columns=[_KEY, _LAST])
-    if schema.aggregate == "sum":
-        made = _with_zeros(made, keys, time, targets, freq)
-    made.attrs = frame.attrs
-    if schema.aggregate is not None:
-        return made, (f"each step of '{freq}' is the {schema.aggregate} of its rows",)
-    return made, (f"its {len(frame)} rows do not keep the step '{freq}' and are averaged over such steps",)
+        last = made.groupby(_KEY, sort=False)[_STEP].transform("max")
+        over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[_STEP]), freq)
+        made = made[over | (made[_STEP] < last)].reset_index(drop=True)
+    made = made.drop(columns=_LAST)
+    if aggregate == "sum":
+        made = _with_zeros(made, targets, freq)
+    codes, steps = made.pop(_KEY).to_numpy(dtype=np.intp), pd.DatetimeIndex(made.pop(_STEP))
+    note = f"each step of '{freq}' is the {aggregate} of its rows"
+    if aggregate is None:
+        note = f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+    return replace(rows, frame=made, stamps=steps, codes=codes, notes=(*rows.notes, note))
 
 
 def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
     return cells.sum(min_count=1) if how == "sum" else getattr(cells, how)()
 
 
-def _with_zeros(made: pd.DataFrame, keys: list[str], time: str, targets: list[str], freq: str) -> pd.DataFrame:
+def _with_zeros(made: pd.DataFrame, targets: list[str], freq: str) -> pd.DataFrame:
     """The sums with rows of 0 for steps without any, from the first of each series to the last of all."""
-    steps = pd.DataFrame({time: pd.date_range(made[time].min(), made[time].max(), freq=freq)})
-    every = steps
-    if keys:
-        first = made.groupby(keys, sort=False, observed=True, dropna=False)[time].min().rename(_KEY).reset_index()
-        every = first.merge(steps, how="cross")
-        every = every.loc[every[time] >= every[_KEY], [*keys, time]]
-    full = every.merge(made, on=[*keys, time], how="left", indicator=_KEY)
-    full.loc[full[_KEY] == "left_only", targets] = 0.0
-    return full.drop(columns=_KEY)
+    steps = pd.DataFrame({_STEP: pd.date_range(made[_STEP].min(), made[_STEP].max(), freq=freq)})
+    first = made.groupby(_KEY, sort=False)[_STEP].min().rename(_LAST).reset_index()
+    every = first.merge(steps, how="cross")
+    full = every.loc[every[_STEP] >= every[_LAST], [_KEY, _STEP]].merge(
+        made, on=[_KEY, _STEP], how="left", indicator=_LAST
+    )
+    full.loc[full[_LAST] == "left_only", targets] = 0.0
+    return full.drop(columns=_LAST)
 
 
-def is_aggregated(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
-    """Return whether `by_step` makes new rows: the table has dates, and the user gave an aggregate, or a step that the
-    dates do not keep; repeated dates are then refused elsewhere."""
-    return _to_aggregate(frame, schema, where) is not None
-
-
-def _to_aggregate(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DatetimeIndex, NDArray[np.intp]] | None:
-    """Date of each row, and number of its series, (N,); None if the rows are not to be aggregated, see
-    `is_aggregated`."""
-    names, freq, columns = schema.form, schema.freq, list(frame.columns)
-    time = names.time_among(columns)
-    if freq is None or freq.isdecimal() or time not in columns or len(set(columns)) < len(columns):
-        return None
-    stamps, series = read_dates(frame[time], where, freq), np.zeros(len(frame), dtype=np.intp)
-    if not isinstance(stamps, pd.DatetimeIndex):
-        return None
-    if names.series in columns:
-        series = pd.factorize(as_text(frame[names.series]))[0]
-    if schema.aggregate is None:
-        repeated = pd.MultiIndex.from_arrays([series, stamps]).has_duplicates
-        if repeated or not _between_steps(stamps, series, freq):
-            return None
-    return stamps, series
+def _to_aggregate(rows: Rows) -> bool:
+    freq = rows.schema.freq
+    if freq is None or freq.isdecimal() or not isinstance(rows.stamps, pd.DatetimeIndex):
+        return False
+    if rows.schema.aggregate is not None:
+        return True
+    repeated = pd.MultiIndex.from_arrays([rows.codes, rows.stamps]).has_duplicates
+    return not repeated and _between_steps(rows.stamps, rows.codes, freq)
 
 
 def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str) -> bool:

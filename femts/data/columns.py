@@ -76,7 +76,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         return frame
     frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
     frame = with_indicators(_with_keys(frame, names), names)
-    return numbered(frame, names, where)
+    return numbered(frame, names)
 
 
 def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:

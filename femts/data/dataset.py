@@ -237,23 +237,80 @@ class Dataset:
         """
         spans = self.spans[series]
         spans = spans if stops is None else np.stack([spans[:, 0], spans[:, 0] + stops], axis=1)
-        ends = (spans[:, 1] - spans[:, 0]).cumsum()
-        if len(spans) == 1:
-            rows: Any = slice(*spans[0])
-        elif stops is None and np.array_equal(series, np.arange(len(self))):
+        if stops is None and len(spans) > 1 and np.array_equal(series, np.arange(len(self))):
             return self
-        else:
-            rows = np.arange(ends[-1]) + np.repeat(spans[:, 0] - np.append(0, ends[:-1]), spans[:, 1] - spans[:, 0])
+        lengths = spans[:, 1] - spans[:, 0]
+        rows = slice(*spans[0]) if len(spans) == 1 else _ranges(spans[:, 0], lengths)
+        return replace(
+            self._of_rows(rows, lengths),
+            series=tuple(self.series[number] for number in series.tolist()),
+            static=None if self.static is None else self.static.iloc[series],
+            split=Split(np.minimum(self.split.rows[series], lengths[:, None, None])),
+        )
+
+    def _of_rows(self, rows: slice | Rows, lengths: Rows) -> Self:
+        """The given rows, of which the next `lengths` (S,) belong to one series each."""
+        ends = lengths.cumsum()
         return replace(
             self,
             values=self.values[rows],
-            spans=np.stack([np.append(0, ends[:-1]), ends], axis=1),
-            series=tuple(self.series[number] for number in series.tolist()),
+            spans=np.stack([ends - lengths, ends], axis=1),
             stamps=None if self.stamps is None else self.stamps[rows],
             covariates=self.covariates[rows],
-            static=None if self.static is None else self.static.iloc[series],
-            split=Split(np.minimum(self.split.rows[series], (spans[:, 1] - spans[:, 0])[:, None, None])),
         )
+
+    def recent(self, steps: int) -> Self:
+        """The last `steps` rows of each series, after the rows with the last earlier value of each column that has none
+        in the first of them."""
+        begin = np.maximum(self.spans[:, 0], self.spans[:, 1] - steps)
+        lengths = self.spans[:, 1] - begin
+        rows, before, places = _ranges(begin, lengths), list[Rows](), list[Rows]()
+        starts = lengths.cumsum() - lengths
+        gaps = (begin > self.spans[:, 0]) & (lengths > 0)
+        gaps[gaps] = np.isnan(self.values[begin[gaps]]).any(axis=1)
+        for number in np.flatnonzero(gaps).tolist():
+            first, stop = int(self.spans[number, 0]), int(begin[number])
+            seen = ~np.isnan(self.values[first:stop, np.isnan(self.values[stop])])
+            before.append(np.unique(stop - 1 - seen[::-1].argmax(axis=0)[seen.any(axis=0)]))
+            places.append(np.full(len(before[-1]), starts[number]))
+            lengths[number] += len(before[-1])
+        if before:
+            rows = np.insert(rows, np.concatenate(places), np.concatenate(before))
+        return self._of_rows(rows, lengths)
+
+    def continued(self, stamps: pd.Index, covariates: Array) -> Self:
+        """The series with further steps, whose values are missing.
+
+        Args:
+            stamps: time stamps of the same number of steps after each series, (S steps,), series by series.
+            covariates: future covariates of these steps, (S, steps, K).
+        """
+        steps, rows = len(stamps) // len(self), len(self.values)
+        order = np.insert(np.arange(rows), self.spans[:, 1].repeat(steps), rows + np.arange(len(stamps)))
+        missing = np.full((len(stamps), self.values.shape[1]), np.nan)
+        flat = covariates.reshape(len(stamps), -1)
+        longer = replace(
+            self,
+            values=np.concatenate([self.values, missing]),
+            stamps=None if self.stamps is None else self.stamps.append(stamps),
+            covariates=np.concatenate([self.covariates, flat]),
+        )
+        return longer._of_rows(order, self.lengths + steps)
+
+    def preceded(self, steps: int) -> Self:
+        """A single series with at least `steps` rows: if there are fewer, its first season is repeated before them,
+        provided that it has one."""
+        missing = steps - len(self.values)
+        if missing <= 0 or not 1 < self.season <= len(self.values):
+            return self
+        rows = np.arange(-missing, len(self.values))
+        rows[:missing] %= self.season
+        return self._of_rows(rows, np.array([len(rows)]))
+
+    def look_backs(self, steps: int) -> Array:
+        """The last `steps` values of each series, (S, steps, C), NaN where missing and before a series began."""
+        rows, first = self.spans[:, 1:] + np.arange(-steps, 0), self.spans[:, :1]
+        return np.where((rows >= first)[..., None], self.values[np.maximum(rows, first)], np.nan)
 
     def targets_alone(self) -> Dataset:
         """The same data without past and static covariates, which the source of the table may still contain."""
@@ -371,3 +428,9 @@ class Dataset:
             return 1
         (first, start), stop = self.split.train[0].tolist(), int(self.split.val[0, 1])
         return 1 if stop == start else 1 + (start - first) // (2 * (stop - start))
+
+
+def _ranges(first: Rows, lengths: Rows) -> Rows:
+    """Row numbers of ranges that begin at `first` (S,), one after the other."""
+    ends = lengths.cumsum()
+    return np.arange(ends[-1]) + np.repeat(first - (ends - lengths), lengths)

@@ -15,19 +15,15 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
-from femts.data.aggregation import by_step
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.categories import encode_categories
-from femts.data.check import check_frame, check_unique, sentinels, words_of
+from femts.data.check import check_unique, sentinels, words_of
 from femts.data.dataset import Dataset
 from femts.data.download import fetch
-from femts.data.frequency import step_of
-from femts.data.long_table import read_long
-from femts.data.numbering import by_order
+from femts.data.normalise import normalise
 from femts.data.read import LoadedTable, open_table
-from femts.data.roles import NO_ROLES, Roles
+from femts.data.roles import Roles
 from femts.data.schema import Reading, Schema
-from femts.data.series_rows import from_rows
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import UsageError, memory_checked
@@ -106,69 +102,27 @@ def load_dataset(
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
             opened = LoadedTable(data.frame(), schema.form, data.name, data.name, data.notes, data.sha256, data.source)
-            return _series_dataset(opened, schema)
+            return _of_table(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
     opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
-    opened = _arranged(opened, schema)
     check_unique(list(map(str, opened.frame.columns)), opened.where)
     listed = {*schema.roles.past, *schema.roles.future}
     text = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
     frame, roles, form, notes = encode_categories(opened.frame, text, schema.roles, opened.form, opened.where)
     opened, schema = replace(opened, frame=frame, form=form, notes=opened.notes + notes), replace(schema, roles=roles)
-    if schema.panel or (schema.panel is None and opened.is_long(schema.roles.target)):
-        return _series_dataset(opened, schema)
-    return _table_dataset(opened, schema)
+    return _of_table(opened, schema)
 
 
-def read_series(frame: pd.DataFrame, name: str, schema: Schema, where: str, freq: str | None = None) -> Dataset:
-    """Read the series of an in-memory table: one per name in a long table, one per column in a wide one.
-
-    `freq` is the step between rows; None infers it from the longest series.
-
-    Raises:
-        UsageError: A series, time stamp or cell is invalid; the message names it.
-    """
-    read = read_long(frame, replace(schema, panel=True), where, freq)
-    roles, form = read.schema.roles, read.schema.form
-    roles = replace(roles, target=roles.target or (form.value,))
-    columns = (*roles.target, *roles.past)
-    values, covariates = np.split(read.values, [len(columns)], axis=1)
-    check_known(values, covariates, roles, read.stamps)
-    return Dataset(
-        name,
-        np.ascontiguousarray(values),
-        read.spans,
-        read.series,
-        read.stamps,
-        columns,
-        read.freq,
-        schema.season_of(read.freq),
-        schema.split.split(read.stamps, read.spans, where),
-        "",
-        np.ascontiguousarray(covariates),
-        read.static,
-        read.schema,
-        read.notes,
-    )
-
-
-def _arranged(opened: LoadedTable, schema: Schema) -> LoadedTable:
-    """Give the table one row per step of each series and evenly spaced time stamps, as far as possible."""
-    frame, form, notes = from_rows(opened.frame, opened.form, opened.where, schema.na)
-    frame, form, more = by_order(frame, form, schema.freq, opened.where)
-    frame, further = by_step(frame, replace(schema, form=form), opened.where)
-    return replace(opened, frame=frame, form=form, notes=(*opened.notes, *notes, *more, *further))
-
-
-def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Dataset of the separate series in a user's table; UsageError if the data cannot be used."""
-    notes = opened.notes
-    if schema.panel is None:
-        notes = (
-            *notes,
-            "the table is long, so one model is trained on separate series; panel=False forecasts them jointly",
-        )
-    data = read_series(opened.frame, opened.name, replace(schema, form=opened.form), opened.where)
+def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
+    """Dataset of a user's table, with its splits and notes."""
+    schema, asked = replace(schema, form=opened.form), schema.panel
+    data = normalise(opened.frame, schema, opened.where, name=opened.name)
+    data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
+    if not data.schema.panel:
+        return _with_published(_with_roles_and_notes(replace(data, notes=(*opened.notes, *data.notes)), schema))
+    notes = (*opened.notes, *data.notes)
+    if asked is None:
+        notes += ("the table is long, so one model is trained on separate series; panel=False forecasts them jointly",)
     tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
     if schema.split.given and not tested.any():
         wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
@@ -179,8 +133,9 @@ def _series_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
     least, most = int(data.lengths.min()), int(data.lengths.max())
     gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
     lengths = f"{least} to {most}" if least < most else f"{most}"
-    notes = (*notes, *data.notes, f"it has {len(data)} series of {lengths} rows, {gaps} of them with gaps")
-    return replace(data, notes=notes, source=opened.source, sha256=opened.sha256 or data.fingerprint())
+    notes = (*notes, f"it has {len(data)} series of {lengths} rows, {gaps} of them with gaps")
+    check_known(data.values, data.covariates, data.schema.roles, data.stamps)
+    return replace(data, notes=notes)
 
 
 def with_roles(data: Dataset, roles: Roles) -> Dataset:
@@ -214,43 +169,25 @@ def check_known(
                 )
 
 
-def _table_dataset(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Dataset of a table whose columns are forecast jointly, with the roles and the split of `schema`.
-
-    Raises:
-        UsageError: The data cannot be used; the message says what is wrong and where.
-    """
-    if opened.form.dates is not None and opened.form.is_long(opened.frame):
-        raise UsageError(
-            f"{opened.where} has series whose rows are numbered separately, so they do not share time steps; remove "
-            "panel=False, or provide a wide table with one column per series."
-        )
-    schema = replace(schema, form=opened.form)
-    frame = check_frame(schema.roles.narrow(opened.frame, opened.form, opened.where), schema, where=opened.where)
-    stamps, values = pd.Index(frame["date"]), frame.drop(columns="date")
-    data = Dataset.of_one(
-        opened.name,
-        np.ascontiguousarray(values.to_numpy(dtype=np.float64)),
-        stamps,
-        tuple(map(str, values.columns)),
-        freq=schema.freq or step_of(stamps),
-        schema=replace(schema, roles=NO_ROLES),
-        sha256=opened.sha256,
-    )
-    notes = (*opened.notes, *frame.attrs["notes"])
+def _with_roles_and_notes(data: Dataset, schema: Schema) -> Dataset:
+    """A wide table with the roles of its columns, and notes on what is unusual about it."""
     first, others = data.columns[0], data.columns[1:]
     if others and not schema.roles.any and (np.diff(data.values[:, 0]) == 1).all():
         listed = ", ".join([f"'{quote(name)}'" for name in others[:6]] + ["..."] * (len(others) > 6))
-        notes += (
-            f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with target=[{listed}]",
-        )
-    data = _checked(replace(data, notes=notes, source=opened.source))
-    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
-    if published is not None:
-        name = f"{opened.source} is {published.name}"
-        note = f"{name}; loaded by path it is split .7, .1, .2; load it by name for the published split"
-        data = replace(data, notes=(note, *data.notes))
+        note = f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with target=[{listed}]"
+        data = replace(data, notes=(*data.notes, note))
+    data = _checked(data)
     return with_roles(data, schema.roles) if schema.roles.any else data
+
+
+def _with_published(data: Dataset) -> Dataset:
+    """`data` with a note if they are a file of the catalogue that has splits of its own."""
+    published = next((c for c in CATALOG.values() if c.sha256 == data.sha256 and c.split != ratio_split(c.rows)), None)
+    if published is None:
+        return data
+    name = f"{data.source} is {published.name}"
+    note = f"{name}; loaded by path it is split .7, .1, .2; load it by name for the published split"
+    return replace(data, notes=(note, *data.notes))
 
 
 def is_path(source: str) -> bool:

@@ -1,258 +1,147 @@
-"""The end of a table that may be larger than memory, from which forecasts are made."""
+"""The last rows of a table that may be larger than memory, from which forecasts are made."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.aggregation import by_step, is_aggregated
-from femts.data.check import LARGEST, parsed
-from femts.data.column_names import USUAL, ColumnNames
-from femts.data.columns import match_columns, to_frame
+from femts.data.aggregation import by_step
+from femts.data.columns import to_frame
+from femts.data.dataset import Dataset
+from femts.data.normalise import as_columns, to_dataset
 from femts.data.read import headless_pieces, read_table, table_pieces
-from femts.data.schema import PLAIN, Schema
-from femts.data.stamps import as_text, read_dates
+from femts.data.rows import Rows, as_numbers, numbered_rows, read_rows
+from femts.data.schema import Schema
 from femts.data.unpack import place
 from femts.errors import UsageError
 
 CELLS = 2**20  # cells read at a time
-MOST_REPEATED = 2**24  # cells of rows that repeat a time stamp
-Pieces = Callable[[], Iterable[pd.DataFrame]]
-
-
-class _Stamps(UsageError):
-    """Time stamps that cannot be read piece by piece."""
+Mask = NDArray[np.bool_]
 
 
 def read_recent(
     path: str | Path,
     steps: int,
+    schema: Schema,
+    columns: Sequence[str],
     freq: str | None,
-    schema: Schema = PLAIN,
     cells: int = CELLS,
-    names: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Read the rows of the last `steps` steps of a file, as `read_table` or `read_headless` does, without checking
-    them.
+    """Read the end of a file, as `read_table` or `read_headless` does.
 
-    Memory does not grow with the file: it depends on `cells` and on `steps` time stamps of each series. A file is read
-    at once only if its time stamps are ambiguous piece by piece (12/11/2024, until a 13th follows).
+    Memory does not grow with the file: it depends on `cells` and on `steps` time stamps. A file is read at once only if
+    its time stamps are ambiguous piece by piece (12/11/2024, until a 13th follows), or if all rows are needed.
 
     Args:
         path: wide or long table in any format that `read_table` supports.
         steps: number of steps to read.
+        schema: schema of the training data.
+        columns: targets and past covariates.
         freq: step between time stamps; None for a matrix without header and time stamps.
-        schema: column names and numbers that mean "missing".
         cells: number of cells to read at a time.
-        names: channels whose gaps at the start of these steps are filled from earlier rows, which requires a second
-            pass.
 
     Returns:
-        For a wide table, its last `steps` rows in order of time; for a long one, the result of `last_stamps`. If there
-        are gaps to fill, they follow the rows of `rows_before`.
+        The rows of the last `steps` steps and, if a column has no value in the first of them, those with its last value
+        before. The cells are not checked.
 
     Raises:
         UsageError: As in `read_table`.
     """
-    if freq is None:
-        recent = _last_rows(headless_pieces(path, cells), steps)
-        return _with_earlier(recent, lambda: headless_pieces(path, cells), names, None, schema)
-    where, given = place(Path(path)), schema.form
-
-    def all_pieces() -> Iterator[pd.DataFrame]:
-        for piece in table_pieces(path, given, cells):
-            yield to_frame(piece, where, given)
-            del piece
-            if pd.__version__ < "3":  # a column and its `str` accessor form a reference cycle
-                gc.collect(1)
-
-    if given.dates is not None:  # sorting by date needs all rows
-        whole = to_frame(read_table(path, given), where, given)
-        return _with_earlier(last_steps(whole, steps, freq, given), partial(iter, [whole]), names, freq, schema)
-    pieces = all_pieces()
-    first = next(pieces)
-    columns, again = match_columns(first, given), all_pieces
-    if columns.time_of(first) not in map(str, first.columns):
-        if columns.series in map(str, first.columns):  # each row is a series
-            return read_table(path, given)
-        return _last_rows(chain([first], pieces), steps)
-    schema = replace(schema, form=columns)
-    with suppress(UsageError):  # the error is raised when the rows are checked
-        if is_aggregated(first, schema, where):  # which needs all rows
-            return by_step(to_frame(read_table(path, columns), where, columns), schema, where)[0]
-    try:
-        recent = last_stamps(chain([first], pieces), steps, freq, columns, where)
-    except _Stamps:
-        whole = to_frame(read_table(path, columns), where, columns)
-        recent, again = last_steps(whole, steps, freq, columns, where), partial(iter, [whole])
-    return _with_earlier(recent, again, names, freq, schema)
-
-
-def _with_earlier(
-    recent: pd.DataFrame, pieces: Pieces, names: Sequence[str], freq: str | None, schema: Schema
-) -> pd.DataFrame:
-    """The `recent` rows of a table in `pieces`, preceded by rows that fill the gaps of `names` at their start."""
-    time = schema.form.time_of(recent)
-    try:
-        stamps = recent.index if freq is None else read_dates(recent[time], freq=freq)
-    except UsageError:
-        return recent  # the error is raised when these rows are checked
-    if not len(stamps) or not names:
-        return recent
-    first = numbers(recent.set_axis(stamps), names, schema).sort_index().iloc[0]
-    rows = rows_before(pieces, stamps.min(), list(first.index[first.isna()]), freq, schema)
-    if not len(rows):
-        return recent
-    if freq is not None and (schema.form.is_long(rows) or getattr(stamps, "tz", None) is None):
-        rows = rows.assign(**{time: rows.index})
-    return pd.concat([rows, recent], ignore_index=freq is not None)
-
-
-def last_stamps(
-    pieces: Iterable[pd.DataFrame], count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
-) -> pd.DataFrame:
-    """Keep the rows of the last `count` different time stamps of a table in pieces, which may be in any order, and
-    parse the time stamps.
-
-    Rows of a wide table are sorted by time; time zones are kept. A series of a long table without a row among them gets
-    an empty one at the last time stamp.
-
-    Raises:
-        UsageError: A time stamp cannot be read, or their types or time zones differ; the message says which.
-    """
-    recent, stamps, series, long = pd.DataFrame(), pd.Index([]), dict[str, None](), False
-    for piece in pieces:
-        time, long = names.time_of(piece), names.is_long(piece)
+    path, kept = Path(path), pd.DataFrame()
+    if schema.form.dates is not None:  # all rows are needed to number them
+        return read_table(path, schema.form)
+    cut = partial(_cut, steps=steps, schema=schema, where=place(path), columns=columns, freq=freq)
+    for piece in _pieces(path, schema, freq, cells):
         try:
-            new = read_dates(piece[time], where, freq)
-        except UsageError as error:
-            raise _Stamps(str(error)) from error
-        series |= dict.fromkeys(as_text(piece[names.series]).unique()) if long else {}
-        if (
-            long or getattr(new, "tz", None) is None
-        ):  # otherwise unparsed: summer rows alone would show a single UTC offset
-            piece = piece.assign(**{time: new})
-        if not len(stamps):  # an empty piece has column names, but no type of time stamps
-            recent, stamps = piece, new
-        elif len(piece):
-            kinds = [getattr(each, "tz", None) if isinstance(each, pd.DatetimeIndex) else int for each in (stamps, new)]
-            if kinds[0] != kinds[1]:
-                raise _Stamps(f"{where} has stamps of several kinds or time zones; write them all in one way.")
-            recent, stamps = pd.concat([recent, piece]), stamps.append(new)
-        distinct = stamps.unique()
-        if not long and (len(stamps) - len(distinct)) * piece.shape[1] > MOST_REPEATED:
-            break  # the error is raised when these rows are checked; reading on could exhaust memory
-        if len(distinct) > count:
-            kept = np.asarray(stamps >= distinct.sort_values()[-count])
-            recent, stamps = recent[kept].infer_objects(), stamps[kept]  # the only text cell of a column may be gone
-    if not long:
-        return recent if stamps.is_monotonic_increasing else recent.iloc[np.argsort(stamps, kind="stable")]
-    here = set(as_text(recent[names.series]))
-    ended = [name for name in series if name not in here]
-    if not ended:
-        return recent
-    last = pd.DataFrame({names.series: ended, time: stamps.max(), names.value: np.nan})
-    return pd.concat([recent, last.reindex(columns=recent.columns)])
+            new = cut(piece)
+            kept = cut(pd.concat([kept, new])) if len(kept) else new
+        except UsageError:  # raised again for the whole table, unless its other rows help
+            whole = read_table(path, schema.form)
+            try:
+                return cut(whole)
+            except UsageError:
+                return whole
+        del piece, new
+        if pd.__version__ < "3":  # a column and its `str` accessor form a reference cycle
+            gc.collect(1)
+    return kept
 
 
-def last_steps(
-    history: pd.DataFrame, count: int, freq: str, names: ColumnNames = USUAL, where: str = "The history"
+def _cut(
+    table: pd.DataFrame, steps: int, schema: Schema, where: str, columns: Sequence[str], freq: str | None
 ) -> pd.DataFrame:
-    """`last_stamps` for a table in memory. If earlier time stamps of a wide table cannot be read, its last rows are
-    returned, because the others do not matter."""
-    try:
-        return last_stamps([history], count, freq, names, where)
-    except UsageError:
-        recent, in_order = history.tail(count), not names.is_long(history)
-        with suppress(UsageError):  # the error is raised when these rows are checked
-            in_order &= read_dates(recent[names.time_of(recent)], freq=freq).is_monotonic_increasing
-        if not in_order:
-            raise
-        return recent
+    """The rows of `read_recent` in one piece, with their time stamps parsed, because those of later rows may be
+    ambiguous; all rows if a step or a series is made of several."""
+    frame = to_frame(table, where, None if freq is None else schema.form)
+    rows = numbered_rows(frame, schema, where) if freq is None else read_rows(frame, schema, where, freq)
+    if len(rows) != len(frame) or by_step(rows) is not rows:
+        return frame
+    if freq is not None:
+        frame = frame.assign(**{rows.time: rows.stamps})
+    return frame[np.logical_or(*recent_rows(rows, steps, columns))].infer_objects()
 
 
-def _last_rows(pieces: Iterable[pd.DataFrame], count: int) -> pd.DataFrame:
-    """The last `count` rows of a table in pieces."""
-    recent = pd.DataFrame()
-    for piece in pieces:
-        recent = pd.concat([recent, piece]) if len(recent) else piece
-        recent = recent.tail(count).copy().infer_objects()  # the copy frees the other rows
-    return recent
+def _pieces(path: Path, schema: Schema, freq: str | None, cells: int) -> Iterator[pd.DataFrame]:
+    if freq is None:
+        return headless_pieces(path, cells)
+    return table_pieces(path, schema.form, cells)
 
 
-def rows_before(pieces: Pieces, start: Any, names: Sequence[str], freq: str | None, schema: Schema) -> pd.DataFrame:
-    """Rows of a user's table in `pieces`, in any order, with the last values before the time stamp `start`.
-
-    At most as many rows as there are `names` stay in memory. The rows are not checked: cells that are not numbers are
-    treated as missing, and a table with unreadable time stamps gives no rows.
-
-    Args:
-        pieces: function that iterates over the table from its beginning on each call.
-        start: first time stamp of the look-back, or its row number for data without time stamps.
-        names: columns, or series of a long table, whose last values are needed.
-        freq: step between time stamps; None for a table without them, whose index is the row numbers.
-        schema: column names, numbers that mean "missing", and future covariates: a long table also gets the rows of
-            these series at the same time stamps.
-
-    Returns:
-        Unmodified rows of the table, indexed by time stamp; without columns if there are none.
-    """
-    columns, ahead, rows = schema.form, schema.roles.future, pd.DataFrame()
-    if not names:
-        return rows
-    try:
-        for gone in _gone(pieces, start, freq, columns):
-            parts = [part for part in (rows, gone) if len(part)]
-            rows = _last(pd.concat(parts).sort_index(kind="stable"), names, schema) if parts else rows
-        if columns.is_long(rows) and ahead:
-            own = (gone[as_text(gone[columns.series]).isin(ahead)] for gone in _gone(pieces, start, freq, columns))
-            rows = pd.concat([rows, *(each[each.index.isin(rows.index)] for each in own)])
-    except (UsageError, TypeError):  # invalid time stamps, or of another type
-        return pd.DataFrame()
-    return rows
+def recent_rows(rows: Rows, steps: int, columns: Sequence[str]) -> tuple[Mask, Mask]:
+    """Masks of the rows of the last `steps` time stamps, and of those with the last value before them of each column, or
+    series of a long table, that has none at the first of these."""
+    numbers = as_numbers(rows.stamps)
+    distinct = np.unique(numbers) if len(numbers) else numbers
+    if len(distinct) <= steps:
+        return np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
+    recent = numbers >= distinct[-steps]
+    first, earlier = rows.take(numbers == distinct[-steps]), np.zeros(len(rows), dtype=np.bool_)
+    cells = (rows.schema.form.value,) if rows.long else tuple(columns)
+    old = np.flatnonzero(~recent)
+    if rows.long:
+        here = first.codes[~np.isnan(first.readable(cells)[:, 0])]
+        lacking = np.isin(rows.codes[old], here, invert=True)
+        last = _last(rows.take(old[lacking]), cells, rows.codes[old[lacking]])
+        earlier[np.isin(numbers, numbers[old[lacking]][last]) & ~recent] = True
+        return recent, earlier
+    gaps = np.isnan(first.readable(cells)).any(axis=0)
+    for name in np.array(cells)[gaps].tolist():
+        last = _last(rows.take(old), (name,), np.zeros(len(old), dtype=np.intp))
+        earlier[old[last]] = True
+    return recent, earlier
 
 
-def _gone(pieces: Pieces, start: Any, freq: str | None, names: ColumnNames) -> Iterator[pd.DataFrame]:
-    """The rows before `start`, piece by piece, indexed by time stamp in its time zone."""
-    for piece in filter(len, pieces()):
-        stamps = piece.index if freq is None else read_dates(piece[names.time_of(piece)], freq=freq)
-        if getattr(start, "tz", None) is not None:
-            stamps = pd.DatetimeIndex(stamps).tz_convert(start.tz)
-        yield piece.set_axis(stamps)[np.asarray(stamps < start)]
+def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Row with the last value of a column for each series that has one; for a series without any, its last row."""
+    valued = ~np.isnan(rows.readable(columns)[:, 0])
+    order = np.lexsort((as_numbers(rows.stamps), valued, codes))
+    ends = np.flatnonzero(np.diff(codes[order], append=-1))
+    return order[ends]
 
 
-def _last(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
-    """The rows among `rows`, sorted by time, that hold the last value of one of `names`."""
-    columns = schema.form
-    if columns.is_long(rows):
-        series = as_text(rows[columns.series]).where(~np.isnan(_readable(rows[columns.value], schema.na)))
-        return rows[(series.isin(names) & ~series.duplicated(keep="last")).to_numpy()]
-    valid = (np.flatnonzero(column) for column in numbers(rows, names, schema).notna().to_numpy().T)
-    return rows.iloc[sorted({int(last[-1]) for last in valid if len(last)})]
-
-
-def numbers(rows: pd.DataFrame, names: Sequence[str], schema: Schema) -> pd.DataFrame:
-    """Values of `rows` of a user's table indexed by time stamp, a column for each of `names`, NaN for unreadable
-    cells."""
-    columns, na = schema.form, schema.na
-    if columns.is_long(rows):
-        cells = pd.Series(_readable(rows[columns.value], na), [rows.index, as_text(rows[columns.series])])
-        return cells.groupby(level=[0, 1]).last().unstack().reindex(columns=list(names))
-    own = {str(column): _readable(rows[column], na) for column in rows.columns if str(column) in names}
-    return pd.DataFrame(own, rows.index, list(names), dtype=np.float64)
-
-
-def _readable(cells: pd.Series, na: Sequence[float]) -> NDArray[np.float64]:
-    """Numbers in `cells`, NaN for unreadable ones."""
-    read = parsed(cells, na)[0]
-    return np.where(np.abs(read) <= LARGEST, read, np.nan)
+def recent_data(rows: Rows, steps: int, name: str, columns: Sequence[str], freq: str | None) -> Dataset:
+    """The last `steps` steps of a table given to a trained model, after the rows that fill the gaps at their start."""
+    recent, earlier = recent_rows(rows, steps, columns)
+    where = f"The recent history ({int(recent.sum())} rows)"
+    data = to_dataset(replace(rows.take(recent), where=where), name, columns, freq)
+    if not earlier.any():
+        return data
+    before = rows.take(earlier)
+    before = as_columns(before, strict=False) if before.long else before
+    before = before.take(np.argsort(as_numbers(before.stamps), kind="stable"))
+    assert data.stamps is not None
+    values, covariates = before.readable(columns), before.readable(rows.schema.roles.future)
+    return replace(
+        data,
+        values=np.concatenate([values, data.values]),
+        stamps=before.stamps.append(data.stamps),
+        covariates=np.concatenate([covariates, data.covariates]),
+        spans=np.array([[0, len(before) + len(data.values)]]),
+    )

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from femts.errors import UsageError, suggest
 from femts.text import quote
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from femts.data.column_names import ColumnNames
-
 
 # Fields of `Roles` that name columns, and the arguments that set them.
 NAMED = {
@@ -64,26 +58,13 @@ class Roles:
         names = {key: tuple(record.get(key, ())) for key in NAMED}
         return cls(**names, calendar=bool(record.get("calendar", False)))
 
-    def narrow(self, frame: pd.DataFrame, form: ColumnNames, where: str) -> pd.DataFrame:
-        """Drop the columns of a user's wide table that have no role, if targets are named; long tables are unchanged.
-
-        Raises:
-            UsageError: A column does not exist or has two roles, or static covariates are named, which only panels can
-                have.
-        """
-        self._refuse_static()
-        if not self.target or form.is_long(frame):
-            return frame
-        columns = {form.time_of(frame), *self.check([str(column) for column in frame.columns], where)}
-        return frame[[column for column in frame.columns if str(column) in columns]]
-
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
         """The same roles with every target named, for a table `name` with these `columns`.
 
         Raises:
             UsageError: A column does not exist or has two roles, or no target is left.
         """
-        self._refuse_static()
+        self.refuse_static()
         seen = self.check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
@@ -110,7 +91,8 @@ class Roles:
                 seen[column] = role
         return seen
 
-    def _refuse_static(self) -> None:
+    def refuse_static(self) -> None:
+        """Raise UsageError if static covariates are named, which only panels can have."""
         if self.static:
             raise UsageError(
                 f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "

@@ -234,22 +234,21 @@ class Forecaster:
         return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series)
 
     @memory_checked()
-    def predict_array(self, x: ArrayLike, horizon: int | None = None, offsets: Array | None = None) -> Array:
-        """Forecast a batch of look-backs of one table, as arrays. Unlike in `predict`, a bound that was inferred in
-        training is kept even if look-backs contradict it.
+    def predict_array(self, x: ArrayLike, horizon: int | None = None) -> Array:
+        """Forecast a batch of look-backs of one table without covariates, as arrays. Unlike in `predict`, a bound that
+        was inferred in training is kept even if look-backs contradict it.
 
         Args:
             x: look-backs (B, L, C) in raw units, with channels as in `columns`; NaN is filled as in training.
             horizon: number of steps to forecast, P by default.
-            offsets: (B, L + horizon, C) as given by `preprocess.offsets`, for a model with future covariates.
 
         Returns:
             Forecasts (B, horizon, T) in raw units.
 
         Raises:
-            UsageError: A shape is wrong, the horizon is below 1, or offsets are missing or not expected.
+            UsageError: A shape is wrong, the horizon is below 1, or the model was trained with covariates.
         """
-        return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon), offsets)
+        return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon))
 
     @memory_checked()
     def explain(self, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None) -> pd.DataFrame:

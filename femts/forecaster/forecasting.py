@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from femts.config.values import check_steps
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.frequency import last_dates
 from femts.data.preprocess import Preprocess
-from femts.data.raw import raw_look_backs
+from femts.data.splits import Split
+from femts.data.windows import Windows, resident
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
@@ -48,18 +48,17 @@ def forecast_batch(forecaster: Forecaster, batch: Batch, steps: int) -> Forecast
         return forecaster.model.eval().forecasts(batch, steps)
 
 
-def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, offsets: Array | None = None) -> Array:
-    """Forecast `steps` steps from raw `look_backs` (B, L, C) and their `offsets` (B, L + steps, C): (B, steps, T) in
-    raw units.
+def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int) -> Array:
+    """Forecast `steps` steps from raw `look_backs` (B, L, C): (B, steps, T) in raw units.
 
     Raises:
-        UsageError: A shape is wrong, offsets are missing or not expected, or the model has several series.
+        UsageError: The shape is wrong, or the model needs more than the values of a single series.
     """
     preprocess = forecaster.preprocess
     if len(preprocess.series) > 1:
         raise UsageError("predict_array takes look-backs of a single series; select one with of(NAME) first.")
-    if preprocess.static is not None:
-        raise UsageError("predict_array does not support static covariates, which this model uses; use predict.")
+    if preprocess.static is not None or preprocess.effects is not None or preprocess.known is not None:
+        raise UsageError("predict_array takes values alone, but this model was trained with covariates; use predict.")
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -70,18 +69,26 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int, of
     if values.ndim != 3 or values.shape[1:] != (length, channels):
         expected = f"(windows, {length}, {channels})"
         raise UsageError(f"The look-backs have shape {values.shape}; this model takes {expected}.")
-    if (offsets is None) != (preprocess.effects is None) or preprocess.known is not None:
-        raise UsageError(
-            "predict_array takes offsets= only if the effect of covariates is removed before the model; use predict, "
-            "which handles this."
-        )
-    past = None if offsets is None else offsets[:, :length]
-    scaled = torch.from_numpy(preprocess.transform(values, past)).float().to(forecaster.device)
-    raw = raw_look_backs(preprocess, values, past) if forecaster.model.supports.raw else None
-    seen = torch.from_numpy(~np.isnan(values)).to(forecaster.device)
-    points = forecast_batch(forecaster, Batch(scaled, seen, raw=raw), steps).points[..., : len(forecaster.targets)]
-    made = points.cpu().double().numpy()
-    return preprocess.inverse(made, None if offsets is None else offsets[:, length:])
+    if not len(values):
+        return np.empty((0, steps, len(forecaster.targets)))
+    count, rows = len(values), np.arange(len(values) + 1) * length
+    data = Dataset(
+        name="look-backs",
+        values=values.reshape(-1, channels),
+        spans=np.stack([rows[:-1], rows[1:]], axis=1),
+        series=tuple(map(str, range(count))),
+        stamps=None,
+        columns=forecaster.columns,
+        freq=None,
+        season=1,
+        split=Split(np.zeros((count, 3, 2), dtype=np.int64)),
+        sha256="",
+        covariates=np.empty((count * length, 0)),
+    )
+    preprocess = preprocess.take(np.zeros(count, dtype=np.int64))
+    ahead, in_advance = pd.RangeIndex(count * steps), np.empty((count, steps, 0))
+    points = _forecasts(forecaster, _windows(forecaster, preprocess, data, ahead, in_advance)).points
+    return preprocess.inverse(points[..., : len(forecaster.targets)].cpu().double().numpy())
 
 
 def forecast_table(
@@ -167,120 +174,48 @@ def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecast
     return forecast
 
 
-@dataclass(frozen=True, eq=False)
-class LookBacks:
-    """Last rows of S series, as model inputs.
+def windows_ahead(
+    forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array
+) -> tuple[Preprocess, Dataset, Windows]:
+    """One window for each series of `data`, whose forecast begins after its last row.
 
-    Attributes:
-        preprocess: preprocessing of the S series.
-        recent: (S, L, C) in raw units, NaN for missing values and before a series began.
-        batch: the same as windows without futures, with the known inputs of the forecast steps.
-        offsets: offsets of the forecast steps (S, steps, C); None without future covariates.
+    Args:
+        forecaster: a trained forecaster.
+        data: the series up to their forecast origins.
+        ahead: time stamps of the same number of steps after the end of each series, series by series.
+        in_advance: future covariates of these steps, (S, steps, K).
+
+    Returns:
+        The preprocessing of the S series, the rows that are read, and the windows on the forecaster's device. A single
+        table that is shorter than the look-back is preceded by its first season, unless the model reads raw values.
     """
-
-    preprocess: Preprocess
-    recent: Array
-    batch: Batch
-    offsets: Array | None
-
-
-def look_backs(forecaster: Forecaster, data: Dataset, in_advance: Array, ahead: pd.Index) -> LookBacks:
-    """The last rows of each series of `data`, with future covariates of the steps `ahead`, (S, steps, K).
-
-    Gaps are filled with the last value before them, in these rows or earlier ones. For a single table that is shorter
-    than the look-back, the rows before it repeat its first season, if it has one.
-    """
-    preprocess, length = forecaster.preprocess.for_series(data), forecaster.config.seq_len
+    length = forecaster.config.seq_len
+    preprocess = forecaster.preprocess.for_series(data)
     preprocess = replace(preprocess, domain=preprocess.domain.admitting(data.values[:, : len(forecaster.targets)]))
-    rows = data.spans[:, 1:] - length + np.arange(length)
-    first = data.spans[:, :1]
-    there = rows >= first
-    if not data.schema.panel and 1 < data.season <= data.rows:
-        rows += data.season * -(-np.maximum(0, first - rows) // data.season)
-    inside, rows = rows >= first, np.maximum(rows, first)
-    recent = np.where(inside[..., None], data.values[rows], np.nan)
-    before, after = _offsets(preprocess, data, rows, in_advance, ahead)
-    carried = _carried(preprocess, data, recent, rows[:, 0])
-
-    def where(series: int, row: int) -> tuple[str, int]:
-        words = data.words(series) if data.schema.panel else "The history"
-        return words, int(max(0, row - 1 + rows[series, 0] - first[series, 0]))
-
-    values, taken = np.concatenate([carried[0][:, None], recent], axis=1), None
-    if before is not None and carried[1] is not None:
-        taken = np.concatenate([carried[1][:, None], before], axis=1)
-    scaled = torch.from_numpy(preprocess.transform(values, taken, where)[:, 1:]).float()
-    static = None
-    if preprocess.static is not None and data.static is not None:
-        static = torch.from_numpy(preprocess.static.encode(data.static)).to(forecaster.device)
-    raw = None
-    if forecaster.model.supports.raw:
-        raw = raw_look_backs(preprocess, np.where(there[..., None], recent, np.nan), before)
-    known = _known(preprocess, data, rows, in_advance, ahead)
-    known = None if known is None else known.to(forecaster.device)
-    seen = torch.from_numpy(~np.isnan(recent)).to(forecaster.device)
-    return LookBacks(preprocess, recent, Batch(scaled.to(forecaster.device), seen, known, static, raw=raw), after)
+    if not data.schema.panel and not forecaster.model.supports.raw:
+        data = data.preceded(length)
+    data = data.recent(length)
+    return preprocess, data, _windows(forecaster, preprocess, data, ahead, in_advance)
 
 
-def _known(
-    preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
-) -> Tensor | None:
-    """Known inputs (S, L + steps, K) of the `rows` (S, L) of each series and of the forecast steps; None if there are
-    none."""
-    if preprocess.known is None:
-        return None
-    covariates, stamps = _rows_and_ahead(data, rows, in_advance, ahead)
-    return torch.from_numpy(preprocess.known.encode(covariates, stamps)).unflatten(0, (len(rows), -1))
+def _windows(
+    forecaster: Forecaster, preprocess: Preprocess, data: Dataset, ahead: pd.Index, in_advance: Array
+) -> Windows:
+    """As `windows_ahead`, for `data` with their own `preprocess`."""
+    length, steps, longer = forecaster.config.seq_len, len(ahead) // len(data), data.continued(ahead, in_advance)
+    first, stop = longer.spans.T
+    spans = np.stack([first, stop, stop - steps - length, np.ones_like(stop)], axis=1)
+    return Windows(resident(longer, preprocess), length, steps, torch.from_numpy(spans)).to(forecaster.device)
 
 
-def _rows_and_ahead(
-    data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
-) -> tuple[Array, pd.Index | None]:
-    """Future covariates and time stamps of the `rows` (S, L) of each series and of the forecast steps, (S (L + steps),
-    K) and of the same length."""
-    (series, length), steps = rows.shape, len(ahead) // len(rows)
-    covariates = np.concatenate([data.covariates[rows], in_advance], axis=1).reshape(series * (length + steps), -1)
-    if data.stamps is None:
-        return covariates, None
-    later = len(data.stamps) + np.arange(series * steps).reshape(series, steps)
-    return covariates, data.stamps.append(ahead)[np.concatenate([rows, later], axis=1).ravel()]
-
-
-def _offsets(
-    preprocess: Preprocess, data: Dataset, rows: NDArray[np.int64], in_advance: Array, ahead: pd.Index
-) -> tuple[Array | None, Array | None]:
-    """Offsets of the `rows` (S, L) of each series and of the forecast steps (S, steps, C); None without effects.
-
-    Rows before a series began are missing, so their offsets do not matter.
-    """
-    if preprocess.effects is None:
-        return None, None
-    (series, length), (covariates, stamps) = rows.shape, _rows_and_ahead(data, rows, in_advance, ahead)
-    numbers = np.repeat(np.arange(series), len(covariates) // series)
-    offsets = preprocess.offsets(covariates, stamps, numbers, "The history")
-    assert offsets is not None
-    before, after = np.split(offsets.reshape(series, -1, offsets.shape[1]), [length], axis=1)
-    return before, after
-
-
-def _carried(
-    preprocess: Preprocess, data: Dataset, recent: Array, begin: NDArray[np.int64]
-) -> tuple[Array, Array | None]:
-    """The last value (S, C) before the look-backs, which start at the rows `begin` (S,), for channels without a value
-    in their first row, NaN for others; and its offsets, if there are effects."""
-    values = np.full((len(data), recent.shape[2]), np.nan)
-    offsets = None if preprocess.effects is None else np.zeros_like(values)
-    for s, c in np.argwhere(np.isnan(recent[:, 0])).tolist():
-        (valid,) = np.nonzero(~np.isnan(data.values[data.spans[s, 0] : begin[s], c]))
-        if not len(valid):
-            continue
-        row = int(data.spans[s, 0] + valid[-1])
-        values[s, c] = data.values[row, c]
-        if offsets is not None:
-            one, stamps = slice(row, row + 1), None if data.stamps is None else data.stamps[row : row + 1]
-            taken = preprocess.offsets(data.covariates[one], stamps, np.array([s]), "The history")
-            offsets[s, c] = 0.0 if taken is None else taken[0, c]
-    return values, offsets
+def _forecasts(forecaster: Forecaster, windows: Windows) -> Forecasts:
+    """Forecasts of all `windows`, in scaled units."""
+    pieces = [
+        forecast_batch(forecaster, windows.batch(some), windows.pred_len)
+        for some in torch.arange(len(windows)).split(windows_at_a_time(windows.rows, AT_A_TIME))
+    ]
+    quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
+    return Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
 
 
 def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array) -> SeriesForecasts:
@@ -295,18 +230,21 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     Raises:
         RunFailure: The forecast is not finite.
     """
-    steps, ready = len(ahead) // len(data), look_backs(forecaster, data, in_advance, ahead)
-    pieces = list[Forecasts]()
-    for some in torch.arange(len(data)).split(windows_at_a_time(ready.batch.past[0], AT_A_TIME)):
-        pieces.append(forecast_batch(forecaster, ready.batch.some(some), steps))
-    quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
-    scaled = Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
+    preprocess, read, windows = windows_ahead(forecaster, data, ahead, in_advance)
+    scaled = _forecasts(forecaster, windows)
     if not bool(scaled.points[..., : len(forecaster.targets)].isfinite().all()):
         raise RunFailure(
             "The forecast contains NaN or infinity; train again with a lower training.lr, or with other data."
         )
+    offsets = windows.offsets(torch.arange(len(windows)))
     return SeriesForecasts(
-        data.series, ready.preprocess, ready.recent, ahead, scaled, ready.offsets, len(forecaster.targets)
+        data.series,
+        preprocess,
+        read.look_backs(windows.seq_len),
+        ahead,
+        scaled,
+        None if offsets is None else offsets[:, windows.seq_len :].cpu().double().numpy(),
+        len(forecaster.targets),
     )
 
 
@@ -316,14 +254,14 @@ def explain_table(
     """Explain the forecast of the steps after `history`; see `Forecaster.explain`."""
     model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
     data = inputs.read_history(forecaster, history, series).data
-    steps = forecaster.config.pred_len if forecaster.config.reads.any else 0
+    steps = forecaster.config.pred_len
     last = data.covariates[np.repeat(data.spans[:, 1:] - 1, steps, axis=1)]
-    read, tables = look_backs(forecaster, data, last, inputs.steps_ahead(data, steps)).batch, list[pd.DataFrame]()
+    windows, tables = windows_ahead(forecaster, data, inputs.steps_ahead(data, steps), last)[2], list[pd.DataFrame]()
     for number, (first, stop) in enumerate(data.spans.tolist()):
         assert data.stamps is not None
         when = data.stamps[first:stop]
         when = when[-length:] if data.freq is None else last_dates(when, data.freq, length)
-        table = explanation(model, read.some(torch.tensor([number])), forecaster.columns, when)
+        table = explanation(model, windows.batch(torch.tensor([number])), forecaster.columns, when)
         if data.schema.panel:
             table.insert(0, "series", data.series[number])
         tables.append(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,22 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names, check_text
-from femts.data.aggregation import by_step
 from femts.data.categories import origins
-from femts.data.check import check_frame, check_unique, check_values
 from femts.data.column_names import ROW, ColumnNames
-from femts.data.columns import is_table, match_columns, to_frame
+from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
 from femts.data.describe import count
 from femts.data.frequency import future_dates, past_date, steps_between
-from femts.data.loading import read_series
-from femts.data.long_table import number_series
+from femts.data.normalise import as_columns, table_rows, to_dataset
 from femts.data.preprocess import Preprocess
-from femts.data.recent import last_steps, numbers, rows_before
-from femts.data.schema import Schema
-from femts.data.series_rows import from_rows
-from femts.data.splits import Split
-from femts.data.stamps import read_dates
+from femts.data.recent import recent_data, recent_rows
+from femts.data.roles import NO_ROLES
+from femts.data.rows import Rows, refuse_repeats
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.text import quote
@@ -46,7 +42,7 @@ class History:
     """Rows to forecast from.
 
     Attributes:
-        data: for a single wide table the last steps, after rows that fill gaps at their start; otherwise all rows. Data
+        data: for a single table the last steps, after rows that fill gaps at their start; otherwise all rows. Data
             without time stamps have row numbers.
         time: name of the time column in the table.
         long: columns, in order, of a long table whose series are columns; empty for other tables.
@@ -78,24 +74,21 @@ def read_history(
     Warns:
         GapWarning: A wide table has missing values.
     """
-    schema, history = forecaster.config.schema, _table_of(history, "The history")
-    if not schema.panel:
+    config, where = forecaster.config, "The history"
+    history = _table_of(history, where)
+    if not config.schema.panel:
         if series is not None:
             raise UsageError("This model was trained on a single table without series; omit series.")
-        return _table_history(history, forecaster.config, forecaster.columns, forecaster.freq)
-    frame = to_frame(history, "The history", schema.form)
-    long, form, _ = from_rows(frame, schema.form, "The history", schema.na)
-    schema = replace(schema, form=form)
-    data = read_series(by_step(long, schema, "The history")[0], "history", schema, "The history", forecaster.freq)
+        return _table_history(forecaster, history)
+    rows = table_rows(history, config.schema, where, forecaster.columns, forecaster.freq)
+    data = to_dataset(rows, "history", forecaster.columns, forecaster.freq)
     if series is not None:
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
         if missing is not None:
             raise UsageError(f"The history has no series '{quote(missing)}'{suggest(missing, data.series)}")
         data = data.take(np.array([data.series.index(name) for name in chosen]))
-    wide = data.schema.form.series not in map(str, frame.columns)
-    time = data.schema.form.time
-    return History(data, time or ("date" if wide else "ds"), wide=wide)
+    return History(data, rows.time, wide=not rows.long)
 
 
 def _table_of(given: pd.DataFrame | Dataset, where: str) -> pd.DataFrame:
@@ -106,119 +99,73 @@ def _table_of(given: pd.DataFrame | Dataset, where: str) -> pd.DataFrame:
     return given
 
 
-def _table_history(history: pd.DataFrame, config: RunConfig, columns: Sequence[str], freq: str | None) -> History:
+def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
     """The last `config.seq_len` steps of a wide table, or of a long one whose series are columns.
 
-    The columns `config.schema.roles.future` are required, too; if training assigned roles, further columns are ignored.
-    A shorter history is padded, except for a model that reads raw values.
+    If training assigned roles, further columns are ignored. A shorter history is padded, except for a model that reads
+    raw values.
     """
-    needed, ahead = config.seq_len, config.schema.roles.future
-    whole, schema = _as_trained(history, config.schema, freq, "The history")
-    rows, of_rows = _last_rows(whole, schema, needed, freq)
-    if config.schema.roles.any:
-        rows = _only(rows, (*columns, *ahead), of_rows.form)
+    config, columns, freq, needed = forecaster.config, forecaster.columns, forecaster.freq, forecaster.config.seq_len
+    rows = _recent_rows(forecaster, history, "The history", needed)
     if not len(rows):
         raise UsageError(f"The history has no rows, but this model needs {needed}; provide that many.")
-    if len(rows) < needed and len(rows) < config.fewest_rows:
-        season = schema.season_of(freq)
-        filling = f"by repeating the first {season}" if 1 < season <= len(rows) else "with the training mean"
+    data = recent_data(rows, needed, "history", columns, freq)
+    read = min(needed, data.rows)
+    if read < needed and read < config.fewest_rows:
+        season = config.schema.season_of(freq)
+        filling = f"by repeating the first {season}" if 1 < season <= read else "with the training mean"
         warn(
-            f"The history has {count(len(rows), 'row')}, but this model looks back {needed}; the missing rows are filled "
+            f"The history has {count(read, 'row')}, but this model looks back {needed}; the missing rows are filled "
             f"{filling}, so expect larger errors than the scores indicate.",
             GapWarning,
         )
-    needed = min(needed, len(rows))
-    where = f"The recent history ({needed} rows)"
-    values, when = _checked(rows, needed, (*columns, *ahead), of_rows, freq, where)
-    read, covariates = values.iloc[:, : len(columns)], values.iloc[:, len(columns) :]
-    lacking = [name for name, missing in zip(columns, np.isnan(read.to_numpy()[0]), strict=True) if missing]
-    numbered = whole.set_axis(np.arange(len(whole)) + when[-1] + 1 - len(whole)) if freq is None else whole
-    filling = rows_before(lambda: [numbered], when[0], lacking, freq, schema)
-    earlier = numbers(filling, (*lacking, *ahead), schema)
-    found, known = np.split(earlier.to_numpy(dtype=np.float64), [len(lacking)], axis=1)
+    where, values = f"The recent history ({read} rows)", data.values
+    recent, before = values[-read:], values[:-read]
     rule = "the last value before each is read instead"
-    if np.isnan(found).all(axis=0).any() and not config.reads_raw:
+    if (np.isnan(recent[0]) & np.isnan(before).all(axis=0)).any() and not config.reads_raw:
         rule += " or, if there is none, with the training mean"
-    _warn_gaps(read, where, rule)
-    _warn_gaps(covariates, where, "the training mean is read instead")
-    before = np.full((len(earlier), len(columns)), np.nan)
-    before[:, np.isin(columns, lacking)] = found
-    data = Dataset.of_one(
-        "history",
-        np.concatenate([before, read.to_numpy()]),
-        earlier.index.append(when) if len(earlier) else when,
-        columns,
-        freq=freq,
-        covariates=np.concatenate([known, covariates.to_numpy()]),
-        schema=config.schema,
-        split=Split.of((0, 0), (0, 0), (0, 0)),
-    )
-    form = schema.form
-    long = [name for name in map(str, whole.columns) if name not in form.keys] if form.is_long(whole) else []
-    return History(data, form.time_of(whole), tuple(long))
+    _warn_gaps(recent, columns, where, rule)
+    _warn_gaps(data.covariates[-read:], config.schema.roles.future, where, "the training mean is read instead")
+    return History(data, rows.time, rows.given if rows.long else ())
 
 
-def read_wide(
+def _recent_rows(forecaster: Forecaster, table: pd.DataFrame, where: str, steps: int | None) -> Rows:
+    """Rows of a table given to a model of a single table. If time stamps before the last `steps` rows cannot be read,
+    these rows are returned, because the others do not matter."""
+    schema, freq = forecaster.config.schema, forecaster.freq
+    try:
+        return table_rows(table, schema, where, forecaster.columns, freq)
+    except UsageError:
+        if steps is None or freq is None:
+            raise
+        with suppress(UsageError):
+            last = table_rows(to_frame(table, where, schema.form).tail(steps), schema, where, forecaster.columns, freq)
+            if last.in_order() is None and not last.long:
+                return last
+        raise
+
+
+def read_columns(
     forecaster: Forecaster, table: pd.DataFrame | Dataset, where: str, columns: Sequence[str], steps: int | None = None
 ) -> pd.DataFrame:
-    """The `columns` of a wide table, or of a long one whose series are columns, in order of time after their `date`
-    (none for data without time stamps), NaN for missing values: all rows, or those of the last `steps`.
+    """The `columns` of a table given to a model of a single table, in order of time after their `date` (none for data
+    without time stamps), NaN for missing values: all rows, or those of the last `steps`.
 
     Raises:
         UsageError: The table cannot be read; the message says why.
     """
     freq = forecaster.freq
-    rows, schema = _as_trained(_table_of(table, where), forecaster.config.schema, freq, where)
+    rows = _recent_rows(forecaster, _table_of(table, where), where, steps)
+    rows = as_columns(rows) if rows.long else rows
+    rows = rows.only(columns)
+    rows = replace(rows, schema=replace(rows.schema, roles=NO_ROLES))
     if steps is not None:
-        rows, schema = _last_rows(rows, schema, steps, freq)
-    if freq is None:
-        return check_values(rows.tail(steps or len(rows)), columns, where, schema.na)
-    if not schema.form.is_long(rows):
-        rows = _only(rows, columns, schema.form)
-    return check_frame(rows, schema, columns, freq, where)
-
-
-def _last_rows(table: pd.DataFrame, schema: Schema, needed: int, freq: str | None) -> tuple[pd.DataFrame, Schema]:
-    """The rows of a user's table that cover its last `needed` steps, in wide form, and their schema."""
-    form = schema.form
-    if freq is None or form.time_of(table) not in map(str, table.columns):
-        return table, schema
-    rows = last_steps(table, needed, freq, form)
-    if not form.is_long(table):
-        return rows, schema
-    return check_frame(rows, schema, None, freq, f"The recent history ({len(rows)} rows)"), schema.wide()
-
-
-def _checked(
-    rows: pd.DataFrame, needed: int, columns: Sequence[str], schema: Schema, freq: str | None, where: str
-) -> tuple[pd.DataFrame, pd.Index]:
-    """The last `needed` of wide `rows`, after checking their cells, with `columns` in this order, and their time stamps
-    or row numbers."""
-    recent = rows.tail(needed)
-    if freq is None:
-        last = rows.index[-1]
-        stop = int(last) + 1 if isinstance(last, (int, np.integer)) else len(rows)
-        return check_values(recent, columns, where, schema.na), pd.RangeIndex(stop - needed, stop)
-    values = check_frame(recent, schema, columns, freq, where).tail(needed)
-    return values.iloc[:, 1:], pd.Index(values["date"])
-
-
-def _as_trained(table: pd.DataFrame, schema: Schema, freq: str | None, where: str) -> tuple[pd.DataFrame, Schema]:
-    """A table of any library as a pandas frame, and the training schema with the names of this table."""
-    if freq is None:
-        return to_frame(table, where, None), schema
-    frame = to_frame(table, where, schema.form)
-    if schema.form.series in map(str, frame.columns):
-        frame = from_rows(frame, schema.form, where, schema.na)[0]
-    form = match_columns(frame, schema.form)
-    check_unique([name for name in map(str, frame.columns) if name == form.time_of(frame)], where)
-    schema = replace(schema, form=form)
-    return by_step(frame, schema, where)[0], schema
-
-
-def _only(table: pd.DataFrame, columns: Sequence[str], form: ColumnNames) -> pd.DataFrame:
-    """The time stamps and those of `columns` that a wide table has."""
-    return table[[name for name in table.columns if str(name) in (form.time_of(table), *columns)]]
+        rows = rows.take(recent_rows(rows, steps, columns)[0])
+    data = to_dataset(rows, "table", columns, freq)
+    made = pd.DataFrame(data.values, columns=list(columns))
+    if freq is not None:
+        made.insert(0, "date", data.stamps)
+    return made
 
 
 def ends_of(data: Dataset) -> pd.Index:
@@ -261,7 +208,7 @@ def known_ahead(
     Raises:
         UsageError: The table is missing, lacks a required value, or is not expected.
     """
-    schema, freq = forecaster.config.schema, forecaster.freq
+    schema = forecaster.config.schema
     names, steps = schema.roles.future, len(ahead) // len(data)
     listed, after = ", ".join(map(quote, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
@@ -277,70 +224,47 @@ def known_ahead(
             f"{KNOWN} has no column '{ROW}', but this history has row numbers instead of dates; add the column, "
             f"starting at {ahead[0]} for the first forecast step."
         )
-    if schema.panel:
-        index = pd.MultiIndex.from_arrays([np.repeat(np.array(data.series, dtype=object), steps), ahead])
-        values = _known_of_series(future, schema, freq, index).reindex(index)
-    else:
-        values = _known_of_table(future, schema, freq, ahead)
+    values = _known(forecaster, future, data, ahead)
     within = np.arange(len(ahead)) % steps
-    missing = np.argwhere(values.isna().to_numpy() & (within < first)[:, None])
+    missing = np.argwhere(np.isnan(values) & (within < first)[:, None])
     if len(missing):
         row, column = missing[0]
-        series = f" of series '{quote(values.index[row][0])}'" if schema.panel else ""
+        series = f" of series '{quote(data.series[row // steps])}'" if schema.panel else ""
         name = origins(names[column : column + 1], schema.form)[0]
         raise UsageError(f"{KNOWN} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
-    values = values.groupby(np.arange(len(ahead)) // steps).ffill()
-    return values.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
+    filled = pd.DataFrame(values).groupby(np.arange(len(ahead)) // steps).ffill()
+    return filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
 
 
-def _known_of_table(future: pd.DataFrame, schema: Schema, freq: str | None, when: pd.Index) -> pd.DataFrame:
-    """The future covariates at the stamps `when`; other rows are not checked."""
+def _known(forecaster: Forecaster, future: pd.DataFrame, data: Dataset, ahead: pd.Index) -> Array:
+    """The future covariates of a user's table at the stamps `ahead` of each series, (S steps, K), NaN where there are
+    none; other rows are not checked."""
+    schema, freq = forecaster.config.schema, forecaster.freq
     names = schema.roles.future
-    future, schema = _as_trained(future, schema, freq, KNOWN)
-    given = len(future)
-    if freq is None:
-        future = future.head(len(when))
-    else:
-        time = schema.form.time_of(future)
-        if time in map(str, future.columns):  # otherwise the check below reports it
-            stamps = _on_clock(read_dates(future[time], KNOWN, freq), when)
-            future = future.assign(**{time: stamps})[np.asarray(stamps.isin(when))]
-    rows = KNOWN if len(future) == given else f"{KNOWN} ({len(future)} rows for these steps)"
-    if schema.form.is_long(future) and len(future):
-        future, schema = check_frame(future, schema, freq=freq, where=rows), schema.wide()
-    future = _only(future, names, schema.form)
-    if freq is None:
-        return check_values(future, names, rows, schema.na).reset_index(drop=True).reindex(range(len(when)))
-    if len(future):
-        return check_frame(future, schema, names, freq, rows).set_index("date").reindex(when)
-    return pd.DataFrame(np.nan, index=when, columns=list(names))
-
-
-def _known_of_series(future: pd.DataFrame, schema: Schema, freq: str | None, needed: pd.MultiIndex) -> pd.DataFrame:
-    """The future covariates by series and time stamp, for the `needed` ones; other rows are not checked."""
-    form, names = schema.form, schema.roles.future
-    frame = by_step(to_frame(future, KNOWN, form), schema, KNOWN)[0]
-    check_unique(frame.columns, KNOWN)
-    time = form.time or "ds"
-    lacking = next((name for name in (form.series, time, *names) if name not in frame.columns), None)
-    if lacking is not None:
-        raise UsageError(f"{KNOWN} has no column '{quote(lacking)}'; give {form.series}, {time}, {', '.join(names)}.")
-    codes, series = number_series(frame[form.series], KNOWN)
-    dates = _on_clock(read_dates(frame[time], KNOWN, freq), needed.levels[1])
-    keys = np.array(series, dtype=object)[codes] if series else np.empty(0, dtype=object)
-    stamped = pd.MultiIndex.from_arrays([keys, dates])
-    rows = np.asarray(stamped.isin(needed))
-    where = KNOWN if rows.all() else f"{KNOWN} ({int(rows.sum())} rows for these steps)"
-    values = check_values(frame.loc[rows, list(names)], names, where, schema.na)
-    table = values.set_axis(stamped[rows], axis=0)
-    again = table.index.duplicated()
-    if again.any():
-        row = int(np.argmax(again))
-        key, stamp = table.index[row]
-        raise UsageError(
-            f"{where} has series '{quote(key)}' twice at {stamp} (data row {row + 1}); keep one of the rows."
-        )
-    return table
+    rows = table_rows(future, schema, KNOWN, forecaster.columns, freq, names)
+    if schema.panel and not rows.long:
+        lacking = next(name for name in (schema.form.series, *names) if name not in rows.columns)
+        listed = ", ".join((schema.form.series, rows.time, *names))
+        raise UsageError(f"{KNOWN} has no column '{quote(lacking)}'; give {listed}.")
+    stamps = ahead[: len(rows)] if freq is None else _on_clock(rows.stamps, ahead)
+    rows = replace(rows.take(np.arange(len(stamps))), stamps=stamps)
+    places = pd.Index(data.series).get_indexer(pd.Index(rows.series)) if schema.panel else np.zeros(1, dtype=np.intp)
+    series = np.repeat(np.arange(len(data)), len(ahead) // len(data))
+    needed = pd.MultiIndex.from_arrays([series, ahead])
+    codes = places[rows.codes] if schema.panel else np.zeros(len(rows), dtype=np.intp)
+    there = np.asarray(pd.MultiIndex.from_arrays([codes, rows.stamps]).isin(needed))
+    where = KNOWN if there.all() else f"{KNOWN} ({int(there.sum())} rows for these steps)"
+    rows = replace(rows.take(there), where=where)
+    if rows.long and not schema.panel:
+        rows = as_columns(rows)
+    elif len(rows):
+        refuse_repeats(rows.stamps, rows.codes, rows.series, where, several=rows.long)
+    values = rows.only(names).values(names) if len(rows) else np.empty((0, len(names)))
+    codes = places[rows.codes] if schema.panel else np.zeros(len(rows), dtype=np.intp)
+    found = pd.MultiIndex.from_arrays([codes, rows.stamps]).get_indexer(needed)
+    made = np.full((len(ahead), len(names)), np.nan)
+    made[found >= 0] = values[found[found >= 0]]
+    return made
 
 
 def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
@@ -369,14 +293,14 @@ def _are_days(stamps: pd.DatetimeIndex) -> bool:
     return bool((stamps.tz_localize(None).normalize() == stamps.tz_localize(None)).all())
 
 
-def _warn_gaps(values: pd.DataFrame, where: str, rule: str) -> None:
-    """Warn about missing values and how they are filled (`rule`); raise UsageError for a table without any value."""
-    missing = np.isnan(values.to_numpy())
-    if len(values.columns) and missing.all():
+def _warn_gaps(values: Array, columns: Sequence[str], where: str, rule: str) -> None:
+    """Warn about missing `values` (rows, C) and how they are filled (`rule`); raise UsageError if all are missing."""
+    missing = np.isnan(values)
+    if len(columns) and missing.all():
         raise UsageError(f"{where} has no value; provide at least one.")
     if missing.any():
-        first, count = quote(values.columns[missing.any(axis=0)][0]), int(missing.sum())
-        warn(f"{where} lacks {count} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
+        first, lacking = quote(columns[int(missing.any(axis=0).argmax())]), int(missing.sum())
+        warn(f"{where} lacks {lacking} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
 
 
 def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:

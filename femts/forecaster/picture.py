@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import pandas as pd
 
 from femts.config.arguments import check_names
-from femts.data.check import check_frame
 from femts.data.columns import match_columns
 from femts.data.dataset import Dataset
+from femts.data.normalise import normalise
+from femts.data.roles import NO_ROLES
 from femts.data.stamps import read_dates
 from femts.errors import UsageError, suggest
-from femts.forecaster.inputs import SCENARIO, Future, read_history, read_wide, scenarios
+from femts.forecaster.inputs import SCENARIO, Future, read_columns, read_history, scenarios
 from femts.plotting import MOST_PANELS, Picture, Strip, forecast_picture, strips_picture
 
 if TYPE_CHECKING:
@@ -52,11 +54,11 @@ def draw_forecast(
         return _series_picture(forecaster, history, forecasts, actual, named)
     ahead = {name: _wide_forecast(forecaster, each) for name, each in forecasts.items()}
     first = next(iter(ahead.values()))
-    past = read_wide(forecaster, history, "The history", forecaster.targets, 2 * max(len(first), forecaster.season))
+    past = read_columns(forecaster, history, "The history", forecaster.targets, 2 * max(len(first), forecaster.season))
     happened = None
     if actual is not None:
         shown = [name for name in named or forecaster.targets if name in forecaster.targets]
-        happened = read_wide(forecaster, actual, "What happened", shown)
+        happened = read_columns(forecaster, actual, "What happened", shown)
         if "date" in happened:
             happened = happened[happened["date"].isin(first["date"])]
         if not len(happened):
@@ -72,12 +74,13 @@ def _wide_forecast(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
         if forecaster.freq is None or "date" not in wide.columns:
             return wide
         return wide.assign(date=read_dates(wide["date"], "The forecast", forecaster.freq))
-    names = [form.series, form.time or "ds"]
-    parts = []
+    schema = replace(forecaster.config.schema, form=form, roles=NO_ROLES, aggregate=None)
+    names, parts = [form.series, form.time or "ds"], []
     for name in (form.value, *(c for c in table.columns if str(c).startswith(f"{form.value}-"))):
         values = table[[*names, name]].rename(columns={name: form.value})
-        wide = check_frame(values, forecaster.config.schema, freq=forecaster.freq).set_index("date")
-        parts.append(wide.add_suffix(str(name).removeprefix(form.value)))
+        data = normalise(values, schema, "The forecast", columns=forecaster.targets, freq=forecaster.freq)
+        ends = [target + str(name).removeprefix(form.value) for target in forecaster.targets]
+        parts.append(pd.DataFrame(data.values, pd.Index(data.stamps, name="date"), ends))
     return pd.concat(parts, axis=1).reset_index()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from checked import checked
 from data_cases import wide
 from drawn import attempt, copied, same
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ from odd_frames import good_frames, odd_frames
 
 import femts
 from femts.data.catalog import CATALOG, DatasetCard, register_dataset
-from femts.data.check import check_frame, check_values
+from femts.data.check import check_values
 from femts.data.loading import load_dataset
 from femts.data.read import read_table, write_table
 from femts.errors import UsageError
@@ -63,14 +64,14 @@ def test_invalid_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
         path = tmp_path / "mine.csv"
         path.write_text(content)
         with pytest.raises(UsageError) as caught:
-            check_frame(read_table(path), where=f"File {path}")
+            checked(read_table(path), where=f"File {path}")
         text = str(caught.value)
         assert words in text and str(path) in text and text.endswith(".") and "\n" not in text
 
 
 def test_long_table_is_pivoted_in_order_of_appearance() -> None:
     days = [f"2024-01-{day:02d}" for day in (1, 3, 2, 1, 2, 3)]
-    frame = check_frame(pd.DataFrame({"ds": days, "y": [1, 3, 2, 4, 5, 6], "unique_id": [7, 7, 7, 2, 2, 2]}))
+    frame = checked(pd.DataFrame({"ds": days, "y": [1, 3, 2, 4, 5, 6], "unique_id": [7, 7, 7, 2, 2, 2]}))
     assert list(frame.columns) == ["date", "7", "2"] and frame["date"].is_monotonic_increasing
     assert frame["7"].tolist() == [1.0, 2.0, 3.0] and frame["2"].tolist() == [4.0, 5.0, 6.0]
 
@@ -79,7 +80,7 @@ def test_long_table_is_pivoted_in_order_of_appearance() -> None:
 def test_csv_roundtrip(tmp_path_factory: pytest.TempPathFactory, rows: int, columns: int, freq: str) -> None:
     frame = wide(rows, columns, freq)
     path = write_table(frame, tmp_path_factory.mktemp("csv") / "t.csv")
-    pd.testing.assert_frame_equal(check_frame(read_table(path)), check_frame(frame), check_dtype=False)
+    pd.testing.assert_frame_equal(checked(read_table(path)), checked(frame), check_dtype=False)
 
 
 def test_missing_and_unexpected_columns_are_refused(table: pd.DataFrame) -> None:
@@ -89,34 +90,36 @@ def test_missing_and_unexpected_columns_are_refused(table: pd.DataFrame) -> None
         (["a", "x"], "lacks 'x' and has 'b' besides"),
     ]:
         with pytest.raises(UsageError, match=words):
-            check_frame(table, columns=columns)
-        assert list(check_frame(table, columns=["b", "a"]).columns) == ["date", "b", "a"], "in the order asked for"
+            checked(table, columns=columns, freq="h")
+        assert list(checked(table, columns=["b", "a"], freq="h").columns) == ["date", "b", "a"], (
+            "in the order asked for"
+        )
 
 
 def test_known_frequency_is_used_for_short_histories(table: pd.DataFrame) -> None:
-    assert len(check_frame(table.head(1), freq="h")) == 1
+    assert len(checked(table.head(1), freq="h")) == 1
     friday_to_tuesday = wide(3, freq="B", start="2024-01-05")
-    assert len(check_frame(friday_to_tuesday, freq="B")) == 3
-    assert check_frame(friday_to_tuesday, freq="D")["a"].isna().tolist() == [False, True, True, False, False]
+    assert len(checked(friday_to_tuesday, freq="B")) == 3
+    assert checked(friday_to_tuesday, freq="D")["a"].isna().tolist() == [False, True, True, False, False]
     with pytest.raises(UsageError, match=r"step 'h' of the training data at data row 2 \(2024-01-08"):
-        check_frame(friday_to_tuesday, freq="h")
+        checked(friday_to_tuesday, freq="h")
     with pytest.raises(UsageError, match="no data rows"):
-        check_frame(table.head(0), freq="h")
+        checked(table.head(0), freq="h")
 
 
 def test_index_is_ignored_and_rows_are_sorted(table: pd.DataFrame) -> None:
     tail = table.tail(10)
     for index in (tail.index, [5] * 10, tail["date"]):
-        assert check_frame(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
-    assert check_frame(table).attrs["notes"] == ()
+        assert checked(tail.set_axis(index, axis=0))["a"].tolist() == tail["a"].tolist()
+    assert checked(table).attrs["notes"] == ()
     for rows, words in (
         (table[::-1], "rows run backwards and were sorted"),
         (table.sample(frac=1), "not in order"),
     ):
         before = rows.copy(deep=True)
-        checked = check_frame(rows)
-        pd.testing.assert_frame_equal(checked, check_frame(table))
-        assert words in checked.attrs["notes"][0]
+        made = checked(rows)
+        pd.testing.assert_frame_equal(made, checked(table))
+        assert words in made.attrs["notes"][0]
         pd.testing.assert_frame_equal(rows, before)
     made = femts.train(wide(60), "naive", seq_len=6, pred_len=3)
     pd.testing.assert_frame_equal(made.predict(wide(60)[::-1]), made.predict(wide(60)))
@@ -124,12 +127,12 @@ def test_index_is_ignored_and_rows_are_sorted(table: pd.DataFrame) -> None:
 
 def test_non_float_columns_are_converted(table: pd.DataFrame) -> None:
     whole = table.assign(a=range(30), b=[True, False] * 15)
-    assert check_frame(whole)["b"].tolist() == [1.0, 0.0] * 15
+    assert checked(whole)["b"].tolist() == [1.0, 0.0] * 15
     nullable = table.assign(a=pd.array([1] * 29 + [None], dtype="Int64"))
-    assert np.isnan(check_frame(nullable)["a"].iloc[-1])
+    assert np.isnan(checked(nullable)["a"].iloc[-1])
     with pytest.raises(UsageError, match=r"has the text '2024-01-01.*' in column 'a' at data row 1"):
-        check_frame(table.assign(a=table["date"]))
-    assert list(check_frame(table.rename(columns={"a": 0})).columns) == ["date", "0", "b"]
+        checked(table.assign(a=table["date"]))
+    assert list(checked(table.rename(columns={"a": 0})).columns) == ["date", "0", "b"]
     assert check_values(table[["a", "b"]], columns=["b", "a"]).columns.tolist() == ["b", "a"], "without dates"
 
 

@@ -124,7 +124,7 @@ def test_invalid_panel_is_refused() -> None:
         (
             LONG.assign(more=1.0).drop(columns="ds"),
             {"past_covariates": "more"},
-            "has no column 'ds', so it is not a long table",
+            "has no 'date' column",
         ),
         (
             LONG.assign(more=np.arange(390) > 350),

@@ -120,7 +120,7 @@ def test_values_outside_a_transforms_range_are_refused() -> None:
     ):
         femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
     run = femts.train(femts.load_dataset(demand(), transform="log1p"), "naive", **QUICK)
-    with pytest.raises(UsageError, match="The history has -2 in column 'none'"):
+    with pytest.raises(UsageError, match="'history' has -2 in column 'none'"):
         run.predict(below)
 
 

@@ -87,7 +87,9 @@ def forecast_of(forecaster: femts.Forecaster, table: pd.DataFrame, folder: Path,
     table.to_csv(folder / "history.csv", index=False)
     pd.testing.assert_frame_equal(forecaster.predict(read_history(folder / "history.csv", forecaster), **more), made)
     if not forecaster.config.schema.panel:
-        pieces = read_recent(folder / "history.csv", 12, forecaster.freq, forecaster.config.schema, cells=11)
+        pieces = read_recent(
+            folder / "history.csv", 12, forecaster.config.schema, forecaster.columns, forecaster.freq, cells=11
+        )
         pd.testing.assert_frame_equal(forecaster.predict(pieces, **more), made)
     return made
 

@@ -24,6 +24,7 @@ from femts.cli import main
 from femts.data.loading import load_dataset
 from femts.data.read import read_headless, read_table, table_pieces, write_table
 from femts.data.recent import read_recent
+from femts.data.schema import PLAIN
 from femts.environment import available_memory
 from femts.errors import RunFailure, UsageError
 
@@ -237,7 +238,7 @@ def test_unreadable_file_is_refused(name: str, tmp_path: Path) -> None:
     path, packed = tmp_path / "mine.csv", tmp_path / "mine.csv.gz"
     path.write_bytes(content())
     for file in (path, packed):
-        for read in (load_dataset, lambda file: read_recent(file, 24, "D"))[: 1 + (name not in CHECKED)]:
+        for read in (load_dataset, lambda file: read_recent(file, 24, PLAIN, ("a",), "D"))[: 1 + (name not in CHECKED)]:
             with pytest.raises(UsageError, match=words) as caught:
                 read(file)
             assert str(file) in str(caught.value) and "\n" not in str(caught.value)
@@ -356,7 +357,7 @@ def test_unclosed_quote_does_not_read_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv.gz"
     path.write_bytes(gzip.compress(text() + b'2024-01-01,"') + gzip.compress(b"2024-01-01,1,1\n" * 2 * MIB, 1) * 10)
     with pytest.raises(UsageError, match=r"has 25\d MiB where a few rows are expected; close its quotes"):
-        read_recent(path, 24, "D", cells=1000)
+        read_recent(path, 24, PLAIN, ("a",), "D", cells=1000)
 
 
 LIMITED = r"""

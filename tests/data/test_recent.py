@@ -15,12 +15,20 @@ from data_cases import wide
 
 import femts
 from femts.data.read import read_headless, read_table, write_table
-from femts.data.recent import last_stamps, read_recent
+from femts.data.recent import CELLS, read_recent, recent_rows
+from femts.data.rows import read_rows
+from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
 from femts.forecaster.forecaster import Forecaster
 
 L, P, ROWS = 6, 3, 60
+JOINT = Schema(na=(-9999.0,), panel=False)
 PIECES = [1, 13, 50, 2**20]  # cells
+
+
+def recent(path: Path, freq: str | None, cells: int = CELLS) -> pd.DataFrame:
+    columns = ("0", "1") if freq is None else ("a", "b")
+    return read_recent(path, L, JOINT, columns, freq, cells)
 
 
 def table_with_gaps() -> pd.DataFrame:
@@ -107,8 +115,8 @@ def test_chunk_size_does_not_change_the_forecast(
     with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
         expected = made.predict(read_table(path))
     for cells in PIECES:
-        history = read_recent(path, L, made.freq, cells=cells)
-        assert len(history) <= L * (2 if "long" in name else 1)
+        history = recent(path, made.freq, cells=cells)
+        assert len(history) <= (L + 2) * (2 if "long" in name else 1)
         with pytest.warns(GapWarning) if "day first" not in name else pytest.MonkeyPatch.context():
             pd.testing.assert_frame_equal(made.predict(history), expected, check_exact=True)
 
@@ -120,7 +128,7 @@ def test_day_first_dates_are_resolved_across_chunks(forecaster: dict[str, Foreca
     with pytest.warns(GapWarning, match="the last value before each"):
         expected = forecaster["D"].predict(read_table(path))
     for cells in PIECES:
-        history = read_recent(path, L, "D", cells=cells, names=["a", "b"])
+        history = recent(path, "D", cells=cells)
         with pytest.warns(GapWarning, match="the last value before each"):
             pd.testing.assert_frame_equal(forecaster["D"].predict(history), expected, check_exact=True)
 
@@ -130,8 +138,9 @@ def test_headerless_matrix_keeps_row_numbers(name: str, tmp_path: Path) -> None:
     table_with_gaps()[["a", "b"]].to_csv(tmp_path / name, index=False, header=False)
     whole = read_headless(tmp_path / name)
     for cells in PIECES:
-        recent = read_recent(tmp_path / name, L, None, cells=cells)
-        pd.testing.assert_frame_equal(recent.set_axis(["0", "1"], axis=1), whole.tail(L), check_exact=True)
+        read = recent(tmp_path / name, None, cells=cells)
+        assert list(read.index[-L:]) == list(range(len(whole) - L, len(whole)))
+        pd.testing.assert_frame_equal(read.set_axis(["0", "1"], axis=1).tail(L), whole.tail(L), check_exact=True)
 
 
 @pytest.mark.parametrize("cells", [9, 2**20])
@@ -139,12 +148,14 @@ def test_invalid_look_back_rows_are_refused(cells: int, forecaster: dict[str, Fo
     def refusal(table: pd.DataFrame) -> str:
         path = write_table(table, tmp_path / "mine.csv")
         with pytest.raises(UsageError) as caught:
-            forecaster["h"].predict(read_recent(path, L, "h", cells=cells))
+            forecaster["h"].predict(recent(path, "h", cells=cells))
         return str(caught.value)
 
     good = wide(ROWS)
     tall = long(good)
-    assert "repeats 1 date, the first 2024-01-03 11:00:00 at data row 6" in refusal(pd.concat([good, good.tail(1)]))
+    assert "(7 rows) repeats 1 date, the first 2024-01-03 11:00:00 at data row 7" in refusal(
+        pd.concat([good, good.tail(1)])
+    )
     assert "has series 'b' twice at 2024-01-03 11:00:00" in refusal(pd.concat([tall, tall.tail(1)]))
     assert "lacks 'b'" in refusal(tall[tall["unique_id"] == "a"])
     assert "has no value; provide at least one" in refusal(tall.assign(y=np.nan))
@@ -172,7 +183,7 @@ def test_rows_before_the_look_back_are_ignored(forecaster: dict[str, Forecaster]
         good.assign(ds=good["ds"].where(good.index != 2, good["ds"] + pd.Timedelta("1min"))),
     ):
         path = write_table(spoilt, tmp_path / "mine.csv")
-        pd.testing.assert_frame_equal(forecaster["h"].predict(read_recent(path, L, "h")), expected)
+        pd.testing.assert_frame_equal(forecaster["h"].predict(recent(path, "h")), expected)
         pd.testing.assert_frame_equal(forecaster["h"].predict(spoilt), expected)
 
 
@@ -185,10 +196,10 @@ def test_late_parse_errors_are_found_and_empty_tables_accepted(tmp_path: Path) -
         path.write_bytes(b"date,a,b\n" + b"2024-01-01 00:00,1,1\n" * 20 + row)
         for cells in PIECES:
             with pytest.raises(UsageError, match=words):
-                read_recent(path, L, "h", cells=cells)
+                recent(path, "h", cells=cells)
     for header in ("date,a,b\n", "unique_id,ds,y\n"):
         path.write_text(header)
-        assert len(read_recent(path, L, "h")) == 0
+        assert len(recent(path, "h")) == 0
 
 
 def test_year_like_integers_stay_integer_steps(forecaster: dict[str, Forecaster]) -> None:
@@ -200,9 +211,11 @@ def test_year_like_integers_stay_integer_steps(forecaster: dict[str, Forecaster]
 def test_last_rows_are_selected_without_mutation(forecaster: dict[str, Forecaster]) -> None:
     table = long(wide(ROWS))
     before = table.copy(deep=True)
-    kept = last_stamps([table.head(90)], L, "h")
+    rows = read_rows(table.head(90), JOINT, "The frame", "h")
+    last, earlier = recent_rows(rows, L, ("a", "b"))
     pd.testing.assert_frame_equal(table, before)
-    assert kept["unique_id"].tolist() == ["a"] * L + ["b"] and np.isnan(kept["y"].iloc[-1])
+    assert table["unique_id"][np.flatnonzero(last)].tolist() == ["a"] * L
+    assert table["ds"][np.flatnonzero(earlier)].tolist() == [table["ds"][89]] * 2, "the last of the series that ended"
 
 
 def test_memory_is_independent_of_file_size(tmp_path: Path) -> None:
@@ -214,9 +227,9 @@ def test_memory_is_independent_of_file_size(tmp_path: Path) -> None:
         ("long", long(wide(30000))),
     ):
         path = write_table(table, tmp_path / f"{name}.csv")
-        read_recent(path, L, "h", cells=20_000)  # what is imported and cached stays out of it
+        recent(path, "h", cells=20_000)  # what is imported and cached stays out of it
         tracemalloc.start()
-        assert len(read_recent(path, L, "h", cells=20_000)) == (L if name == "wide" else 2 * L)
+        assert len(recent(path, "h", cells=20_000)) == (L if name == "wide" else 2 * L)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] and peaks[3] < 1.5 * peaks[2]

@@ -50,7 +50,11 @@ def test_numeric_stamps_are_decoded(name: str, tmp_path: Path) -> None:
     assert many["b"].freq == data.freq and any(kind in note for note in many.notes)
     made = femts.train(table, "naive", 4, seq_len=8)
     following = pd.date_range(times[-1], periods=5, freq=times.inferred_freq)[1:]
-    for history in (table, table.tail(8), read_recent(path, 8, made.freq)):  # eight weeks of a year could be months
+    for history in (
+        table,
+        table.tail(8),
+        read_recent(path, 8, made.config.schema, made.columns, made.freq),
+    ):  # eight weeks of a year could be months
         assert pd.DatetimeIndex(made.predict(history)["date"]).equals(following)
 
 

@@ -23,6 +23,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from checked import checked
 from drawn import DRAWN, attempt, copied, mostly, same
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,6 @@ from pictures import plot_forecast
 
 import femts
 from femts.cli import main
-from femts.data.check import check_frame
 
 SMALL = {"model.d_model": 16, "model.n_heads": 2, "model.n_layers": 1}
 MODELS = st.sampled_from(["naive", "ridge", "dlinear", "seasonal_naive"])
@@ -205,7 +205,7 @@ def test_panel_equals_series_read_separately(frame: pd.DataFrame, roles: dict[st
         known, kept = data.schema.roles.future, [name in alone for name in data.columns]  # categories are encoded
         columns = [name for name in data.columns if name in alone]
         wide = alone[["ds", *columns, *known]].rename(columns={"ds": "date"})
-        expected = attempt(partial(check_frame, wide, freq=together.freq))
+        expected = attempt(partial(checked, wide, freq=together.freq))
         if expected is None:  # its stamps alone may leave open which number is the day
             continue
         assert pd.Index(expected["date"]).equals(data.stamps)

@@ -18,6 +18,7 @@ import femts
 from femts.data.loading import load_dataset
 from femts.data.read import read_headless, write_table
 from femts.data.recent import read_recent
+from femts.data.schema import PLAIN
 from femts.data.windows import part_windows
 from femts.errors import GapWarning
 
@@ -98,7 +99,7 @@ def test_file_forecast_matches_dataset_windows(shape: str, suffix: str, tmp_path
     past = long(past) if "long" in shape else past
     for table in (past, past.iloc[::-1], past.sample(frac=1, random_state=1)):
         path = write_table(table, tmp_path / f"mine{suffix}")
-        pieces = [read_recent(path, L, "h", data.schema, cells, names=made.columns) for cells in (100, 2**20)]
+        pieces = [read_recent(path, L, made.config.schema, made.columns, "h", cells) for cells in (100, 2**20)]
         assert max(map(len, pieces)) <= (L + 1) * (3 if "long" in shape else 1)
         for history in (table, *pieces):
             forecast = made.predict(history, future=future)
@@ -140,7 +141,7 @@ def test_ended_past_covariate_is_carried_forward() -> None:
 def test_headerless_matrix_keeps_values_before_the_gap(tmp_path: Path) -> None:
     path, whole = tmp_path / "mine.csv", sparse()[COLUMNS].head(283)
     whole.to_csv(path, index=False, header=False)
-    recent = read_recent(path, L, None, cells=20, names=["0", "1"])
+    recent = read_recent(path, L, PLAIN, ("0", "1"), None, cells=20)
     assert recent.index.tolist() == [243, *range(259, 283)]
     assert read_headless(path).iloc[recent.index].equals(recent.set_axis(read_headless(path).columns, axis=1))
 

@@ -160,11 +160,11 @@ def _show_posterior(
 
 def _draw_posterior(forecaster: Forecaster, history: pd.DataFrame, explanation: pd.DataFrame, plot: Path) -> None:
     from femts.explain.picture import plot_explanation
-    from femts.forecaster.inputs import read_wide
+    from femts.forecaster.inputs import read_columns
     from femts.forecaster.picture import read_of_one
 
     if forecaster.config.schema.panel:
         plot_explanation(*read_of_one(forecaster, history, explanation), plot)
     else:
-        past = read_wide(forecaster, history, "The history", forecaster.columns, forecaster.config.seq_len)
+        past = read_columns(forecaster, history, "The history", forecaster.columns, forecaster.config.seq_len)
         plot_explanation(past, explanation, plot)

@@ -1,0 +1,164 @@
+"""Even spacing of the rows of each series: the step between them, their order, and empty rows for skipped steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
+
+from femts.data.frequency import NANOSECONDS, check_step, grid_of, order_of, step_of
+from femts.data.rows import Rows, as_numbers
+from femts.data.stamps import first_of_periods
+from femts.text import quote
+
+Numbers = NDArray[np.int64]
+DAY = 24 * 3600 * 10**9
+
+
+class Even(NamedTuple):
+    """Even steps of S series, one after the other.
+
+    Attributes:
+        source: row of the table for each step, (N,); -1 for a skipped one.
+        spans: (S, 2), first step of each series and one past its last.
+        stamps: (N,).
+        freq: step between time stamps.
+        notes: messages to show the user once.
+    """
+
+    source: Numbers
+    spans: Numbers
+    stamps: pd.Index
+    freq: str
+    notes: tuple[str, ...]
+
+
+def evenly_spaced(rows: Rows, freq: str | None) -> Even:
+    """Sort rows by series and time, and add the skipped steps.
+
+    `freq` is the step between them; None infers it from the longest series.
+
+    Raises:
+        UsageError: Time stamps repeat, or do not keep the step; the message names the first such series.
+    """
+    where, single = rows.where, len(rows.series) == 1
+    if not len(rows):
+        step_of(rows.stamps, where) if freq is None else check_step(rows.stamps, freq, where)
+    order, notes = rows.in_order(), tuple[str, ...]()
+    codes, stamps = (rows.codes, rows.stamps) if order is None else (rows.codes[order], rows.stamps[order])
+    if single and order is not None:
+        how = "run backwards" if rows.stamps.is_monotonic_decreasing else "are not in order of time"
+        notes = (f"its rows {how} and were sorted",)
+    starts = np.searchsorted(codes, np.arange(len(rows.series)))
+    counts = np.diff(starts, append=len(codes))
+    numbers = as_numbers(stamps)
+    if ((numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1])).any():
+        code = int(codes[1:][(numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1])][0])
+        some = rows.codes == code
+        named = f"Series '{quote(rows.series[code])}' of {where}" if rows.long else where
+        order_of(rows.stamps[some], named)
+    given = rows.schema.freq is not None
+    if freq is None:
+        longest = int(np.argmax(counts))
+        freq, given = step_of(stamps[starts[longest] : starts[longest] + counts[longest]], where), False
+        stamps, more = (
+            first_of_periods(pd.DatetimeIndex(stamps), freq) if isinstance(stamps, pd.DatetimeIndex) else (stamps, ())
+        )
+        notes = (*notes, *more)
+    steps, at, grids = _steps(rows, codes, stamps, starts, counts, freq, given)
+    stops = steps.cumsum()
+    source = np.full(int(stops[-1]), -1, dtype=np.int64)
+    source[(stops - steps)[codes] + at] = np.arange(len(codes)) if order is None else order
+    if single and steps[0] > 2 * counts[0]:
+        there = f"only {counts[0]} of the {steps[0]} time stamps at its step '{freq}' are present"
+        notes = (*notes, f"{there}; the others are filled with missing values")
+    full = _stamps(stamps, starts, steps, counts, freq, grids)
+    return Even(source, np.stack([stops - steps, stops], axis=1), full, freq, notes)
+
+
+def _steps(
+    rows: Rows, codes: NDArray[np.intp], stamps: pd.Index, starts: Numbers, counts: Numbers, freq: str, given: bool
+) -> tuple[Numbers, Numbers, dict[int, pd.Index]]:
+    """Number of steps of each series, (S,), the position of each sorted row within its series, (N,), and all time
+    stamps of series at steps that are not of constant length.
+
+    All rows are placed at once; series with anything unusual are checked one by one.
+    """
+    step, origin = _length(stamps, freq), np.repeat(starts, counts)
+    if step is None:
+        at = _grid_positions(stamps, freq)
+    else:
+        since = as_numbers(stamps) - as_numbers(stamps)[origin]
+        at = np.where(since % step == 0, since // step, -1)
+    odd = np.zeros(len(counts), dtype=np.bool_)
+    odd[codes[at < 0]] = True
+    at = at - at[origin]
+    steps = at[starts + counts - 1] + 1
+    grids = dict[int, pd.Index]()
+    for number in np.flatnonzero(odd | (steps > 2 * counts)).tolist():
+        some = slice(int(starts[number]), int(starts[number] + counts[number]))
+        dates = stamps[some]
+        named = f"Series '{quote(rows.series[number])}' of {rows.where}" if rows.long else rows.where
+        check_step(dates, freq, named, given)
+        if step is None:
+            grids[number] = grid_of(dates, freq)
+            at[some], steps[number] = grids[number].get_indexer(dates), len(grids[number])
+    return steps, at, grids
+
+
+def _length(stamps: pd.Index, freq: str) -> int | None:
+    """Step in the unit of `stamps`; None if its length varies with the calendar, or for another kind of time stamp."""
+    if freq.isdecimal() or not isinstance(stamps, pd.DatetimeIndex):
+        return int(freq) if freq.isdecimal() and not isinstance(stamps, pd.DatetimeIndex) else None
+    offset, unit = to_offset(freq), NANOSECONDS[stamps.unit]
+    if isinstance(offset, pd.offsets.Day) and stamps.tz is None:
+        return offset.n * DAY // unit
+    if isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day) and int(offset.nanos) % unit == 0:
+        return int(offset.nanos) // unit
+    return None
+
+
+def _calendar(stamps: pd.Index, freq: str) -> pd.Index:
+    """All time stamps at a step of the calendar in the range of `stamps`; none if there would be too many."""
+    if not isinstance(stamps, pd.DatetimeIndex) or freq.isdecimal():
+        return stamps[:0]
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.BusinessHour) or (
+        isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
+    ):
+        return stamps[:0]
+    return pd.date_range(stamps.min(), stamps.max(), freq=freq).as_unit(stamps.unit)
+
+
+def _grid_positions(stamps: pd.Index, freq: str) -> Numbers:
+    """Position of each time stamp among those of `_calendar`; -1 for others."""
+    grid = _calendar(stamps, freq)
+    return grid.get_indexer(stamps).astype(np.int64) if len(grid) else np.full(len(stamps), -1)
+
+
+def _stamps(
+    stamps: pd.Index, starts: Numbers, steps: Numbers, counts: Numbers, freq: str, grids: dict[int, pd.Index]
+) -> pd.Index:
+    """Time stamps of all steps of all series, one after the other."""
+    if (steps == counts).all():  # no gaps
+        return stamps
+    within = np.arange(int(steps.sum())) - np.repeat(steps.cumsum() - steps, steps)
+    step = _length(stamps, freq)
+    if step is None:
+        grid = _calendar(stamps, freq)
+        begin = grid.get_indexer(stamps[starts]) if len(grid) else np.zeros_like(steps)
+        if not grids:
+            return grid[within + np.repeat(begin, steps)]
+        pieces = [
+            grids[n] if n in grids else grid[first : first + count]
+            for n, (first, count) in enumerate(zip(begin.tolist(), steps.tolist(), strict=True))
+        ]
+        return pieces[0].append(pieces[1:])
+    numbers = within * step + np.repeat(as_numbers(stamps)[starts], steps)
+    if not isinstance(stamps, pd.DatetimeIndex):
+        return pd.Index(numbers)
+    dates = pd.DatetimeIndex(numbers.view(f"M8[{stamps.unit}]"))
+    return dates if stamps.tz is None else dates.tz_localize("UTC").tz_convert(stamps.tz)

@@ -1,0 +1,230 @@
+"""From a user's table to a dataset: the only place that decides what its columns and rows are.
+
+Everything after it may rely on sorted, evenly spaced and unique time stamps, and on float64 values with NaN where one is
+missing. A table given to a trained model decides nothing: it only has to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.advice import check_words, series_keys, several_per_date
+from femts.data.aggregation import by_step
+from femts.data.check import listed
+from femts.data.dataset import Dataset
+from femts.data.even import Even, evenly_spaced
+from femts.data.roles import NO_ROLES
+from femts.data.rows import Rows, numbered_rows, read_rows, refuse_repeats
+from femts.data.schema import Schema
+from femts.data.splits import Split
+from femts.data.static import read_static
+from femts.errors import UsageError
+from femts.text import quote
+
+Array = NDArray[np.float64]
+MOST_EMPTY, ROOM = 1000, 2**24  # most cells of a wide table per value of the long one, and cells always allowed
+
+
+def normalise(
+    table: Any,
+    schema: Schema,
+    where: str = "The frame",
+    *,
+    name: str = "frame",
+    columns: Sequence[str] | None = None,
+    freq: str | None = None,
+) -> Dataset:
+    """Read a table of any library as a dataset in raw units.
+
+    Args:
+        table: an object that `femts.data.columns.is_table` accepts.
+        schema: how to read it. `panel` None makes a long table a panel.
+        where: description of the table, to start messages with.
+        name: name of the dataset.
+        columns: for a table given to a trained model, its targets and past covariates in order; the table also needs
+            the future and static covariates of the schema. None decides what the columns are.
+        freq: with `columns`, the step of the training data; None for data without time stamps.
+
+    Returns:
+        The dataset; that of a trained model has no splits.
+
+    Raises:
+        UsageError: The table cannot be used; the message says what is wrong, where, and what would help.
+    """
+    return to_dataset(table_rows(table, schema, where, columns, freq), name, columns, freq)
+
+
+def table_rows(
+    table: Any,
+    schema: Schema,
+    where: str,
+    columns: Sequence[str] | None,
+    freq: str | None,
+    needed: Sequence[str] | None = None,
+) -> Rows:
+    """The rows of a table, aggregated if they have to be; arguments as in `normalise` and `read_rows`."""
+    if columns is not None and freq is None:
+        return numbered_rows(table, schema, where)
+    rows = read_rows(table, schema, where, freq, needed)
+    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows))))
+
+
+def _is_panel(rows: Rows) -> bool:
+    return rows.long if rows.schema.panel is None else rows.schema.panel
+
+
+def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None) -> Dataset:
+    """The dataset of `rows`; arguments as in `normalise`."""
+    if rows.schema.panel:
+        return _panel(rows, name, freq or rows.schema.freq)
+    if rows.long and rows.schema.form.dates is not None:
+        raise UsageError(
+            f"{rows.where} has series whose rows are numbered separately, so they do not share time steps; remove "
+            "panel=False, or provide a wide table with one column per series."
+        )
+    rows = as_columns(rows) if rows.long else rows
+    return _joint(rows, name, columns, freq)
+
+
+def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
+    """The series of a long table, or the columns of a wide one, as separate series."""
+    schema, form = rows.schema, rows.schema.form
+    if not rows.series:
+        raise UsageError(f"{rows.where} has no rows; provide a table with rows.")
+    roles, series = replace(schema.roles, target=schema.roles.target or (form.value,)), rows.series
+    if rows.long:
+        listed = roles.check(rows.columns, rows.where)
+        further = [column for column in rows.columns if column not in listed]
+        if further and not schema.roles.target:
+            raise UsageError(
+                f"{rows.where} has the additional column '{quote(further[0])}'; name it in past_covariates, "
+                "future_covariates or static_covariates, or remove it."
+            )
+        values = rows.values((*roles.target, *roles.past, *roles.future))
+    elif schema.roles.any:
+        lacking = form.value if form.series in rows.columns else form.series
+        raise UsageError(
+            f"{rows.where} has no column '{quote(lacking)}', so it is not a long table, and columns of a wide table "
+            "cannot have roles in a panel; provide a long table, or remove panel=True."
+        )
+    else:
+        values = rows.values(None)
+    even = evenly_spaced(rows, freq)
+    whole, spans, stamps = _filled(values, even.source), even.spans, even.stamps
+    if not rows.long:
+        steps, series = len(whole), rows.columns
+        begin = np.arange(len(series)) * steps
+        whole, spans = whole.reshape(-1, 1, order="F"), np.stack([begin, begin + steps], axis=1)
+        stamps = stamps[np.tile(np.arange(steps), len(series))]
+    channels = (*roles.target, *roles.past)
+    return Dataset(
+        name=name,
+        values=np.ascontiguousarray(whole[:, : len(channels)]),
+        spans=spans,
+        series=series,
+        stamps=stamps,
+        columns=channels,
+        freq=even.freq,
+        season=schema.season_of(even.freq),
+        split=schema.split.split(stamps, spans, rows.where),
+        sha256="",
+        covariates=np.ascontiguousarray(whole[:, len(channels) :]),
+        static=read_static(rows.frame, roles.static, rows.codes, series) if roles.static else None,
+        schema=replace(schema, panel=True),
+        notes=(*rows.notes, *even.notes),
+    )
+
+
+def _joint(rows: Rows, name: str, columns: Sequence[str] | None, freq: str | None) -> Dataset:
+    """The columns of a wide table as one series."""
+    schema = rows.schema
+    if columns is None:
+        rows, further = _chosen(rows), {}
+        values, channels = rows.values(None), rows.columns
+        schema = replace(schema, roles=NO_ROLES)
+    else:
+        needed, channels = (*columns, *schema.roles.future), tuple(columns)
+        values = (rows.only(needed) if schema.roles.any else rows).values(needed)
+        further = {"split": Split.of((0, 0), (0, 0), (0, 0))}
+    even = Even(np.arange(len(rows)), np.array([[0, len(rows)]]), rows.stamps, "", ())
+    if columns is None or freq is not None:
+        even = evenly_spaced(rows, freq or schema.freq)
+    whole = _filled(values, even.source)
+    return Dataset.of_one(
+        name,
+        np.ascontiguousarray(whole[:, : len(channels)]),
+        even.stamps,
+        channels,
+        freq=even.freq or None,
+        covariates=np.ascontiguousarray(whole[:, len(channels) :]),
+        schema=schema,
+        notes=(*rows.notes, *even.notes),
+        **further,
+    )
+
+
+def _chosen(rows: Rows) -> Rows:
+    """Rows of a wide table to train on, with the columns that have a role if targets are named.
+
+    Raises:
+        UsageError: A column is text, or dates repeat; the message says how to read the table instead.
+    """
+    roles, where = rows.schema.roles, rows.where
+    roles.refuse_static()
+    if roles.target:
+        rows = rows.only(roles.check(rows.columns, where))
+    check_words(rows)
+    if rows.stamps.has_duplicates:
+        keys = series_keys(rows, [])
+        if keys:
+            it = "it names" if len(keys) == 1 else "they name"
+            text = f"{where} has several rows per date, distinguished by {listed(keys)}; if {it}"
+            raise several_per_date(text, rows, keys)
+    return rows
+
+
+def as_columns(rows: Rows, strict: bool = True) -> Rows:
+    """Rows of a wide table with one column for each series of a long one, in order of appearance.
+
+    Raises:
+        UsageError: A series has a time stamp twice, or series hardly share any; or, if `strict`, a cell is not a number.
+    """
+    value, count = (rows.schema.form.value,), len(rows.series)
+    values = rows.values(value) if strict else rows.readable(value)
+    if "date" in rows.series:
+        raise UsageError(
+            f"{rows.where} has a series named 'date', which is the name of the time stamps in a wide table; rename the "
+            "series."
+        )
+    refuse_repeats(rows.stamps, rows.codes, rows.series, rows.where, several=True)
+    places, stamps = pd.factorize(rows.stamps, sort=True)
+    if count * len(stamps) > max(ROOM, MOST_EMPTY * len(rows)):
+        raise UsageError(
+            f"{rows.where} has {count} series and {len(stamps)} different dates, but only {len(rows)} values; provide "
+            "series that share their dates."
+        )
+    table = np.full((len(stamps), count), np.nan)
+    table[places, rows.codes] = values[:, 0]
+    return replace(
+        rows,
+        frame=pd.DataFrame(table, columns=list(rows.series)),
+        stamps=pd.Index(stamps),
+        codes=np.zeros(len(stamps), dtype=np.intp),
+        series=("",),
+        long=False,
+    )
+
+
+def _filled(values: Array, source: NDArray[np.int64]) -> Array:
+    """Rows `source` of `values` (N, K), NaN for -1."""
+    if len(source) == len(values) and (source == np.arange(len(source))).all():
+        return values
+    made = values[source]
+    made[source < 0] = np.nan
+    return made

@@ -1,0 +1,238 @@
+"""Rows of a user's table: which series and time stamp each belongs to, and its cells, which are not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
+from femts.data.column_names import ROW
+from femts.data.columns import infer_columns, match_columns, to_frame
+from femts.data.frequency import order_of
+from femts.data.schema import Schema
+from femts.data.series_rows import from_rows
+from femts.data.stamps import read_stamps
+from femts.errors import UsageError
+from femts.text import quote
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """N rows of a user's table, in its order.
+
+    Attributes:
+        frame: cells of the columns other than time stamps and, in a long table, series names.
+        stamps: (N,) dates or whole numbers.
+        codes: (N,), number of the series of each row.
+        series: names of the series, in order of appearance; a single empty one for a wide table.
+        schema: how the table is read, with the names of its columns.
+        where: description of the table, to start messages with.
+        time: name of the column of time stamps.
+        long: whether a column names the series.
+        given: names of all columns of the table, in order.
+        notes: messages to show the user once.
+    """
+
+    frame: pd.DataFrame
+    stamps: pd.Index
+    codes: NDArray[np.intp]
+    series: tuple[str, ...]
+    schema: Schema
+    where: str
+    time: str
+    long: bool
+    given: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of cells."""
+        return tuple(self.frame.columns)
+
+    def only(self, columns: Iterable[str]) -> Rows:
+        """The same rows with those of `columns` that the table has."""
+        kept = set(columns)
+        return replace(self, frame=self.frame[[name for name in self.columns if name in kept]])
+
+    def take(self, rows: NDArray[Any]) -> Rows:
+        """The given rows, by number (n,) or as a mask (N,)."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return replace(self, frame=self.frame.iloc[places], stamps=self.stamps[places], codes=self.codes[places])
+
+    def values(self, columns: Sequence[str] | None) -> Array:
+        """Numbers (N, K) of `columns`, NaN where missing; None takes all, and a long table may have others.
+
+        Raises:
+            UsageError: As in `check_values`.
+        """
+        frame = self.frame if columns is None or not self.long else self.frame[list(columns)]
+        return check_values(frame, columns, self.where, self.schema.na).to_numpy(dtype=np.float64)
+
+    def readable(self, columns: Sequence[str]) -> Array:
+        """Numbers (N, K) of `columns`, NaN also for what is not a number or too large."""
+        made = np.full((len(self), len(columns)), np.nan)
+        for k, name in enumerate(columns):
+            if name in self.frame.columns:
+                made[:, k] = parsed(self.frame[name], self.schema.na)[0]
+        made[~(np.abs(made) <= LARGEST)] = np.nan
+        return made
+
+    def in_order(self) -> NDArray[np.intp] | None:
+        """Row numbers by series and then by time; None if the rows are in this order."""
+        numbers = as_numbers(self.stamps)
+        later = (self.codes[1:] > self.codes[:-1]) | (
+            (self.codes[1:] == self.codes[:-1]) & (numbers[1:] >= numbers[:-1])
+        )
+        return None if later.all() else np.lexsort((numbers, self.codes))
+
+
+def as_numbers(stamps: pd.Index) -> NDArray[np.int64]:
+    """Time stamps as whole numbers, in the unit of dates."""
+    return stamps.asi8 if isinstance(stamps, pd.DatetimeIndex) else stamps.to_numpy(dtype=np.int64)
+
+
+def read_rows(
+    table: Any, schema: Schema, where: str, freq: str | None = None, needed: Sequence[str] | None = None
+) -> Rows:
+    """Find series and time stamps of a table.
+
+    Args:
+        table: an object that `femts.data.columns.is_table` accepts.
+        schema: how to read it.
+        where: description of the table, to start messages with.
+        freq: step between time stamps, if it is known.
+        needed: columns that a long table of several series has to have; None takes its targets or values.
+
+    Raises:
+        UsageError: There are no time stamps, or one or the name of a series cannot be read.
+    """
+    frame, schema, notes = _arranged(table, schema, where)
+    names, columns = schema.form, list(frame.columns)
+    by_dates = names.dates if names.time == ROW and ROW not in columns else None
+    time, long = by_dates or names.time_among(columns), _is_long(frame, schema, needed)
+    if time not in columns:
+        raise without_stamps(frame, schema, where)
+    if not schema.panel and not long and time != "date" and "date" in columns:
+        raise UsageError(
+            f"{where} has a column 'date' in addition to its time stamps in '{quote(time)}'; rename or drop it."
+        )
+    codes, series = number_series(frame[names.series] if long else None, len(frame), where)
+    stamps, more = read_stamps(frame[time], where, None if by_dates else freq or schema.freq)
+    notes = (*notes, *more)
+    if isinstance(stamps, pd.DatetimeIndex) and (by_dates or schema.freq == "1"):
+        if not by_dates:
+            note = f"its rows are numbered in the order of the dates in '{quote(time)}'"
+            notes = (*notes, f"{note}; set the season length with season=N")
+        names = replace(names, time=ROW, dates=time)
+        stamps = _numbered(stamps, codes, series, where)
+    keys = [name for name in (names.series, *names.keys) if name in columns] if long else []
+    return Rows(
+        frame=frame.drop(columns=[time, *keys]),
+        stamps=stamps.rename(None),
+        codes=codes,
+        series=series,
+        schema=replace(schema, form=names),
+        where=where,
+        time=names.time_among(columns),
+        long=long,
+        given=tuple(name for name in columns if name not in keys[1:]),
+        notes=notes,
+    )
+
+
+def numbered_rows(table: Any, schema: Schema, where: str) -> Rows:
+    """Rows of a table without time stamps: those of a frame that was cut keep the numbers of its index."""
+    frame = to_frame(table, where, None)
+    check_unique(frame.columns, where)
+    index = frame.index
+    counts = pd.api.types.is_integer_dtype(index) and index.is_monotonic_increasing and index.is_unique
+    stamps = pd.Index(index.to_numpy(dtype=np.int64)) if counts else pd.RangeIndex(len(frame))
+    codes, series = number_series(None, len(frame), where)
+    return Rows(frame, stamps, codes, series, schema, where, ROW, long=False, given=tuple(frame.columns))
+
+
+def _arranged(table: Any, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
+    """A frame with its time stamps in a column and one row per time stamp and series, the schema with the names of its
+    columns, and notes."""
+    names = schema.form
+    frame, notes = to_frame(table, where, names), tuple[str, ...]()
+    check_unique(frame.columns, where)
+    frame, names, notes = from_rows(frame, names, where, schema.na)
+    stamped = {names.time or "ds", names.dates} & set(frame.columns)
+    if schema.panel and not (stamped and names.series in frame.columns):
+        names, more = infer_columns(frame, names, where)
+        notes = (*notes, *more)
+        if names.time is None and {names.series, "date"} <= set(frame.columns):
+            names = replace(names, time="date")
+    else:
+        names = match_columns(frame, names)
+    return frame, replace(schema, form=names), notes
+
+
+def _is_long(frame: pd.DataFrame, schema: Schema, needed: Sequence[str] | None) -> bool:
+    names, target = schema.form, schema.roles.target
+    if schema.panel is False:
+        return names.is_long(frame)
+    if needed is None:
+        needed = () if target and schema.panel else target or (names.value,)
+    time = names.dates if names.dates in frame.columns else names.time_among(list(frame.columns))
+    return {names.series, time, *needed} <= set(frame.columns)
+
+
+def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+    """Number of the series in each row, and the names of the series in order of appearance; without a column of names,
+    all `rows` rows are one series without a name.
+
+    Raises:
+        UsageError: A row has no name.
+    """
+    if column is None:
+        return np.zeros(rows, dtype=np.intp), ("",)
+    try:
+        codes, cells = pd.factorize(column)
+    except TypeError:  # unhashable cells, such as lists
+        codes, cells = pd.factorize(column.map(quote))
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise UsageError(f"{where} has no name in '{quote(column.name)}' at data row {row + 1}; name its series.")
+    names = [str(cell) for cell in cells]
+    if len(set(names)) < len(names):  # 1 and "1" are written alike
+        again, unique = pd.factorize(pd.Series(names))
+        codes, names = again[codes], list(unique)
+    return codes, tuple(names)
+
+
+def _numbered(dates: pd.DatetimeIndex, codes: NDArray[np.intp], series: tuple[str, ...], where: str) -> pd.Index:
+    """Number of each row within its series, from 0 in the order of the dates; UsageError for a date twice."""
+    refuse_repeats(dates, codes, series, where, several=series != ("",))
+    order = np.lexsort((dates.asi8, codes))
+    begins = np.append(True, codes[order][1:] != codes[order][:-1]) if len(order) else order.astype(bool)
+    numbers = np.empty(len(dates), dtype=np.int64)
+    numbers[order] = np.arange(len(dates)) - np.flatnonzero(begins)[begins.cumsum() - 1]
+    return pd.Index(numbers)
+
+
+def refuse_repeats(
+    stamps: pd.Index, codes: NDArray[np.intp], series: Sequence[str], where: str, several: bool = False
+) -> None:
+    """Raise UsageError if a series has the same time stamp twice; `several` says that there are series with names."""
+    if not several:
+        order_of(stamps, where)
+        return
+    again = pd.MultiIndex.from_arrays([codes, stamps]).duplicated()
+    if again.any():
+        row = int(np.argmax(again))
+        raise UsageError(
+            f"{where} has series '{quote(series[codes[row]])}' twice at {stamps[row]} (data row {row + 1}); keep one "
+            "of the rows."
+        )
