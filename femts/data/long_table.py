@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import LARGEST, check_frame, check_marks, check_unique, check_values, parsed
+from femts.data.column_names import bounded, check_bound_names
 from femts.data.columns import infer_columns
+from femts.data.describe import names as describe_names
 from femts.data.frequency import NANOSECONDS, step_of
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
@@ -89,7 +91,11 @@ def _settled(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFr
     columns = [str(column) for column in frame.columns if column not in (form.series, time)]
     if {form.series, time} <= set(frame.columns) and (roles.target or form.value in columns):
         named = replace(roles, target=roles.target or (form.value,)).check(columns, where)
-        further = [column for column in columns if column not in named and column not in form.keys]
+        bounds = [column for column in columns if column not in named and bounded(column, named)]
+        if bounds and not roles.target:  # a forecast
+            listed = describe_names(tuple(bounds))
+            notes = (*notes, f"{listed} are bounds of forecasts and are left out")
+        further = [column for column in columns if column not in {*named, *form.keys, *bounds}]
         if further and not roles.target:
             raise UsageError(
                 f"{where} has the additional column '{quote(further[0])}'; name it in past_covariates, "
@@ -111,6 +117,7 @@ def _as_long(frame: pd.DataFrame, schema: Schema, time: str, where: str) -> pd.D
     if time not in frame.columns:
         check_frame(frame, schema, where=where)  # raises the error that names what is missing
     values = check_values(frame.drop(columns=time), None, where, schema.na)
+    check_bound_names(values.columns)  # they are columns of its forecast again
     rows, columns = values.shape
     stamps = frame[time].iloc[np.tile(np.arange(rows), columns)].reset_index(drop=True)
     names = values.columns.repeat(rows)
