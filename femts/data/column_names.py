@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,7 +125,7 @@ class ColumnNames:
 USUAL = ColumnNames()
 
 
-def bounded(name: str, columns: Sequence[str]) -> str | None:
+def bounded(name: str, columns: Collection[str]) -> str | None:
     """The one of `columns` of whose forecast `name` would be a bound, as `x-lo-80` is of `x`, if any."""
     bound = _BOUND.fullmatch(name)
     return bound[1] if bound is not None and bound[1] in columns else None

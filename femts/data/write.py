@@ -42,6 +42,19 @@ class TableFormat:
     text: bool = False
 
 
+@dataclass(frozen=True)
+class Packing:
+    """A compression of files.
+
+    Attributes:
+        content: compresses the content of a file.
+        library: package that it needs, if any.
+    """
+
+    content: Callable[[bytes], bytes]
+    library: str | None = None
+
+
 def check_format(path: Path | None) -> None:
     """Refuse a file, if one is given, whose name implies no format or one that needs a package that is not installed.
 
@@ -79,23 +92,23 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
 
 def _writer(path: Path) -> Callable[[pd.DataFrame], bytes]:
     """Function from a table to the content of `path`, whose libraries can be imported."""
-    name, pack = path.name.lower(), _plain
-    for ending, (each, library) in PACKED.items():
-        if name.endswith(ending):
-            name, pack = name.removesuffix(ending), each
-            _import(library, path)
-    suffix = Path(name).suffix
+    name = Path(path.name.lower())
+    packing = PACKED.get(name.suffix)
+    suffix = name.suffix if packing is None else name.with_suffix("").suffix
     kind = FORMATS.get(ALIASES.get(suffix, suffix))
-    if kind is None and pack is _plain and is_stream(path):
+    if kind is None and packing is None and is_stream(path):
         kind = FORMATS[".csv"]
-    if kind is None or not (kind.text or pack is _plain):
+    if kind is None or not (kind.text or packing is None):
         text, other = ([key for key, each in FORMATS.items() if each.text is kind] for kind in (True, False))
         raise UsageError(
             f"A table cannot be written as '{quote(path.name)}'; name it {', '.join(text)}, one of these with "
             f"{' or '.join(PACKED)} after it, {', '.join(other[:-1])} or {other[-1]}."
         )
     _import(kind.library, path)
-    return lambda frame: pack(kind.content(frame, str(path)))
+    if packing is None:
+        return lambda frame: kind.content(frame, str(path))
+    _import(packing.library, path)
+    return lambda frame: packing.content(kind.content(frame, str(path)))
 
 
 def _import(library: str | None, path: Path) -> None:
@@ -107,10 +120,6 @@ def _import(library: str | None, path: Path) -> None:
         raise UsageError(
             f"{path} needs {library}, which is not installed; run pip install {library}, or use CSV."
         ) from error
-
-
-def _plain(content: bytes) -> bytes:
-    return content
 
 
 def _gzip(content: bytes) -> bytes:
@@ -275,7 +284,7 @@ def _number(cell: Any) -> Any:
     return str(cell) if large or (isinstance(cell, float) and not math.isfinite(cell)) else cell
 
 
-PACKED: dict[str, tuple[Callable[[bytes], bytes], str | None]] = {".gz": (_gzip, None), ".zst": (_zstd, "pyarrow")}
+PACKED = {".gz": Packing(_gzip), ".zst": Packing(_zstd, "pyarrow")}
 FORMATS = {
     ".csv": TableFormat(_csv, text=True),
     ".tsv": TableFormat(_tsv, text=True),

@@ -183,7 +183,7 @@ def test_control_characters_stay_in_files(suffix: str, tmp_path: Path) -> None:
     assert femts.load_dataset(path).columns == ("été", name)
 
 
-NAMES = "f f.xls f.xlsm f.txt f.gz f.csv.bz2 f.csv.zip f.parquet.gz f.xlsx.zst f.csv. f.2024 csv f.json.gz.gz".split()
+NAMES = "f f.xls f.xlsm f.txt f.gz f.csv.bz2 f.csv.zip f.parquet.gz f.xlsx.zst f.csv. f.2024 csv f.json.gz.gz f.csv.zst.gz .csv .gz".split()
 SAYS = (
     "femts: A table cannot be written as '{}'; name it .csv, .tsv, .json, .jsonl, one of these with .gz or .zst after "
     "it, .parquet, .feather or .xlsx.\n"

@@ -11,7 +11,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.run_options import Device, Run, load_run, parse_levels, parse_quantiles
+from femts.cli.run_options import KINDS, Device, Run, load_run, parse_levels, parse_quantiles
 from femts.cli.streams import say
 from femts.cli.targets import check_targets
 from femts.data.write import check_format, write_table
@@ -45,7 +45,10 @@ def backtest(
     run: Run,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name from `femts datasets list`, or a table file.")],
     cutoffs: CutoffOptions,
-    out: Annotated[Path | None, option("Output file for the forecasts.", "OUT.csv", "--out", "-o")] = None,
+    out: Annotated[
+        Path | None,
+        option(f"Output file for the forecasts: {KINDS}.", "OUT.csv", "--out", "-o"),
+    ] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
