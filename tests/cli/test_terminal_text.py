@@ -59,11 +59,12 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
 def test_terminal_shows_escapes(place: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for stream, made in (("stdout", Terminal()), ("stderr", io.StringIO())):
-        monkeypatch.setattr(sys, stream, made)
+    out, err = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.chdir(place)
     assert main(command.split()) in (0, 2)
-    shown = sys.stdout.getvalue() + sys.stderr.getvalue()  # type: ignore[attr-defined]
+    shown = out.getvalue() + err.getvalue()
     assert shown and "Traceback" not in shown
     assert all(line.isprintable() for line in shown.split("\n"))
 
@@ -84,6 +85,7 @@ def test_messages_show_escapes_in_pipes_too(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_data_on_a_terminal_keep_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", Terminal())
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
     write_data("date,été\x1b[2J\n2024-01-01,1\n")
-    assert sys.stdout.getvalue() == "date,été\\x1b[2J\n2024-01-01,1\n"  # type: ignore[attr-defined]
+    assert out.getvalue() == "date,été\\x1b[2J\n2024-01-01,1\n"

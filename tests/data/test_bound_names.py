@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 from small_tables import small_table
@@ -9,7 +11,7 @@ from small_tables import small_table
 import femts
 from femts.errors import UsageError
 
-SMALL = {"model": "seasonal_naive", "pred_len": 6, "seq_len": 24, "out": None}
+SMALL: dict[str, Any] = {"model": "seasonal_naive", "pred_len": 6, "seq_len": 24, "out": None}
 
 
 def long(*columns: str) -> pd.DataFrame:
@@ -17,7 +19,7 @@ def long(*columns: str) -> pd.DataFrame:
     return pd.concat([small_table(100, columns).assign(unique_id=name) for name in "ab"]).rename(columns={"date": "ds"})
 
 
-CLASH = {
+CLASH: dict[str, tuple[pd.DataFrame, dict[str, Any], str, str]] = {
     "lower": (small_table(100, ("x", "x-lo-80")), {}, "x-lo-80", "x"),
     "upper, before its column": (small_table(100, ("x-hi-97.5", "x")), {}, "x-hi-97.5", "x"),
     "quantile": (small_table(100, ("a", "x", "x-q-10")), {}, "x-q-10", "x"),
@@ -40,13 +42,13 @@ CLASH = {
 
 
 @pytest.mark.parametrize(("table", "reading", "name", "of"), CLASH.values(), ids=CLASH.keys())
-def test_bound_beside_its_column_is_refused(table: pd.DataFrame, reading: dict, name: str, of: str) -> None:
+def test_bound_beside_its_column_is_refused(table: pd.DataFrame, reading: dict[str, Any], name: str, of: str) -> None:
     says = f"Column '{name}' has the name of a bound of the forecast of '{of}', and one table cannot hold both; rename"
     with pytest.raises(UsageError, match=says):
         femts.train(table, **SMALL, **reading)
 
 
-FREE = {
+FREE: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
     "a bound alone": (small_table(100, ("x-lo-80", "heat")), {}),
     "no number": (small_table(100, ("x", "x-lo-")), {}),
     "another end": (small_table(100, ("x", "x-low-80")), {}),
@@ -57,7 +59,7 @@ FREE = {
 
 
 @pytest.mark.parametrize(("table", "reading"), FREE.values(), ids=FREE.keys())
-def test_other_names_are_free(table: pd.DataFrame, reading: dict) -> None:
+def test_other_names_are_free(table: pd.DataFrame, reading: dict[str, Any]) -> None:
     made = femts.train(table, **SMALL, **reading)
     ahead = table.tail(6) if reading.get("future_covariates") else None
     future = None if ahead is None else ahead.assign(date=ahead["date"] + pd.Timedelta(hours=6))
