@@ -61,6 +61,11 @@ def _target(path: Path) -> tuple[Path | None, int | None]:
     return (real, stat.S_IMODE(status.st_mode)) if stat.S_ISREG(status.st_mode) else (None, None)
 
 
+def is_stream(path: Path) -> bool:
+    """Return whether `path` is a pipe, terminal or device, or a file that another process holds open as one."""
+    return not path.is_dir() and _target(path)[0] is None
+
+
 def _write_to(path: Path, content: bytes | memoryview) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
         file.write(content)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from femts.text import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -49,7 +51,7 @@ def progress_line(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
         return
     with Progress(*columns, console=Console(stderr=True), **options) as progress:
         task = progress.add_task("", total=1.0)
-        yield lambda part, words: progress.update(task, completed=part, description=words)
+        yield lambda part, words: progress.update(task, completed=part, description=printable(words))
 
 
 def _in_notebook() -> bool:
@@ -69,7 +71,7 @@ def _displayed(progress: Progress) -> Iterator[Callable[[float, str], None]]:
 
     def show(part: float, words: str) -> None:
         nonlocal drawn
-        progress.update(task, completed=part, description=words)
+        progress.update(task, completed=part, description=printable(words))
         if time.monotonic() - drawn >= _EVERY:
             drawn = time.monotonic()
             with progress.console.capture() as text:

@@ -16,11 +16,11 @@ import typer
 
 from femts.cli.command import app, load_commands
 from femts.cli.output import StderrHandler
-from femts.cli.streams import check_memory, check_streams
+from femts.cli.streams import check_memory, check_streams, say
 from femts.cli.wording import as_options
 from femts.errors import AgeWarning, FemtsError, GapWarning, ScaleWarning, UnitsWarning, UsageError, memory_checked
 from femts.plugins import load_plugins
-from femts.text import printable, quote, sentence
+from femts.text import printable, printable_lines, quote, sentence
 
 INTERRUPTED = 130
 _Mistake = cast(
@@ -83,7 +83,7 @@ def _warnings_as_notes() -> Iterator[None]:
     ) -> str:
         if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
             return f"note: {printable(as_options(str(message)).removesuffix('.'))}\n"
-        return plain(message, category, filename, lineno, line)
+        return printable_lines(plain(message, category, filename, lineno, line))
 
     warnings.formatwarning = form
     try:
@@ -115,14 +115,14 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"femts: {sentence(as_options(message))}", file=sys.stderr)
+    say(f"femts: {sentence(as_options(message))}", error=True)
     return status
 
 
 def _usage(error: Exception) -> int:
     message = str(error.format_message())  # type: ignore[attr-defined]
     if message.startswith("Usage:"):  # no command was given, so show the help
-        print(message)
+        say(message)
         return 2
     if "Did you mean" in message:
         return _fail(message.replace(". Did you mean", "; did you mean"), 2)

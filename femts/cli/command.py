@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from femts._version import __version__
+from femts.cli.streams import say
 
 LAST = 1000
 _ORDER: dict[str, int] = {}
@@ -36,7 +37,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"femts {__version__}")
+        say(f"femts {__version__}")
         raise typer.Exit
 
 

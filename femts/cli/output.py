@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from femts.cli.streams import say
 from femts.cli.wording import as_options
 from femts.data.describe import count
-from femts.errors import UsageError
 from femts.logging import PROGRESS
-from femts.text import printable, quote, spreadsheet_safe, strict_json, table
+from femts.text import printable, spreadsheet_safe, strict_json, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +114,7 @@ def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr, so that stdout remains parseable."""
     for note in notes:
-        print(f"note: {printable(as_options(note))}", file=sys.stderr)
+        say(f"note: {printable(as_options(note))}", error=True)
 
 
 def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
@@ -136,7 +135,7 @@ class StderrHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
         if record.name == PROGRESS.name:
-            print(printable(line), file=sys.stderr, flush=True)
+            say(printable(line), error=True)
         elif line not in self.noted:
             self.noted.add(line)
             say_notes([line])
@@ -171,7 +170,7 @@ def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
     """Print the test coverage of a run's intervals from its `metrics.json`, and a note if they are an estimate."""
     from femts.evaluation.coverage import coverage_line, few_notes, missing_notes
 
-    print(where + coverage_line(_covered(calibrated)))
+    say(where + coverage_line(_covered(calibrated)))
     few = few_notes(calibrated["windows"], calibrated.get("disjoint", calibrated["windows"]))
     say_notes(where + note for note in (*few, *missing_notes(calibrated.get("missing", ()))))
 
@@ -199,20 +198,3 @@ def judgements(
             where = f"{horizon} steps: " if len(naive) > 1 else ""
             (worse if judged.worse else others).append(where + judged.words)
     return worse, others
-
-
-def write_data(text: str) -> None:
-    """Write machine-readable output to standard output unchanged.
-
-    Raises:
-        UsageError: A character is not in the encoding of standard output; in data, it must not be replaced.
-    """
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"Standard output is {encoding}, which cannot encode '{quote(text[error.start])}'; write to a file with "
-            "-o, or set PYTHONIOENCODING=utf-8."
-        ) from error
-    sys.stdout.write(text)

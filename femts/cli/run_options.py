@@ -33,7 +33,11 @@ Histories = Annotated[
         show_default=False,
     ),
 ]
-ToTable = Annotated[Path | None, option("Output file.", "OUT.csv", "--out", "-o", default="standard output")]
+KINDS = ".csv, .tsv, .json or .jsonl, each also with .gz or .zst, .parquet, .feather or .xlsx"
+ToTable = Annotated[
+    Path | None,
+    option(f"Output file: {KINDS}.", "OUT.csv", "--out", "-o", default="standard output"),
+]
 Moved = Annotated[str | None, option("Location of the run's data, if it has moved.", "FILE", "--dataset")]
 Series = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""Checks of resources that a process may lack: standard output, an encoding for its text, and memory."""
+"""Text for people on standard output and stderr, and checks of what a process may lack: these streams, and memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import sys
 
 from femts.errors import RunFailure, UsageError
+from femts.text import printable_lines, quote
 
 TORCH_TAKES = 1200 * 2**20  # bytes of address space; with less, importing torch may kill the process silently
 
@@ -24,6 +25,32 @@ def check_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def say(message: object = "", error: bool = False) -> None:
+    """Print a message on standard output or stderr, before any later one on either, with control characters of the
+    user's data as escapes."""
+    print(printable_lines(message), file=sys.stderr if error else sys.stdout, flush=True)
+
+
+def write_data(text: str) -> None:
+    """Write machine-readable output to standard output: unchanged to a file or pipe, and to a terminal with control
+    characters as escapes.
+
+    Raises:
+        UsageError: A character is not in the encoding of standard output; in data, it must not be replaced.
+    """
+    if sys.stdout.isatty():
+        text = printable_lines(text)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"Standard output is {encoding}, which cannot encode '{quote(text[error.start])}'; write to a file with "
+            "-o, or set PYTHONIOENCODING=utf-8."
+        ) from error
+    sys.stdout.write(text)
 
 
 def check_memory() -> None:

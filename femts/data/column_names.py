@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("time", "series", "value", "dates")
 ROW = "row"  # name of the row numbers in a table without time stamps
+_BOUND = re.compile(r"(.+)-(?:lo|hi|q)-\d+(?:\.\d+)?", re.DOTALL)
 
 
 class Categories(NamedTuple):
@@ -121,3 +123,28 @@ class ColumnNames:
 
 
 USUAL = ColumnNames()
+
+
+def bounded(name: str, columns: Collection[str]) -> str | None:
+    """The one of `columns` of whose forecast `name` would be a bound, as `x-lo-80` is of `x`, if any."""
+    bound = _BOUND.fullmatch(name)
+    return bound[1] if bound is not None and bound[1] in columns else None
+
+
+def check_bound_names(targets: Sequence[str], others: Iterable[str | None] = ()) -> None:
+    """Refuse targets whose forecasts could not be told from the bounds of others.
+
+    Args:
+        targets: columns to forecast.
+        others: further columns of a forecast, such as that of time stamps; None for those that it lacks.
+
+    Raises:
+        UsageError: A name is that of a bound of a target, such as `x-lo-80` beside `x`.
+    """
+    for name in (*targets, *others):
+        of = None if name is None else bounded(name, targets)
+        if of is not None:
+            raise UsageError(
+                f"Column '{quote(name)}' has the name of a bound of the forecast of '{quote(of)}', and one table cannot "
+                "hold both; rename one of the columns."
+            )

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from femts.data.advice import check_words, series_keys, several_per_date
 from femts.data.aggregation import by_step
 from femts.data.check import listed
+from femts.data.column_names import bounded, check_bound_names
 from femts.data.dataset import Dataset
+from femts.data.describe import names
 from femts.data.even import Even, evenly_spaced
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, numbered_rows, read_rows, refuse_repeats
@@ -98,9 +100,14 @@ def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
     if not rows.series:
         raise UsageError(f"{rows.where} has no rows; provide a table with rows.")
     roles, series = replace(schema.roles, target=schema.roles.target or (form.value,)), rows.series
+    notes = rows.notes
     if rows.long:
         listed = roles.check(rows.columns, rows.where)
         further = [column for column in rows.columns if column not in listed]
+        bounds = [column for column in further if bounded(column, listed)]
+        if bounds and not schema.roles.target:  # a forecast
+            notes = (*notes, f"{names(tuple(bounds))} are bounds of forecasts and are left out")
+            further = [column for column in further if column not in bounds]
         if further and not schema.roles.target:
             raise UsageError(
                 f"{rows.where} has the additional column '{quote(further[0])}'; name it in past_covariates, "
@@ -115,6 +122,7 @@ def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
         )
     else:
         values = rows.values(None)
+        check_bound_names(rows.columns)  # they are columns of its forecast again
     even = evenly_spaced(rows, freq)
     whole, spans, stamps = _filled(values, even.source), even.spans, even.stamps
     if not rows.long:
@@ -137,7 +145,7 @@ def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
         covariates=np.ascontiguousarray(whole[:, len(channels) :]),
         static=read_static(rows.frame, roles.static, rows.codes, series) if roles.static else None,
         schema=replace(schema, panel=True),
-        notes=(*rows.notes, *even.notes),
+        notes=(*notes, *even.notes),
     )
 
 

@@ -49,8 +49,9 @@ from femts.data.unpack import (
     raw,
     too_large,
 )
+from femts.data.write import write_table as write_table
 from femts.errors import UsageError
-from femts.files import check_target, file_sha256, write_file
+from femts.files import file_sha256
 from femts.text import quote
 
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
@@ -212,24 +213,6 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = quote(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); download it again.") from error
-
-
-def write_table(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write `frame` without its index, atomically, as Parquet if `path` ends in `.parquet`, otherwise as CSV.
-
-    Raises:
-        UsageError: The folder is missing, or `path` is a folder.
-        RunFailure: Writing failed.
-    """
-    path = Path(path)
-    check_target(path)
-    if path.suffix.lower() in PARQUET:
-        with _library("pyarrow", path):
-            content = frame.to_parquet(None, index=False)
-    else:
-        content = frame.to_csv(index=False).encode()
-    write_file(path, content)
-    return path
 
 
 def _text_pieces(path: Path, names: ColumnNames, cells: int | None) -> Iterator[pd.DataFrame]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from femts.config.arguments import check_flag, check_path
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
+from femts.data.column_names import check_bound_names
 from femts.data.dataset import Dataset
 from femts.data.schema import Reading
 from femts.data.splits import PARTS
@@ -121,6 +122,8 @@ def train(
             "A script that trains on several devices must guard its code with `if __name__ == '__main__':`."
         )
     data = as_dataset(dataset, data_root, reading, train)
+    form = data.schema.form
+    check_bound_names(data.columns[: data.n_targets], (form.time, form.series))
     request = replace(
         request,
         lengths=Lengths(pred_len, seq_len, protocol),

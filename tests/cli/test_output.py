@@ -8,19 +8,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from terminal import Terminal
 
 from femts.cli.commands.evaluate import _misses
 from femts.cli.output import judgements, missed, say_warnings
 
 SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9, "wape": 0.2, "bias": -p / 100} for p in (4, 6)}
 NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.8} for p in (4, 6)}
-
-
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_worse_horizons_are_listed_separately() -> None:

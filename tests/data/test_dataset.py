@@ -164,7 +164,7 @@ def test_unknown_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_file_without_extension_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame) -> None:
     monkeypatch.chdir(tmp_path)
-    write_table(table, "series")
+    table.to_csv("series", index=False)
     assert load_dataset("series").columns == ("a", "b")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.options import DataRoot
 from femts.cli.run_options import Moved, Run, load_scored
+from femts.cli.streams import say
 from femts.text import strict_json, table
 
 if TYPE_CHECKING:
@@ -35,15 +35,13 @@ def audit(
 
     result = audit_run(load_scored(run, "cpu", dataset), data_root=data_root)
     if as_json:
-        print(strict_json({"run": str(run), **result.to_dict()}))
+        say(strict_json({"run": str(run), **result.to_dict()}))
     else:
-        print(
-            table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in result.checks])
-        )
-        print()
-        print(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in result.scores]))
+        say(table(("check", "result", "what was found"), [(c.name, _RESULT[c.passed], c.says) for c in result.checks]))
+        say()
+        say(table(("convention", "units", "windows", "mse", "mae"), [_cells(score) for score in result.scores]))
     for check in result.failed:
-        print(f"femts: The audit of {run} failed at '{check.name}': {check.says}.", file=sys.stderr)
+        say(f"femts: The audit of {run} failed at '{check.name}': {check.says}.", error=True)
     return 1 if result.failed else 0
 
 

@@ -11,10 +11,12 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
-from femts.cli.run_options import Device, Run, load_run, parse_levels, parse_quantiles
+from femts.cli.run_options import KINDS, Device, Run, load_run, parse_levels, parse_quantiles
+from femts.cli.streams import say
 from femts.cli.targets import check_targets
+from femts.data.write import check_format, write_table
 from femts.errors import UsageError
-from femts.text import table
+from femts.text import printable, table
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ def backtest(
     run: Run,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A name from `femts datasets list`, or a table file.")],
     cutoffs: CutoffOptions,
-    out: Annotated[Path | None, option("Output file for the forecasts.", "OUT.csv", "--out", "-o")] = None,
+    out: Annotated[
+        Path | None,
+        option(f"Output file for the forecasts: {KINDS}.", "OUT.csv", "--out", "-o"),
+    ] = None,
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
@@ -54,6 +59,7 @@ def backtest(
     forecast.
     """
     check_targets({"--out": out}, {"the data": Path(data)}, run)
+    check_format(out)
     horizon = None if cutoffs.horizon is None else count("--horizon", cutoffs.horizon)
     n_windows = None if cutoffs.n_windows is None else count("--n-windows", cutoffs.n_windows)
     step_size = None if cutoffs.step_size is None else count("--step-size", cutoffs.step_size)
@@ -62,7 +68,6 @@ def backtest(
     from femts.analysis.backtest import backtest as run_backtest
     from femts.analysis.backtest import backtest_scores
     from femts.data.loading import is_path, load_dataset
-    from femts.data.read import write_table
 
     forecaster = load_run(run, device)
     panel = forecaster.config.schema.panel
@@ -84,7 +89,9 @@ def backtest(
     if out is not None:
         write_table(frame, out)
     scores = backtest_scores(frame, forecaster, cutoffs.by)
-    print(table(list(scores.columns), scores.itertuples(index=False)))
+    say(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:
         many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
-        print(f"{out}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}")
+        say(
+            f"{printable(out)}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}"
+        )

@@ -9,6 +9,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import option
 from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
+from femts.cli.streams import say
 from femts.files import locked
 from femts.forecaster.run_folder import SCORED
 from femts.forecaster.saved_run import write_intervals
@@ -45,5 +46,5 @@ def calibrate(
     from femts.evaluation.coverage import interval_notes
 
     highest = f"levels up to {made.levels[-1]:g}" if made.levels else "no level"
-    print(f"{path}: {highest} for {made.steps} steps, from {made.source}")
+    say(f"{path}: {highest} for {made.steps} steps, from {made.source}")
     say_notes(interval_notes(made, forecaster.targets))

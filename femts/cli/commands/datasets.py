@@ -12,6 +12,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot
 from femts.cli.output import say_notes
 from femts.cli.reading_options import ReadingOptions
+from femts.cli.streams import say
 from femts.text import table
 
 DatasetName = Annotated[str, typer.Argument(metavar="NAME", help="A name from `femts datasets list`.")]
@@ -24,7 +25,7 @@ def list_datasets(data_root: DataRoot = None) -> None:
     """List the datasets with their sizes, and whether each file is available locally."""
     from femts.data.listing import COLUMNS, rows
 
-    print(table(COLUMNS, rows(data_root)))
+    say(table(COLUMNS, rows(data_root)))
 
 
 @datasets.command()
@@ -41,7 +42,7 @@ def info(
     given = reading.reading()
     if given or is_path(name):
         data = load_dataset(name, data_root, **given)
-        print(data)
+        say(data)
         say_notes(data.notes)
     else:
         _describe(name, data_root)
@@ -71,7 +72,7 @@ def _describe(name: str, data_root: Path | None) -> None:
             ("sha256", entry.sha256 or f"not known; git blob {entry.git_blob}"),
         ]
     for label, value in facts:
-        print(f"{label + ':':<10}{value}")
+        say(f"{label + ':':<10}{value}")
 
 
 @datasets.command()
@@ -79,7 +80,7 @@ def fetch(name: DatasetName, data_root: DataRoot = None) -> None:
     """Download a dataset if it is missing, verify it, and print its path."""
     from femts.data.download import fetch as fetch_file
 
-    print(fetch_file(name, data_root))
+    say(fetch_file(name, data_root))
 
 
 @datasets.command()
@@ -87,4 +88,4 @@ def verify(name: DatasetName, data_root: DataRoot = None) -> None:
     """Verify the file of a dataset against its pinned hash, and print its path."""
     from femts.data.download import verify as verify_file
 
-    print(f"{verify_file(name, data_root)} is the published file")
+    say(f"{verify_file(name, data_root)} is the published file")

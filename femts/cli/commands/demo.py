@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import app, command
+from femts.cli.streams import say
 from femts.errors import UsageError
 from femts.files import check_folder, write_file
 from femts.text import printable
@@ -35,7 +36,7 @@ def demo(
     _show("train", "--dataset", table, "--model", MODEL, *SMALL.split(), "--out", run)
     _show("predict", run, table, "--level", "80", "-o", out / "forecast.csv", "--plot", picture)
     _show("report", run, "-o", page)
-    print(f"\nLook at {printable(picture)} and {printable(page)}. To use your own table, replace {printable(table)}.")
+    say(f"\nLook at {printable(picture)} and {printable(page)}. To use your own table, replace {printable(table)}.")
 
 
 def _make_folder(folder: Path) -> None:
@@ -51,5 +52,5 @@ def _make_folder(folder: Path) -> None:
 def _show(*args: str | Path) -> None:
     """Print a femts command line and run it as if it had been typed, raising its errors."""
     words = [str(arg) for arg in args]
-    print(f"$ {printable(shlex.join(['femts', *words]))}", flush=True)  # flush before notes appear on stderr
+    say(f"$ {printable(shlex.join(['femts', *words]))}")
     typer.main.get_command(app).main(words, prog_name="femts", standalone_mode=False)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from femts.cli.command import command
+from femts.cli.streams import say
 from femts.text import table
 
 
@@ -24,14 +25,14 @@ def doctor() -> None:
 
     versions = [("femts", __version__), ("python", platform.python_version())]
     versions += [(name, _version(name) + also) for name, also in _requirements().items()]
-    print(table(("package", "version"), versions))
-    print()
-    print(table(("device", "state"), _devices(torch)))
-    print()
+    say(table(("package", "version"), versions))
+    say()
+    say(table(("device", "state"), _devices(torch)))
+    say()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parts = {name: prior_class(name).operation for name in prior_names()} | {"conditioner": "scan", "read": "read"}
     rows = [(part, *_kernel(operation, torch.device(device))) for part, operation in parts.items()]
-    print(table(("part", f"computed on {device} by", "why not faster"), rows))
+    say(table(("part", f"computed on {device} by", "why not faster"), rows))
 
 
 def _requirements() -> dict[str, str]:

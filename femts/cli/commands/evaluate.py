@@ -11,9 +11,10 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import option
-from femts.cli.output import details_table, judgements, mean_scores, say_notes, say_warnings, scores_table, write_data
+from femts.cli.output import details_table, judgements, mean_scores, say_notes, say_warnings, scores_table
 from femts.cli.recipe import parse_horizons
 from femts.cli.run_options import PlaceOptions, Run, load_scored, parse_levels
+from femts.cli.streams import say, write_data
 from femts.errors import UsageError
 from femts.text import strict_json
 
@@ -92,7 +93,7 @@ def evaluate(
         if as_csv:
             write_data(details + "\n")
         else:
-            print(details)
+            say(details)
         return
     from femts.forecaster.scoring import score_with_naive
 
@@ -100,9 +101,9 @@ def evaluate(
     worse, others = judgements(scores, naive)
     say_warnings(worse)
     if as_json:
-        print(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores), "naive": naive}))
+        say(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores), "naive": naive}))
         return
-    print("\n".join([scores_table(scores, naive), *others]))
+    say("\n".join([scores_table(scores, naive), *others]))
 
 
 def _over_windows(scores: pd.DataFrame, column: str) -> float:

@@ -11,7 +11,7 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import names, option
-from femts.cli.output import final_note, say_notes, write_data
+from femts.cli.output import final_note, say_notes
 from femts.cli.run_options import (
     PlaceOptions,
     Run,
@@ -22,8 +22,10 @@ from femts.cli.run_options import (
     load_run,
     read_history,
 )
+from femts.cli.streams import say, write_data
 from femts.cli.targets import check_targets, to_file
 from femts.config.values import check_count
+from femts.data.write import check_format, write_table
 from femts.errors import UsageError
 from femts.text import printable
 
@@ -76,6 +78,7 @@ def explain(
     """
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
+    check_format(out)
     if table is None and series is not None:
         raise UsageError(
             "Option --series names series of INPUT.csv, but no INPUT.csv is given; remove the option, or add the table."
@@ -102,7 +105,6 @@ def _show_importance(
     plot: Path | None,
 ) -> None:
     from femts.data.categories import origins
-    from femts.data.read import write_table
     from femts.forecaster.importance import importance_label, percent_label
     from femts.forecaster.members import explained_member
 
@@ -122,7 +124,7 @@ def _show_importance(
         write_table(table, out)
         first = table.loc[table["rise"].idxmax()]
         most = f"{importance_label(first['kind'], first['input'])} {percent_label(first['rise'])}"
-        print(f"{printable(out)}: {len(table)} inputs, most of all {printable(most)}")
+        say(f"{printable(out)}: {len(table)} inputs, most of all {printable(most)}")
     if plot is not None:
         from femts.forecaster.importance_picture import plot_importance  # matplotlib takes long to import
 
@@ -132,7 +134,6 @@ def _show_importance(
 def _show_posterior(
     whole: Forecaster, table: Path, member: str | None, series: str | None, out: Path | None, plot: Path | None
 ) -> None:
-    from femts.data.read import write_table
     from femts.forecaster.members import explained_member
 
     forecaster = explained_member(whole, member)
@@ -153,7 +154,7 @@ def _show_posterior(
         layers = explanation["layer"].nunique()
         many = explanation["series"].nunique() if panel else len(forecaster.columns)
         tokens = len(explanation) // layers // many
-        print(f"{out}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
+        say(f"{printable(out)}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
     if plot is not None:
         _draw_posterior(forecaster, history, explanation, plot)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from femts.cli.command import command
 from femts.cli.options import option
 from femts.cli.run_options import Run, check_single, one_series, parse_steps
+from femts.cli.streams import say
 from femts.cli.targets import check_targets
 
 
@@ -32,7 +33,7 @@ def export(
     check_targets({"--out": path}, run=run)
     made = forecaster.export(path, steps)
     columns, past = len(forecaster.columns), forecaster.config.seq_len
-    print(
+    say(
         f"{made.path}: (B, {past}, {columns}) to (B, {made.steps}, {len(forecaster.targets)}), {made.size / 2**20:.1f} "
         f"MiB; onnxruntime and torch differ by at most {made.difference:.1e} in scaled units"
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from femts.cli.command import command
+from femts.cli.streams import say
 from femts.text import table
 
 
@@ -28,7 +29,7 @@ def models(
     rows = [["''" if cell == "" else str(cell) for cell in row] for row in listing.itertuples(index=False)]
     if name is not None:
         card = model_card(name)
-        print(f"{card.name}: {card.summary}")
-        print(f"weights: {weights(card.name)} (7 channels, look-back 1024, horizon 96)")
+        say(f"{card.name}: {card.summary}")
+        say(f"weights: {weights(card.name)} (7 channels, look-back 1024, horizon 96)")
     if rows:
-        print(table(list(listing.columns), rows))
+        say(table(list(listing.columns), rows))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import EngineName, names, option
-from femts.cli.output import say_notes, write_data
+from femts.cli.output import say_notes
 from femts.cli.partitions import ForecastRequest, forecast_files, join
 from femts.cli.run_options import (
     Histories,
@@ -24,10 +24,12 @@ from femts.cli.run_options import (
     parse_quantiles,
     parse_steps,
 )
+from femts.cli.streams import say, write_data
 from femts.cli.targets import check_targets, to_file
 from femts.cluster import check_engine
 from femts.data.describe import count
 from femts.data.unpack import STDIN
+from femts.data.write import check_format, write_table
 from femts.errors import FemtsError, UsageError
 from femts.files import write_file
 from femts.text import printable, quote
@@ -79,11 +81,11 @@ def predict(
     futures = {f"the future covariates {name}".rstrip(): path for name, path in known.items()}
     for table in tables:
         check_targets({"--out": out, "--plot": plot}, {"the history": table, **futures}, run)
+    check_format(out)
     if check_engine(engine) == "ray" and STDIN in (*tables, *known.values()):
         raise UsageError("Engine 'ray' cannot read standard input; give the path of a file.")
     steps = None if asked.horizon is None else parse_steps(asked.horizon)
     check_single(run)
-    from femts.data.read import write_table
     from femts.forecaster.forecaster import load
 
     picture_kind = None
@@ -124,7 +126,7 @@ def predict(
         columns = len(forecaster.targets) if many == 1 else many
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
         length = count(len(forecast) // many // max(1, len(known)), "step")
-        print(f"{printable(out)}: {length} of {count(columns, 'column')}{each}")
+        say(f"{printable(out)}: {length} of {count(columns, 'column')}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)
     return status

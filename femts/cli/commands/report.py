@@ -10,6 +10,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import option
 from femts.cli.output import final_note, say_notes
 from femts.cli.run_options import PlaceOptions, Run, load_run
+from femts.cli.streams import say
 from femts.cli.targets import check_targets
 
 
@@ -32,4 +33,4 @@ def report(
     if forecaster.scored is not None:
         say_notes([final_note(forecaster.metrics)])
     written = report_run(forecaster, out or run / "report.html", data_root=place.data_root)
-    print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
+    say(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

@@ -9,8 +9,9 @@ import typer
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, TrainingDevice
-from femts.cli.output import say_notes, say_unfinished, say_warnings, write_data
+from femts.cli.output import say_notes, say_unfinished, say_warnings
 from femts.cli.recipe import parse_horizons
+from femts.cli.streams import say, write_data
 from femts.cli.table_options import EngineOptions, GridOptions
 from femts.errors import UsageError, suggest
 from femts.text import spreadsheet_safe
@@ -68,7 +69,7 @@ def table(
     elif form == "csv":
         write_data(to_csv(frame))
     else:
-        print(to_text(frame, markdown=form == "md"))
+        say(to_text(frame, markdown=form == "md"))
     if pairs:
         alone = (frame["why"] == SEEDS_ALONE).sum()
         if alone:
@@ -96,7 +97,7 @@ def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: boo
         write_data(str(scores.map(spreadsheet_safe).to_csv(index=False)))
     else:
         shown = leaderboard_tables(leaderboard(scores), scores)
-        print("\n\n".join((as_markdown if form == "md" else as_text)(*each) for each in shown))
+        say("\n\n".join((as_markdown if form == "md" else as_text)(*each) for each in shown))
     say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
     return _status(cells, store, show)
 

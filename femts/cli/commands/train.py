@@ -28,6 +28,7 @@ from femts.cli.output import (
     scores_table,
 )
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
+from femts.cli.streams import say
 from femts.errors import RunFailure, UsageError
 from femts.files import locked, write_file
 from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run
@@ -74,13 +75,13 @@ def train(
     where = {pred_len: f"{pred_len} steps: " if len(records) > 1 else "" for pred_len in records}
     worse, others = judgements(scores, naive)
     say_warnings([*worse, *(note for p, record in records.items() for note in missed(record["intervals"], where[p]))])
-    print(f"run: {printable(folder)}")
+    say(f"run: {printable(folder)}")
     for pred_len, record in records.items():
         if "auto" in record:
-            print(choice_table(record["auto"], where[pred_len]), end="\n\n")
-    print(scores_table(scores, naive))
+            say(f"{choice_table(record['auto'], where[pred_len])}\n")
+    say(scores_table(scores, naive))
     for line in others:
-        print(line)
+        say(line)
     say_notes(dict.fromkeys(final_note(record) for record in records.values() if "refit" in record))
     for pred_len, record in records.items():
         say_intervals(record["intervals"], where[pred_len])
@@ -108,7 +109,7 @@ def _folder(out: Path | None, recipe: Recipe, data: Dataset, resume: bool, overw
         return
     folder = next(filter(_made, _numbered(first)))
     if folder != first:
-        print(f"{printable(first)} exists, so this run goes to {printable(folder)}")
+        say(f"{printable(first)} exists, so this run goes to {printable(folder)}")
     try:
         yield folder
     except BaseException:

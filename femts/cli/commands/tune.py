@@ -10,6 +10,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import DataRoot, count, option
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
+from femts.cli.streams import say
 from femts.config.model import DEFAULT_MODEL
 from femts.errors import UsageError
 from femts.text import printable, quote, table
@@ -112,14 +113,14 @@ def _seed(value: Any) -> int:
 def _print(tuned: TuningResult, plan: Recipe) -> None:
     states = tuned.trials["state"].value_counts()
     others = ", ".join(f"{states[state]} {state}" for state in ("pruned", "failed") if state in states)
-    print(f"{len(tuned.trials)} trials{f', {others}' if others else ''}")
+    say(f"{len(tuned.trials)} trials{f', {others}' if others else ''}")
     rows: list[list[object]] = [["seq_len", tuned.seq_len]]
     rows += [[key, _value(tuned.settings[key])] for key in tuned.trials.columns if key in tuned.settings]
-    print(table(("setting", "best"), rows))
+    say(table(("setting", "best"), rows))
     default = tuned.default_score
     without = "" if default is None else f", {default:.4f} without tuning ({100 * (tuned.score / default - 1):+.1f} %)"
-    print(f"validation error {tuned.score:.4f}{without}")
-    print(f"recipe: {printable(tuned.folder)}/recipe.yaml")
+    say(f"validation error {tuned.score:.4f}{without}")
+    say(f"recipe: {printable(tuned.folder)}/recipe.yaml")
 
 
 def _value(value: object) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.options import DataRoot, TrainingDevice
+from femts.cli.streams import say
 from femts.text import printable
 
 
@@ -35,6 +36,6 @@ def verify(
     failed = 0
     for path, record in given:
         verdict = verify_record(record, device, root)
-        print(printable(f"{path}: {verdict}"), flush=True)
+        say(printable(f"{path}: {verdict}"))
         failed += not verdict.holds
     return 1 if failed else 0
