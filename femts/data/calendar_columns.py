@@ -40,7 +40,8 @@ def calendar_part(name: str, cells: pd.Series, stamps: pd.DatetimeIndex | None) 
     if pd.api.types.is_numeric_dtype(cells):
         numbers = cells.to_numpy(dtype=np.float64)
         if field is not None and _within(field, numbers):
-            return field
+            varies = field == "year" and stamps is not None and _varies(numbers, stamps[there])
+            return None if varies else field  # such as the year of a forecast beside the year that it is for
         found = _equal(numbers, stamps[there]) if stamps is not None else None
     else:
         found = "name" if set(cells.str.lower().drop_duplicates().head(40)) <= _NAMES else None
@@ -54,12 +55,20 @@ def calendar_part(name: str, cells: pd.Series, stamps: pd.DatetimeIndex | None) 
 def _within(field: str, numbers: NDArray[np.float64]) -> bool:
     low, high = _RANGES[field]
     if field == "year":  # also without the century, fractions of years, and years of sports
-        return bool(((numbers >= low) & (numbers < high + 1)).all()) or bool(
+        return bool(np.mean((numbers >= low) & (numbers < high + 1)) >= NAMED) or bool(
             ((numbers >= 0) & (numbers <= 99) & (numbers == np.floor(numbers))).all() and len(np.unique(numbers)) < 50
         )
     if field == "season" and _within("year", numbers):
         return True
-    return bool(((numbers >= low) & (numbers <= high)).all())
+    # a few may stand for missing values, such as day 99
+    return bool(np.mean((numbers >= low) & (numbers <= high)) >= NAMED and (numbers == np.floor(numbers)).all())
+
+
+def _varies(numbers: NDArray[np.float64], stamps: pd.DatetimeIndex) -> bool:
+    """Whether most of the dates that repeat have several numbers."""
+    counts = pd.Series(numbers).groupby(np.asarray(stamps)).agg(["size", "nunique"])
+    counts = counts[counts["size"] > 1]
+    return len(counts) > 1 and bool((counts["nunique"] > 1).mean() > 0.5)
 
 
 def _are_waves(name: str) -> bool:
@@ -67,22 +76,33 @@ def _are_waves(name: str) -> bool:
 
 
 def _equal(numbers: NDArray[np.float64], stamps: pd.DatetimeIndex) -> str | None:
-    """The part of `stamps` that whole numbers are, up to where counting begins, over at least one whole cycle."""
+    """The part of `stamps` that numbers are, up to where counting begins, over at least one whole cycle."""
     distinct = len(np.unique(numbers))
-    if distinct < 2 or (numbers != np.floor(numbers)).any():
+    if distinct < 2:
         return None
     year = np.asarray(stamps.year, dtype=np.float64)
+    if (numbers != np.floor(numbers)).any():  # 1958.2
+        middle = year + (np.asarray(stamps.day_of_year) - 0.5) / 365.25
+        return "year" if np.mean(np.abs(numbers - middle) < 0.1) >= AGREE else None
     if _share(numbers - year) >= AGREE and len(np.unique(year)) == distinct and len(stamps.unique()) > 2 * distinct:
         return "year"
+    codes = {"month": year * 100 + np.asarray(stamps.month), "quarter": year * 10 + np.asarray(stamps.quarter)}
+    for part, values in codes.items():  # 202412, 20244
+        if np.mean(numbers == values) >= AGREE:
+            return part
     parts = {
         **{"month": (np.asarray(stamps.month), 12), "quarter": (np.asarray(stamps.quarter), 4)},
-        **{"day of month": (np.asarray(stamps.day), 28), "weekday": (np.asarray(stamps.dayofweek), 7)},
-        **{"hour": (np.asarray(stamps.hour), 24), "day of year": (np.asarray(stamps.dayofyear), 365)},
+        **{"day of month": (np.asarray(stamps.day), 28), "weekday": (np.asarray(stamps.day_of_week), 7)},
+        **{"hour": (np.asarray(stamps.hour), 24), "day of year": (np.asarray(stamps.day_of_year), 365)},
     }
     for part, (values, least) in parts.items():
-        if distinct < least or len(stamps.unique()) < 2 * distinct:
+        if min(distinct, len(np.unique(values))) < min(least, 28):
             continue
         shift = numbers - values
+        if distinct >= 7 and not shift.any():
+            return part
+        if min(distinct, len(np.unique(values))) < least or len(stamps.unique()) < 2 * distinct:
+            continue
         if part in ("weekday", "hour"):
             shift = np.where(numbers <= least, shift % least, np.inf)
         elif np.abs(np.median(shift)) > 1:
@@ -108,7 +128,7 @@ def _function_of(cells: pd.Series, stamps: pd.DatetimeIndex, named: bool) -> str
     if distinct < 2 or (distinct > 2 and not named and pd.api.types.is_numeric_dtype(cells)):
         return None
     cycles = {
-        "weekday": (stamps.dayofweek, stamps.normalize().asi8),
+        "weekday": (stamps.day_of_week, stamps.normalize().asi8),
         "month": (stamps.month, stamps.year),
         "hour": (stamps.hour, stamps.normalize().asi8),
     }

@@ -4,6 +4,7 @@ rows first."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,15 +13,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.categories import MOST_CATEGORIES
 from femts.data.kinds import Column, cumulated, kinds_of
 from femts.data.name_words import is_amount, is_attribute, is_bound, is_level, is_value
 from femts.data.stamps import as_text
 from femts.text import quote
 
-MOST_KEYS, MOST_TRIED = 3, 10  # columns that name a series together, and columns tried
+MOST_KEYS, MOST_TRIED = 3, 12  # columns that name a series together, and columns tried
 MOST_ROWS = 20_000  # rows on which combinations of columns are tried
+MOST_IN_ORDER = 4000  # rows of a series in which running totals are looked for
 BY_CHANCE = 3.0  # repetitions expected by chance from which on their absence tells that columns name series
+FILLED, BALANCED = 0.05, 0.5  # least share of dates at which series have rows; for series that only whole numbers name
+PER_SERIES = 2  # rows per series on the average
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
+FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
 _STEPS = ("min", "h", "D", "W", "MS", "YS")
 _SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0, "MS": 2_629_746.0, "YS": 31_556_952.0}  # in seconds
 
@@ -49,6 +55,7 @@ class Advice:
         targets: columns worth forecasting, best first.
         aggregate: how to aggregate rows of the same step; None unless `keys` is None.
         freq: the step to aggregate by, a pandas frequency; None if `aggregate` is.
+        by: columns that may name series once rows are aggregated, if `aggregate` is set.
         repeats: number of rows that repeat an earlier row in every cell.
         left_out: columns that are neither time stamps nor keys nor targets, with the reason.
     """
@@ -58,6 +65,7 @@ class Advice:
     targets: tuple[str, ...]
     aggregate: Literal["sum", "mean", "count"] | None = None
     freq: str | None = None
+    by: tuple[str, ...] = ()
     repeats: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
 
@@ -78,9 +86,11 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None) -> Ad
     targets = target_columns(columns, time, names, static)
     made = Advice(columns, found.names if found else None, targets, repeats=found.repeats if found else 0)
     if found is None:
-        how = _aggregate(frame, columns, targets, time, stamps)
+        step = step_at_hand(stamps)
+        how = _aggregate(targets, stamps, step)
         targets = () if how == "count" else tuple(name for name in targets if _suits(name, how))
-        made = replace(made, targets=targets, aggregate=how, freq=step_at_hand(stamps))
+        by = [each for each in columns if each.kind == "category" and not each.missing and each.distinct <= MOST_CATEGORIES]
+        made = replace(made, targets=targets, aggregate=how, freq=step, by=tuple(each.name for each in by))
     return replace(made, left_out=_left_out(columns, time, names, made.targets, static))
 
 
@@ -103,44 +113,49 @@ def series_keys(
         The columns; None if dates repeat and no columns tell their rows apart.
     """
     columns = kinds_of(frame, time, stamps) if columns is None else columns
-    dates = _codes(frame.iloc[:, [each.name for each in columns].index(time)] if stamps is None else pd.Series(stamps))
+    place = [each.name for each in columns].index(time)
+    dates = _codes(frame.iloc[:, place] if stamps is None else pd.Series(stamps))
     if not _any_twice([dates]):
         return Keys(())
-    alike = _alike(frame, dates)
-    kept = ~alike
-    repeats = int(alike.sum())
-    if not _any_twice([dates[kept]]):
-        return Keys((), repeats)
+    varied = sorted(range(len(columns)), key=lambda n: -columns[n].distinct)
+    rows = _whole_dates(dates)
+    rows = rows[~_alike(frame.iloc[rows], dates[rows], varied)]
+    if not _any_twice([dates[rows]]):
+        alike = _alike(frame, dates, varied)
+        if not _any_twice([dates[~alike]]):
+            return Keys((), int(alike.sum()))
     once = [each.name for each in columns].count
-    sure = [n for n, each in enumerate(columns) if each.kind == "category" and each.missing == 0 and once(each.name) == 1]
+    sure = [n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once(each.name) == 1]
     unsure = [
         n
         for n, each in enumerate(columns)
         if each.kind in ("number", "running number")
         and each.whole
-        and each.missing == 0
+        and not each.missing
         and once(each.name) == 1
         and not is_value(each.name)
-        and 3 * each.distinct <= kept.sum()
+        and 3 * each.distinct <= len(frame)
     ]
-    rows = _whole_dates(dates, np.flatnonzero(kept))
-    for places, balanced in ((sure, False), ([*sure, *unsure], True)):
-        if balanced and not unsure:
-            break
-        places = sorted(places, key=lambda n: (n in unsure, columns[n].distinct))[:MOST_TRIED]
+    # of names, those with the most values tell rows apart; of numbers, those with the most are measurements
+    sure = sorted(sure, key=lambda n: -columns[n].distinct)[:MOST_TRIED]
+    unsure = sorted(unsure, key=lambda n: columns[n].distinct)[: MOST_TRIED // 2]
+    most = int(np.bincount(dates[rows] + 1).max())
+    for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
         choices = [
             each
             for size in range(1, MOST_KEYS + 1)
             for each in itertools.combinations(places, size)
-            if not balanced or not set(each).isdisjoint(unsure)
+            if math.prod(columns[n].distinct for n in each) >= most and not (balanced and set(each) <= set(sure))
         ]
         fitting = [each for each in choices if not _any_twice([dates[rows], *(codes[n] for n in each)])]
         fitting.sort(key=lambda each: (len(each), len(np.unique(_joined([codes[n] for n in each]))), each))
         for each in fitting[:5]:
-            full = [_codes(frame.iloc[:, n])[kept] for n in each]
-            if not _any_twice([dates[kept], *full]) and _by_design(dates[kept], _joined(full), balanced):
-                return Keys(tuple(columns[n].name for n in sorted(each)), repeats)
+            series = _joined([_codes(frame.iloc[:, n]) for n in each])
+            kept = ~_alike(frame, _joined([dates, series]), varied)
+            again = _any_twice([dates[kept], series[kept]])
+            if not again and _by_design(dates[kept], series[kept], balanced):
+                return Keys(tuple(columns[n].name for n in sorted(each)), int(np.count_nonzero(~kept)))
     return None
 
 
@@ -187,6 +202,7 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
     rows."""
     if not isinstance(stamps, pd.DatetimeIndex) or not len(stamps):
         return None
+    stamps = stamps.unique()
     stamps = stamps.tz_localize(None) if stamps.tz is not None else stamps
     steps, span = list(_STEPS), (stamps.max() - stamps.min()).total_seconds()
     days = stamps.normalize()
@@ -194,9 +210,9 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
         steps = steps[2:]
         if (stamps.day == 1).all():
             steps = steps[3:] if (stamps.month == 1).all() else steps[2:]
-    filled = [step for step in steps if 2 * _distinct_steps(stamps, step) >= span / _SPANS[step]]
-    enough = [step for step in filled if span / _SPANS[step] >= 20]
-    return (enough or filled[:1] or steps[:1])[0]
+    share = {step: _distinct_steps(stamps, step) / max(1.0, span / _SPANS[step]) for step in steps}
+    several = [step for step in steps if span / _SPANS[step] >= 20] or steps[:1]
+    return next((step for step in several if 2 * share[step] >= 1), max(several, key=share.__getitem__))
 
 
 def _distinct_steps(stamps: pd.DatetimeIndex, step: str) -> int:
@@ -205,25 +221,24 @@ def _distinct_steps(stamps: pd.DatetimeIndex, step: str) -> int:
     return len(np.unique(stamps.as_unit("s").asi8 // int(_SPANS[step])))
 
 
-def _aggregate(
-    frame: pd.DataFrame, columns: Sequence[Column], targets: Sequence[str], time: str, stamps: pd.Index | None
-) -> Literal["sum", "mean", "count"]:
+def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None) -> Literal["sum", "mean", "count"]:
     """How to aggregate rows: readings, of which steps have about the same number, by their mean; events by the sum of an
     amount, if there is one."""
     named = [name for name in targets if is_level(name) and not is_attribute(name)]
     amounts = [name for name in targets if is_amount(name) and not is_attribute(name)]
+    rows = _rows_per_step(stamps, step)
+    readings = len(rows) > 2 and float(np.var(rows)) < STEADY * float(np.mean(rows))
+    if readings and targets and np.mean(rows) < FEW:  # a few steps repeat
+        return "mean"
     if amounts:
         return "sum"
-    rows = _rows_per_step(stamps)
-    readings = len(rows) > 2 and float(np.var(rows)) < STEADY * float(np.mean(rows))
     if named or (readings and targets):
         return "mean"
     values = [name for name in targets if is_value(name)]
     return "sum" if values else "count"
 
 
-def _rows_per_step(stamps: pd.Index | None) -> NDArray[np.int64]:
-    step = step_at_hand(stamps)
+def _rows_per_step(stamps: pd.Index | None, step: str | None) -> NDArray[np.int64]:
     if step is None or not isinstance(stamps, pd.DatetimeIndex):
         return np.zeros(0, dtype=np.int64)
     return np.unique(stamps.tz_localize(None).as_unit("s").asi8 // int(_SPANS[step]), return_counts=True)[1]
@@ -231,9 +246,7 @@ def _rows_per_step(stamps: pd.Index | None) -> NDArray[np.int64]:
 
 def _suits(name: str, how: str) -> bool:
     """Whether a target can be aggregated so."""
-    if is_attribute(name):
-        return False
-    return not is_level(name) if how == "sum" else not is_amount(name)
+    return not is_attribute(name) and not (how == "sum" and is_level(name))
 
 
 def _codes(cells: pd.Series) -> NDArray[np.int64]:
@@ -256,12 +269,13 @@ def _any_twice(codes: Sequence[NDArray[np.int64]]) -> bool:
     return bool(pd.Series(_joined(codes)).duplicated().any())
 
 
-def _alike(frame: pd.DataFrame, dates: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the rows that repeat an earlier row in every cell, (N,)."""
+def _alike(frame: pd.DataFrame, codes: NDArray[np.int64], places: Sequence[int]) -> NDArray[np.bool_]:
+    """Mask of the rows that repeat an earlier row in every cell, (N,); `codes` number distinct cells of some columns, and
+    `places` are those of all columns, best the most varied first."""
     mask = np.zeros(len(frame), dtype=bool)
-    some = np.flatnonzero(pd.Series(dates).duplicated(keep=False))
-    joined = dates[some]
-    for place in range(frame.shape[1]):
+    some = np.flatnonzero(pd.Series(codes).duplicated(keep=False))
+    joined = codes[some]
+    for place in places:
         twice = pd.Series(joined).duplicated(keep=False).to_numpy()
         if not twice.any():
             return mask
@@ -271,38 +285,36 @@ def _alike(frame: pd.DataFrame, dates: NDArray[np.int64]) -> NDArray[np.bool_]:
     return mask
 
 
-def _whole_dates(dates: NDArray[np.int64], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """About `MOST_ROWS` of the given rows, all those of some dates."""
+def _whole_dates(dates: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Numbers of about `MOST_ROWS` rows, all those of some dates."""
+    rows = np.arange(len(dates))
     if len(rows) <= MOST_ROWS:
         return rows
     count = int(dates.max()) + 1
     chosen = np.zeros(count, dtype=bool)
     chosen[np.linspace(0, count - 1, max(3, count * MOST_ROWS // len(rows))).astype(np.intp)] = True
-    return rows[chosen[dates[rows]]][: 5 * MOST_ROWS]
+    return rows[chosen[dates]][: 5 * MOST_ROWS]
 
 
 def _by_design(dates: NDArray[np.int64], series: NDArray[np.int64], balanced: bool) -> bool:
-    """Whether it is unlikely by chance that no series has a date twice; if `balanced`, also whether series have at least
-    half of the dates."""
+    """Whether it is unlikely by chance that no series has a date twice, and whether series have rows at enough of the
+    dates, at more of them if `balanced`."""
     counts = np.bincount(series)
     counts = counts[counts > 0]
     if len(counts) * PER_SERIES > len(series):
         return False
     per_date = np.bincount(dates[dates >= 0]).astype(np.float64)
     grid = len(counts) * np.count_nonzero(per_date)
-    if balanced and 2 * len(series) < grid:
+    if len(series) < (BALANCED if balanced else FILLED) * grid:
         return False
     pairs = float((per_date * (per_date - 1)).sum()) / 2
     return pairs * float(((counts / len(series)) ** 2).sum()) >= BY_CHANCE or len(series) == grid
 
 
-PER_SERIES = 2  # rows per series on the average
-
-
 def _some_series(
     frame: pd.DataFrame, time: str, stamps: pd.Index | None, keys: Sequence[str]
 ) -> list[NDArray[np.intp]]:
-    """Row numbers of up to three series, each in order of time and of `MOST_ROWS` rows at most."""
+    """Row numbers of up to three series, each in order of time and of `MOST_IN_ORDER` rows at most."""
     n = len(frame)
     if not n:
         return []
@@ -318,9 +330,9 @@ def _some_series(
     chosen = []
     for mask in masks:
         rows = np.flatnonzero(mask)
-        if stamps is not None and len(stamps) == n:
+        if stamps is not None and len(stamps) == n and not stamps[rows].is_monotonic_increasing:
             rows = rows[np.argsort(np.asarray(stamps[rows]), kind="stable")]
-        chosen.append(rows[:MOST_ROWS])
+        chosen.append(rows[:MOST_IN_ORDER])
     return chosen
 
 
@@ -356,7 +368,7 @@ _REASONS = {
     "flag": "contains flags",
     "calendar": "follows from the date",
     "category": "contains categories",
-    "number": "is not aggregated",
+    "number": "cannot be aggregated so",
 }
 
 
@@ -368,6 +380,8 @@ def _left_out(
         if each.name == time or each.name in keys or each.name in targets:
             continue
         reason = "does not vary within a series" if each.name in static else _REASONS[each.kind]
+        if [other.name for other in columns].count(each.name) > 1:
+            reason = "has a name that occurs twice"
         if each.kind == "cumulated" and each.detail:
             reason = f"is the running total of '{quote(each.detail)}'"
         out.append((each.name, reason))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from femts.data.calendar_columns import calendar_part
 from femts.data.check import MISSING, parsed
 from femts.data.columns import holds_dates
-from femts.data.name_words import is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
+from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
+from femts.data.sentinels import stands_for_missing
 from femts.data.stamps import are_clocks, as_text, times_of
 
 Kind = Literal[
@@ -33,7 +34,11 @@ Kind = Literal[
 HEAD, SPREAD = 4000, 4000  # rows inspected at the beginning of a table, and spread evenly over the rest
 ALMOST_EMPTY = 0.02  # share of filled cells
 PER_NAME = 2  # rows per distinct cell of a column that names something
-SENTENCE = 5  # words per cell on the average
+MARKS = 5  # distinct words in a column of numbers, such as `off`, that do not make it text
+CORRECTED = 0.02  # relative difference of the steps of a running total from another column
+FEW = 24  # distinct texts that may be names, however long
+SOME = 20  # cells whose repetitions are counted in all rows
+SENTENCE, PER_SENTENCE = 5, 20  # words per cell on the average, from which on names have more rows than texts
 _PAIRS = (  # words of flags
     *({"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"0", "1"}, {"on", "off"}, {"ja", "nein"}, {"j", "n"}),
     *({"oui", "non"}, {"o", "n"}, {"si", "no"}, {"s\u00ed", "no"}, {"sim", "n\u00e3o"}, {"vrai", "faux"}, {"wahr", "falsch"}),
@@ -154,8 +159,10 @@ def _numbers_in(cells: pd.Series) -> NDArray[np.float64] | None:
     if unread is None:
         return numbers
     odd = as_text(cells[unread]).str.strip().drop_duplicates()
-    if not odd.map(lambda cell: bool(_NUMBER.fullmatch(cell))).all():
-        return None
+    formatted = odd.map(lambda cell: bool(_NUMBER.fullmatch(cell)))
+    if not formatted.all():
+        few = len(odd) <= MARKS and unread.mean() <= 0.2 and len(np.unique(numbers[np.isfinite(numbers)])) > 4 * MARKS
+        return numbers if few else None
     bare = as_text(cells).str.replace(r"[^\d.,+-]", "", regex=True)
     bare = bare.str.replace(r"[.,](?=\d{3}(?:\D|$))", "", regex=True).str.replace(",", ".")
     return pd.to_numeric(bare, errors="coerce").to_numpy(dtype=np.float64)
@@ -183,7 +190,7 @@ def _of_words(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> Co
     if words.head(40).str.contains(r"\d").mean() >= 0.5:
         if are_clocks(words.head(100)):
             return replace(made, kind="clock times")
-        if holds_dates(words):
+        if holds_dates(words.head(8)):
             return replace(made, kind="dates")
     if _are_names(made, each):
         return replace(made, kind="category")
@@ -193,18 +200,18 @@ def _of_words(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> Co
 def _are_names(made: Column, each: _Cells) -> bool:
     """Whether cells repeat as names do, unlike texts, or codes of single rows."""
     filled = int(each.cells.notna().sum())
-    distinct = each.distinct
-    if distinct * PER_NAME > filled and len(each.cells) < len(each.column):
-        try:
-            distinct, filled = int(each.column.nunique()), int(each.column.notna().sum())
-        except TypeError:
+    if each.distinct * PER_NAME > filled:
+        if len(each.cells) == len(each.column):
             return False
-    if distinct * PER_NAME > filled:
-        return False
-    if each.numbers is not None or distinct <= 24:
+        try:  # names of very many series may be different in all rows inspected
+            some = each.column.iloc[_inspected(len(each.column))[-SPREAD :: SPREAD // SOME]].dropna().unique()
+            return bool(each.column.isin(some).sum() >= PER_NAME * len(some) > 0)
+        except TypeError:  # cells that cannot be compared, such as lists
+            return False
+    if each.numbers is not None or each.distinct <= FEW:
         return True
     lengths = each.cells.dropna().str.count(r"\s+") + 1
-    return float(lengths.mean()) < SENTENCE or distinct * 20 <= filled
+    return float(lengths.mean()) < SENTENCE or each.distinct * PER_SENTENCE <= filled
 
 
 def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> Column:
@@ -213,7 +220,8 @@ def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> 
     finite = numbers[np.isfinite(numbers)]
     whole = bool((finite == np.floor(finite)).all())
     made = replace(made, whole=whole)
-    is_flag = each.distinct == 2 and {0.0, 1.0} == set(finite.tolist())
+    two = set(finite.tolist()) if each.distinct == 2 else set[float]()
+    is_flag = two == {0.0, 1.0} or (bool(two & {0.0, 1.0}) and any(map(stands_for_missing, two - {1.0})))
     part = calendar_part(name, pd.Series(numbers), stamps)
     if part is not None:
         return replace(made, kind="calendar", detail=part)
@@ -225,10 +233,13 @@ def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> 
         return made
     if _are_numbered_dates(finite, name):
         return replace(made, kind="dates")
+    if (is_entity(name) or calendar_field(name)) and not is_value(name) and _are_names(made, each):
+        return replace(made, kind="category")
     if _counts_rows(numbers[: each.head], name):
         return replace(made, kind="running number")
-    if is_entity(name) and not is_value(name):
-        return replace(made, kind="category" if _are_names(made, each) else "identifier")
+    nameless = name.startswith("Unnamed:") and each.distinct == len(finite)
+    if (is_entity(name) and not is_value(name)) or nameless:
+        return replace(made, kind="identifier")
     return made
 
 
@@ -252,6 +263,8 @@ def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
         return False
     steps = np.diff(numbers)
     low, high = numbers.min(), numbers.max()
+    if len(numbers) >= 30 and (steps >= 0).all() and np.isin(steps, (0, 1)).mean() >= 0.95 and 0.2 <= steps.mean() < 1:
+        return True  # one number for several rows
     if low not in (0, 1) and not is_id(name):
         return bool(np.isin(steps, (1, 1 - len(numbers))).all() and len(numbers) > 30 and low != numbers[0])
     ups = steps == 1
@@ -266,8 +279,9 @@ def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
 def cumulated(
     frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]
 ) -> tuple[Column, ...]:
-    """`columns` with running totals marked: they never decrease and their differences are another column, or they stand
-    beside such ones and never decrease either.
+    """`columns` with running totals marked, and numbers that count the rows of each series.
+
+    Running totals never decrease and their differences are another column, or they stand beside such ones.
 
     Args:
         frame: the table.
@@ -276,9 +290,15 @@ def cumulated(
     """
     rows = [each for each in rows if len(each) >= 8]
     places = [place for place, each in enumerate(columns) if each.kind in ("number", "running number", "category") and not each.words]
-    if not rows or len(places) < 2:
+    if not rows:
         return tuple(columns)
     values = {place: [_numbers_in(frame.iloc[each, place]) for each in rows] for place in places}
+    counting = {
+        place
+        for place in places
+        if columns[place].kind == "number" and columns[place].whole and all(map(_steps_by_one, values[place]))
+    }
+    columns = [replace(each, kind="running number") if n in counting else each for n, each in enumerate(columns)]
     steady = {place for place in places if all(map(_never_falls, values[place]))}
     found = dict[int, str]()
     for place in steady:
@@ -288,7 +308,7 @@ def cumulated(
                 break
     if found:
         for place in steady - set(found):
-            if columns[place].kind == "number":
+            if columns[place].kind == "number" and columns[place].whole:
                 found[place] = ""
     for place in steady - set(found):
         if columns[place].kind == "number" and is_cumulated(columns[place].name) and len(steady) < len(places):
@@ -297,6 +317,10 @@ def cumulated(
         replace(each, kind="cumulated", detail=found[place]) if place in found else each
         for place, each in enumerate(columns)
     )
+
+
+def _steps_by_one(values: NDArray[np.float64] | None) -> bool:
+    return values is not None and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
 def _never_falls(values: NDArray[np.float64] | None) -> bool:
@@ -312,5 +336,6 @@ def _are_differences(totals: NDArray[np.float64] | None, values: NDArray[np.floa
         return False
     steps, values = np.diff(totals), values[1:]
     both = np.isfinite(steps) & np.isfinite(values) & ((steps != 0) | (values != 0))
-    close = np.isclose(steps[both], values[both], rtol=1e-6, atol=1e-9 * float(np.abs(totals[np.isfinite(totals)]).max(initial=0)))
-    return len(close) >= 5 and bool(close.mean() >= 0.9)
+    error = 1e-9 * float(np.abs(totals[np.isfinite(totals)]).max(initial=0))
+    close = np.isclose(steps[both], values[both], rtol=CORRECTED, atol=error)
+    return len(close) >= 5 and bool(close.mean() >= 0.8)

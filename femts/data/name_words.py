@@ -30,7 +30,7 @@ _AROUND = frozenset(  # words that may stand beside those of the calendar, as in
 )
 _IDS = frozenset(
     "id ids uuid guid nr nbr code codes key idx ref reference sku ean isbn zip zipcode postcode postal plz fips fid "
-    "serial hash url uri link imei objectid rowid rownum oid pid uid kennung nummer codigo codice cod".split()
+    "serial url uri link imei objectid rowid rownum oid pid uid kennung nummer codigo codice cod".split()
 )
 _ENTITIES = frozenset(  # things that are numbered
     "store shop item product station sensor zone region site meter building customer client user dept department branch "
@@ -39,7 +39,7 @@ _ENTITIES = frozenset(  # things that are numbered
     "filiale artikel laden kunde standort geraet zaehler magasin article capteur tienda producto estacion negozio "
     "stazione loja produto".split()
 )
-_COORDINATES = frozenset("lat latitude lon lng longitude latitud longitud lati longi geom".split())
+_COORDINATES = frozenset("lat latitude lon lng longitude latitud longitud coordinate coordinates easting northing geom".split())
 _AMOUNTS = frozenset(  # of which a sum makes sense
     "sales sale sold revenue turnover demand count counts cnt amount amt qty quantity volume visits visitors users "
     "passengers trips rides ridership riders consumption usage energy generation production total totals cases births "
@@ -48,19 +48,21 @@ _AMOUNTS = frozenset(  # of which a sum makes sense
     "precip precipitation kwh mwh umsatz absatz menge anzahl verbrauch betrag besucher ventes montant nombre quantite "
     "consommation ventas cantidad importe consumo vendite importo quantita vendas quantidade casos".split()
 )
+_WEATHER = frozenset("rain rainfall precip precipitation".split())  # amounts, but seldom what people forecast
 _LEVELS = frozenset(  # of which a mean makes sense
-    "temp temperature tmp humidity pressure speed wind co2 co no2 o3 so2 pm pm25 pm10 voltage volt level rate ratio "
+    "temp temperature tmp humidity hum pressure speed wind co2 co no2 o3 so2 pm pm25 pm10 voltage volt level rate ratio "
     "percent pct percentage share index mean avg average median price prices close open high low level load power "
     "current frequency density intensity latency duration utilization occupancy preis prix precio prezzo preco "
     "temperatur feuchte druck dewpoint visibility radiation degrees approve disapprove".split()
 )
+_LEVEL_ENDS = ("temp", "temperature", "speed", "pressure", "price", "rate")
 _ATTRIBUTES = frozenset(  # of one event or person: neither a sum nor a mean is worth a forecast
     "age alter rating score rank ranking stars magnitude mag depth height weight size latitude longitude distance grade "
     "quality version priority severity sample samplesize".split()
 )
 _VALUES = frozenset("value values y target obs observation wert valeur valor valore measurement close".split())
 _BOUNDS = frozenset("lo hi low high lower upper min max std stdev se err error ci margin uncertainty var".split())
-_CUMULATED = frozenset("cum cumulative cumulated kumuliert cumule acumulado totale total totals".split())
+_CUMULATED = frozenset("cum cumulative cumulated cumul kumuliert cumule cumulee acumulado acumulada cumulato".split())
 
 
 def words_in(name: str) -> list[str]:
@@ -73,6 +75,8 @@ def calendar_field(name: str) -> str | None:
     """The part of a date that a name means, such as `month`; None if it means something else."""
     words = words_in(name)
     fields = {CALENDAR[word] for word in words if word in CALENDAR}
+    if words and CALENDAR.get(words[-1]) == "year" and words[0] not in ("per", "by"):
+        fields, words = ({"year"}, words[-1:]) if len(fields) == 1 else (fields, words)
     if not fields or not all(word in CALENDAR or word in _AROUND for word in words):
         return None
     if len(fields) == 1:
@@ -92,7 +96,9 @@ def is_id(name: str) -> bool:
     """Whether a name is that of a code, such as `zone_id`, `InvoiceNo` or `zip code`."""
     words = words_in(name)
     return bool(words) and (
-        not _IDS.isdisjoint(words) or (len(words) > 1 and words[-1] in ("no", "number", "num") and words[0] not in ("total",))
+        not _IDS.isdisjoint(words)
+        or words[-1].endswith(("num", "nbr", "code"))
+        or (len(words) > 1 and words[-1] in ("no", "number", "num") and words[0] != "total")
     )
 
 
@@ -104,18 +110,20 @@ def is_entity(name: str) -> bool:
 
 def is_coordinate(name: str) -> bool:
     """Whether a name is that of a geographic coordinate."""
-    return not _COORDINATES.isdisjoint(words_in(name))
+    words = words_in(name)
+    return not _COORDINATES.isdisjoint(words) or words == ["long"]
 
 
 def is_value(name: str) -> bool:
     """Whether a name is a usual one for what people forecast."""
     words = set(words_in(name))
-    return not words.isdisjoint(_VALUES | _AMOUNTS) and words.isdisjoint(_ATTRIBUTES)
+    return not words.isdisjoint(_VALUES | _AMOUNTS - _WEATHER) and words.isdisjoint(_ATTRIBUTES)
 
 
 def is_bound(name: str) -> bool:
     """Whether a name is that of a bound, an error, or an extreme beside a value."""
-    return not _BOUNDS.isdisjoint(words_in(name))
+    words = words_in(name)
+    return any(word in _BOUNDS and not before.isdigit() for before, word in zip(["", *words], words, strict=False))
 
 
 def is_amount(name: str) -> bool:
@@ -126,7 +134,8 @@ def is_amount(name: str) -> bool:
 
 def is_level(name: str) -> bool:
     """Whether only a mean of such cells makes sense, as of temperatures or prices."""
-    return not _LEVELS.isdisjoint(words_in(name))
+    words = words_in(name)
+    return not _LEVELS.isdisjoint(words) or any(word.endswith(_LEVEL_ENDS) for word in words)
 
 
 def is_attribute(name: str) -> bool:

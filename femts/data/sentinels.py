@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 FEWEST, FEWEST_OTHERS = 3, 10  # repetitions of a sentinel, and distinct other values to judge by
 SPREADS, RANGES = 3.0, 1.5  # distance to other values, in interquartile ranges and in ranges of these
+FAR = 100.0  # distance in ranges of very few other values
 SPACINGS = 10.0  # distance of a negative number to values that are never negative, in usual distances between these
 MOST = 0.97  # share of cells
 _NINES = re.compile(r"-?(99{1,9}|9{2,9}\.9{1,4}|9{1,9}\.?9*e[+-]?\d+)")
@@ -28,7 +29,7 @@ def find_sentinels(values: NDArray[np.float64]) -> tuple[float, ...]:
     Args:
         values: numbers, (N,), NaN for missing ones.
     """
-    return _found(values, FEWEST)
+    return _found(values, FEWEST, FEWEST_OTHERS)
 
 
 def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, ...]]:
@@ -38,36 +39,44 @@ def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str,
     known = {number for numbers in found.values() for number in numbers}
     if known:
         for name, values in columns.items():
-            more = [number for number in _found(values, 1) if number in known]
+            more = [number for number in _found(values, 1, 1) if number in known]
             found[name] = tuple(sorted({*found[name], *more}))
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
-def _found(values: NDArray[np.float64], fewest: int) -> tuple[float, ...]:
+def _found(values: NDArray[np.float64], fewest: int, others: int) -> tuple[float, ...]:
     finite = values[np.isfinite(values)]
-    if not len(finite) or not any(map(_looks, (finite.min(), finite.max()))):
+    if not len(finite) or not any(map(stands_for_missing, (finite.min(), finite.max()))):
         return ()
     numbers, counts = np.unique(finite, return_counts=True)
     first, last = 0, len(numbers)
-    while first < last and _looks(numbers[first]):
+    while first < last and stands_for_missing(numbers[first]):
         first += 1
-    while last > first and _looks(numbers[last - 1]):
+    while last > first and stands_for_missing(numbers[last - 1]):
         last -= 1
     # from the inside out: -99 is judged by values without -999
-    low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, fewest)
-    high = _outside(numbers, counts, range(last, len(numbers)), first, last, fewest)
+    low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, fewest, others)
+    high = _outside(numbers, counts, range(last, len(numbers)), first, last, fewest, others)
     return tuple(float(numbers[place]) for place in sorted([*low, *high]))
 
 
 def _outside(
-    numbers: NDArray[np.float64], counts: NDArray[np.int64], places: Iterable[int], first: int, last: int, fewest: int
+    numbers: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    places: Iterable[int],
+    first: int,
+    last: int,
+    fewest: int,
+    distinct: int,
 ) -> list[int]:
     """The `places` of sentinels beyond the values `first` to `last`; one that is none counts among the values."""
     found = []
     for place in places:
         others, times = numbers[first:last], counts[first:last]
-        often = counts[place] >= fewest and counts[place] <= MOST * counts.sum()
-        if often and _stands_apart(numbers[place], others, times, int(counts[place])):
+        often = counts[place] >= fewest and (counts[place] <= MOST * counts.sum() or fewest == 1)
+        far = numbers[place] - others[-1] if numbers[place] > others[-1] else others[0] - numbers[place]
+        enough = len(others) >= distinct or (len(others) > 1 and far >= FAR * (others[-1] - others[0]))
+        if often and enough and _stands_apart(numbers[place], others, times, int(counts[place])):
             found.append(place)
         else:
             first, last = min(first, place), max(last, place + 1)
@@ -76,22 +85,17 @@ def _outside(
 
 
 def _stands_apart(number: float, others: NDArray[np.float64], times: NDArray[np.int64], again: int) -> bool:
-    if len(others) < FEWEST_OTHERS:
-        return False
+    spread, gap = float(others[-1] - others[0]), float(others[0] - number if number < others[0] else number - others[-1])
     whole = np.repeat(others, times) if times.sum() < 10**5 else others
-    low, middle, high = np.quantile(whole, (0.25, 0.5, 0.75))
-    gap = others[0] - number if number < others[0] else number - others[-1]
-    spacing = float(np.median(np.diff(others[: max(2, len(others) // 2)])))
-    if number < 0 <= others[0]:
-        if number == -1:
-            return again >= 5 and len(others) >= 20 and gap >= SPACINGS * spacing and low > 0
-        return bool(gap >= SPACINGS * spacing)
-    if number == -1:
-        return False
-    return bool(gap >= SPREADS * (high - low) and gap >= RANGES * (others[-1] - others[0]))
+    low, high = np.quantile(whole, (0.25, 0.75))
+    if number < 0 <= others[0] and number == int(number):  # amounts such as -99.99 may be payments
+        near = others[: max(2, len(others) // 2)]
+        enough = gap >= SPACINGS * (float(np.median(np.diff(near))) if len(near) > 1 else 0.0)
+        return enough and (number != -1 or (again >= 5 and len(others) >= 20 and low > 0))
+    return number != -1 and gap >= SPREADS * (high - low) and gap >= RANGES * spread
 
 
-def _looks(number: float) -> bool:
+def stands_for_missing(number: float) -> bool:
     """Whether a number is one that stands for missing values somewhere, also if stored in single precision."""
     if abs(number) >= _HUGE or number in _MACHINE or number in _OTHERS or number == -1:
         return True
