@@ -12,7 +12,14 @@ from femts.data.name_words import calendar_field, words_in
 
 AGREE, NAMED = 0.99, 0.9  # share of rows that agree with the dates, without and with a name that says so
 _RANGES = {  # smallest and largest number of each part of a date
-    **{"year": (1678, 2261), "quarter": (0, 4), "month": (0, 12), "week": (0, 53), "day": (0, 31), "day of month": (0, 31)},
+    **{
+        "year": (1678, 2261),
+        "quarter": (0, 4),
+        "month": (0, 12),
+        "week": (0, 53),
+        "day": (0, 31),
+        "day of month": (0, 31),
+    },
     **{"weekday": (0, 7), "hour": (0, 24), "minute": (0, 60), "season": (0, 5), "day of year": (0, 366)},
     "code": (167800, 226153),
 }

@@ -23,7 +23,8 @@ MOST_KEYS, MOST_TRIED = 3, 12  # columns that name a series together, and column
 MOST_ROWS = 20_000  # rows on which combinations of columns are tried
 MOST_IN_ORDER = 4000  # rows of a series in which running totals are looked for
 BY_CHANCE = 3.0  # repetitions expected by chance from which on their absence tells that columns name series
-FILLED, BALANCED = 0.05, 0.5  # least share of dates at which series have rows; for series that only whole numbers name
+FILLED, BALANCED = 0.05, 0.5  # least share of dates at which series have rows; for series that only numbers name
+LONG, ALIVE = 5, 0.3  # rows per series, and share of the dates between its first and last, that suffice otherwise
 PER_SERIES = 2  # rows per series on the average
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
 FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
@@ -89,7 +90,11 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None) -> Ad
         step = step_at_hand(stamps)
         how = _aggregate(targets, stamps, step)
         targets = () if how == "count" else tuple(name for name in targets if _suits(name, how))
-        by = [each for each in columns if each.kind == "category" and not each.missing and each.distinct <= MOST_CATEGORIES]
+        by = [
+            each
+            for each in columns
+            if each.kind == "category" and not each.missing and each.distinct <= MOST_CATEGORIES
+        ]
         made = replace(made, targets=targets, aggregate=how, freq=step, by=tuple(each.name for each in by))
     return replace(made, left_out=_left_out(columns, time, names, made.targets, static))
 
@@ -114,7 +119,7 @@ def series_keys(
     """
     columns = kinds_of(frame, time, stamps) if columns is None else columns
     place = [each.name for each in columns].index(time)
-    dates = _codes(frame.iloc[:, place] if stamps is None else pd.Series(stamps))
+    dates = _codes(frame.iloc[:, place] if stamps is None else pd.Series(stamps), sort=True)
     if not _any_twice([dates]):
         return Keys(())
     varied = sorted(range(len(columns)), key=lambda n: -columns[n].distinct)
@@ -125,7 +130,9 @@ def series_keys(
         if not _any_twice([dates[~alike]]):
             return Keys((), int(alike.sum()))
     once = [each.name for each in columns].count
-    sure = [n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once(each.name) == 1]
+    sure = [
+        n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once(each.name) == 1
+    ]
     unsure = [
         n
         for n, each in enumerate(columns)
@@ -177,7 +184,11 @@ def target_columns(
     numbers = [each for each in rest if each.kind == "number" and not each.words and each.name not in static]
     if not numbers:
         alone = [each for each in rest if each.kind not in ("constant", "empty")]
-        if len(alone) == 1 and not alone[0].words and alone[0].kind in ("running number", "flag", "calendar", "category"):
+        if (
+            len(alone) == 1
+            and not alone[0].words
+            and alone[0].kind in ("running number", "flag", "calendar", "category")
+        ):
             return (alone[0].name,)
         totals = [each for each in rest if each.kind == "cumulated"]
         return tuple(each.name for each in totals)
@@ -249,12 +260,12 @@ def _suits(name: str, how: str) -> bool:
     return not is_attribute(name) and not (how == "sum" and is_level(name))
 
 
-def _codes(cells: pd.Series) -> NDArray[np.int64]:
+def _codes(cells: pd.Series, sort: bool = False) -> NDArray[np.int64]:
     """Numbers of the distinct cells of a column, (N,), -1 for missing ones."""
     try:
-        return np.asarray(pd.factorize(cells)[0], dtype=np.int64)
+        return np.asarray(pd.factorize(cells, sort=sort)[0], dtype=np.int64)
     except TypeError:  # cells that cannot be compared, such as lists
-        return np.asarray(pd.factorize(as_text(cells))[0], dtype=np.int64)
+        return np.asarray(pd.factorize(as_text(cells), sort=sort)[0], dtype=np.int64)
 
 
 def _joined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -297,18 +308,24 @@ def _whole_dates(dates: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def _by_design(dates: NDArray[np.int64], series: NDArray[np.int64], balanced: bool) -> bool:
-    """Whether it is unlikely by chance that no series has a date twice, and whether series have rows at enough of the
-    dates, at more of them if `balanced`."""
+    """Whether series are such that people record, not customers who come by chance: it is unlikely by chance that none
+    has a date twice, and they have rows at enough of the dates, at more of them if `balanced`."""
+    rows = len(series)
     counts = np.bincount(series)
     counts = counts[counts > 0]
-    if len(counts) * PER_SERIES > len(series):
+    if len(counts) * PER_SERIES > rows:
         return False
-    per_date = np.bincount(dates[dates >= 0]).astype(np.float64)
+    per_date = np.bincount(dates + 1).astype(np.float64)
     grid = len(counts) * np.count_nonzero(per_date)
-    if len(series) < (BALANCED if balanced else FILLED) * grid:
-        return False
+    if rows < (BALANCED if balanced else FILLED) * grid:
+        order = np.lexsort((dates, series))  # codes of dates are in order of time
+        starts = np.flatnonzero(np.diff(series[order], prepend=-2))
+        ends = np.append(starts[1:], rows) - 1
+        spans = int((dates[order][ends] - dates[order][starts] + 1).sum())
+        if balanced or rows < LONG * len(counts) or rows < ALIVE * spans:
+            return False
     pairs = float((per_date * (per_date - 1)).sum()) / 2
-    return pairs * float(((counts / len(series)) ** 2).sum()) >= BY_CHANCE or len(series) == grid
+    return pairs * float(((counts / rows) ** 2).sum()) >= BY_CHANCE or rows == grid
 
 
 def _some_series(

@@ -41,7 +41,15 @@ SOME = 20  # cells whose repetitions are counted in all rows
 SENTENCE, PER_SENTENCE = 5, 20  # words per cell on the average, from which on names have more rows than texts
 _PAIRS = (  # words of flags
     *({"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"0", "1"}, {"on", "off"}, {"ja", "nein"}, {"j", "n"}),
-    *({"oui", "non"}, {"o", "n"}, {"si", "no"}, {"s\u00ed", "no"}, {"sim", "n\u00e3o"}, {"vrai", "faux"}, {"wahr", "falsch"}),
+    *(
+        {"oui", "non"},
+        {"o", "n"},
+        {"si", "no"},
+        {"s\u00ed", "no"},
+        {"sim", "n\u00e3o"},
+        {"vrai", "faux"},
+        {"wahr", "falsch"},
+    ),
 )
 _NUMBER = re.compile(  # with separators of thousands, a decimal comma, a currency, or a percent sign
     r"[($\u20ac\u00a3\u00a5]*\s*[+-]?\s*[$\u20ac\u00a3\u00a5]?\s*\d{1,3}(?:[.,' \u00a0\u202f]?\d{3})*(?:[.,]\d+)?\s*[%\u20ac$\u00a3)]*"
@@ -252,9 +260,13 @@ def _are_numbered_dates(numbers: NDArray[np.float64], name: str) -> bool:
     if high < 10**8:
         days = pd.to_datetime(pd.Series(numbers.astype(np.int64).astype(str)), format="%Y%m%d", errors="coerce")
         return bool(days.notna().all())
-    named = not {"time", "timestamp", "date", "datetime", "epoch", "unix", "ts", "at", "updated"}.isdisjoint(words_in(name))
+    named = not {"time", "timestamp", "date", "datetime", "epoch", "unix", "ts", "at", "updated"}.isdisjoint(
+        words_in(name)
+    )
     in_order = bool((np.diff(numbers) >= 0).all())
-    return (named or (in_order and len(np.unique(np.diff(numbers))) <= 3)) and times_of(numbers.astype(np.int64)) is not None
+    return (named or (in_order and len(np.unique(np.diff(numbers))) <= 3)) and times_of(
+        numbers.astype(np.int64)
+    ) is not None
 
 
 def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
@@ -276,9 +288,7 @@ def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
     return high - low + 1 == len(numbers) == len(np.unique(numbers))
 
 
-def cumulated(
-    frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]
-) -> tuple[Column, ...]:
+def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]) -> tuple[Column, ...]:
     """`columns` with running totals marked, and numbers that count the rows of each series.
 
     Running totals never decrease and their differences are another column, or they stand beside such ones.
@@ -289,7 +299,11 @@ def cumulated(
         rows: row numbers of some series, each in order of time.
     """
     rows = [each for each in rows if len(each) >= 8]
-    places = [place for place, each in enumerate(columns) if each.kind in ("number", "running number", "category") and not each.words]
+    places = [
+        place
+        for place, each in enumerate(columns)
+        if each.kind in ("number", "running number", "category") and not each.words
+    ]
     if not rows:
         return tuple(columns)
     values = {place: [_numbers_in(frame.iloc[each, place]) for each in rows] for place in places}

@@ -39,7 +39,9 @@ _ENTITIES = frozenset(  # things that are numbered
     "filiale artikel laden kunde standort geraet zaehler magasin article capteur tienda producto estacion negozio "
     "stazione loja produto".split()
 )
-_COORDINATES = frozenset("lat latitude lon lng longitude latitud longitud coordinate coordinates easting northing geom".split())
+_COORDINATES = frozenset(
+    "lat latitude lon lng longitude latitud longitud coordinate coordinates easting northing geom".split()
+)
 _AMOUNTS = frozenset(  # of which a sum makes sense
     "sales sale sold revenue turnover demand count counts cnt amount amt qty quantity volume visits visitors users "
     "passengers trips rides ridership riders consumption usage energy generation production total totals cases births "
@@ -105,7 +107,7 @@ def is_id(name: str) -> bool:
 def is_entity(name: str) -> bool:
     """Whether a name is that of something that is numbered, such as `store`, or of its code."""
     words = words_in(name)
-    return bool(words) and (words[-1] in _ENTITIES or (is_id(name)) or words[0] in _ENTITIES and words[-1].isdigit())
+    return bool(words) and (words[-1] in _ENTITIES or is_id(name) or (words[0] in _ENTITIES and words[-1].isdigit()))
 
 
 def is_coordinate(name: str) -> bool:
