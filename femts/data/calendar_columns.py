@@ -46,10 +46,10 @@ def calendar_part(name: str, cells: pd.Series, stamps: pd.DatetimeIndex | None) 
         return None
     if pd.api.types.is_numeric_dtype(cells):
         numbers = cells.to_numpy(dtype=np.float64)
-        if field is not None and _within(field, numbers):
+        found = _equal(numbers, stamps[there]) if stamps is not None else None
+        if found is None and field is not None and _within(field, numbers):
             varies = field == "year" and stamps is not None and _varies(numbers, stamps[there])
             return None if varies else field  # such as the year of a forecast beside the year that it is for
-        found = _equal(numbers, stamps[there]) if stamps is not None else None
     else:
         found = "name" if set(cells.str.lower().drop_duplicates().head(40)) <= _NAMES else None
         if field is not None and cells.nunique() <= 54 and not cells.str.contains(r"\d{4}-\d\d?-\d").any():

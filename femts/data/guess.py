@@ -24,9 +24,11 @@ MOST_ROWS = 20_000  # rows on which combinations of columns are tried
 MOST_IN_ORDER = 4000  # rows of a series in which running totals are looked for
 BY_CHANCE = 3.0  # repetitions expected by chance from which on their absence tells that columns name series
 FILLED, BALANCED = 0.05, 0.5  # least share of dates at which series have rows; for series that only numbers name
+SHARED, ALWAYS = 0.25, 0.8  # share of rows whose date repeats, below which series have to have all their dates
 LONG, ALIVE = 5, 0.3  # rows per series, and share of the dates between its first and last, that suffice otherwise
 PER_SERIES = 2  # rows per series on the average
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
+FEWEST_STEPS = 8  # in the span of a table
 FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
 _STEPS = ("min", "h", "D", "W", "MS", "YS")
 _SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0, "MS": 2_629_746.0, "YS": 31_556_952.0}  # in seconds
@@ -222,7 +224,7 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
         if (stamps.day == 1).all():
             steps = steps[3:] if (stamps.month == 1).all() else steps[2:]
     share = {step: _distinct_steps(stamps, step) / max(1.0, span / _SPANS[step]) for step in steps}
-    several = [step for step in steps if span / _SPANS[step] >= 20] or steps[:1]
+    several = [step for step in steps if span / _SPANS[step] >= FEWEST_STEPS] or steps[:1]
     return next((step for step in several if 2 * share[step] >= 1), max(several, key=share.__getitem__))
 
 
@@ -317,13 +319,14 @@ def _by_design(dates: NDArray[np.int64], series: NDArray[np.int64], balanced: bo
         return False
     per_date = np.bincount(dates + 1).astype(np.float64)
     grid = len(counts) * np.count_nonzero(per_date)
-    if rows < (BALANCED if balanced else FILLED) * grid:
-        order = np.lexsort((dates, series))  # codes of dates are in order of time
-        starts = np.flatnonzero(np.diff(series[order], prepend=-2))
-        ends = np.append(starts[1:], rows) - 1
-        spans = int((dates[order][ends] - dates[order][starts] + 1).sum())
-        if balanced or rows < LONG * len(counts) or rows < ALIVE * spans:
-            return False
+    order = np.lexsort((dates, series))  # codes of dates are in order of time
+    starts = np.flatnonzero(np.diff(series[order], prepend=-2))
+    ends = np.append(starts[1:], rows) - 1
+    alive = rows / float((dates[order][ends] - dates[order][starts] + 1).sum())
+    if rows < (BALANCED if balanced else FILLED) * grid and (balanced or rows < LONG * len(counts) or alive < ALIVE):
+        return False
+    if float(per_date[per_date > 1].sum()) < SHARED * rows and alive < ALWAYS:
+        return False
     pairs = float((per_date * (per_date - 1)).sum()) / 2
     return pairs * float(((counts / rows) ** 2).sum()) >= BY_CHANCE or rows == grid
 

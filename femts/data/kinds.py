@@ -35,6 +35,7 @@ HEAD, SPREAD = 4000, 4000  # rows inspected at the beginning of a table, and spr
 ALMOST_EMPTY = 0.02  # share of filled cells
 PER_NAME = 2  # rows per distinct cell of a column that names something
 MARKS = 5  # distinct words in a column of numbers, such as `off`, that do not make it text
+CORRECTIONS = 0.02  # share of the steps of a running total that may fall
 CORRECTED = 0.02  # relative difference of the steps of a running total from another column
 FEW = 24  # distinct texts that may be names, however long
 SOME = 20  # cells whose repetitions are counted in all rows
@@ -241,7 +242,7 @@ def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> 
         return made
     if _are_numbered_dates(finite, name):
         return replace(made, kind="dates")
-    if (is_entity(name) or calendar_field(name)) and not is_value(name) and _are_names(made, each):
+    if (is_entity(name) or calendar_field(name) == "year") and not is_value(name) and _are_names(made, each):
         return replace(made, kind="category")
     if _counts_rows(numbers[: each.head], name):
         return replace(made, kind="running number")
@@ -342,7 +343,7 @@ def _never_falls(values: NDArray[np.float64] | None) -> bool:
     if values is None:
         return False
     steps = np.diff(values[np.isfinite(values)])
-    return len(steps) >= 7 and bool((steps < 0).mean() <= 0.01) and len(np.unique(steps)) > 2
+    return len(steps) >= 7 and bool((steps < 0).mean() <= CORRECTIONS) and len(np.unique(steps)) > 2
 
 
 def _are_differences(totals: NDArray[np.float64] | None, values: NDArray[np.float64] | None) -> bool:
