@@ -1,0 +1,95 @@
+"""Numbers that stand for missing values, such as -9999: found where they stand far apart from all others and repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEWEST = 3  # repetitions of a sentinel
+OTHERS = 10  # distinct other values to judge by; fewer suffice at `FAR` ranges of these
+SPREADS, RANGES, FAR = 3.0, 1.5, 100.0  # distance to other values, in interquartile ranges and in ranges of these
+SPACINGS = 10.0  # distance of a negative number to values that are never negative, in usual distances between these
+MOST = 0.97  # share of cells
+_NINES = re.compile(r"-?(99{1,9}|9{2,9}\.9{1,4}|9{1,9}\.?9*e[+-]?\d+)")
+_OTHERS = (-200.0, -77.0, -88.0, -777.0, -888.0, -7777.0, -8888.0, -999.25, -6999.0)
+_MACHINE = (-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0, 4294967295.0, -9223372036854775808.0)
+_HUGE = 1e19  # and beyond: fill values such as 1e20 and 9.96921e36
+
+
+def find_sentinels(values: NDArray[np.float64]) -> tuple[float, ...]:
+    """The numbers in a column that stand for missing values, in increasing order.
+
+    They look like one (-999, 9999, 99.9, -200, -1, 1e20, limits of integers, ...), repeat, and lie beyond all other
+    values: by `SPREADS` interquartile ranges and `RANGES` ranges of these or, for whole negative numbers among values
+    that are never negative, by `SPACINGS` of the distances between these. Zero is none.
+
+    Args:
+        values: numbers, (N,), NaN for missing ones.
+    """
+    return _found(values, sure=False)
+
+
+def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, ...]]:
+    """The sentinels of each column that has any. One that is found in a column counts in the others even if it occurs
+    there once, or beside a single other value."""
+    found = {name: find_sentinels(values) for name, values in columns.items()}
+    known = {number for numbers in found.values() for number in numbers}
+    if known:
+        for name, values in columns.items():
+            more = [number for number in _found(values, sure=True) if number in known]
+            found[name] = tuple(sorted({*found[name], *more}))
+    return {name: numbers for name, numbers in found.items() if numbers}
+
+
+def stands_for_missing(number: float) -> bool:
+    """Whether a number is one that stands for missing values somewhere, also if stored in single precision."""
+    if abs(number) >= _HUGE or number in _MACHINE or number in _OTHERS or number == -1:
+        return True
+    return bool(_NINES.fullmatch(f"{number:.6g}") or _NINES.fullmatch(f"{number:.10g}"))
+
+
+def _found(values: NDArray[np.float64], sure: bool) -> tuple[float, ...]:
+    finite = values[np.isfinite(values)]
+    if not len(finite) or not any(map(stands_for_missing, (finite.min(), finite.max()))):
+        return ()
+    numbers, counts = np.unique(finite, return_counts=True)
+    first, last = 0, len(numbers)
+    while first < last and stands_for_missing(numbers[first]):
+        first += 1
+    while last > first and stands_for_missing(numbers[last - 1]):
+        last -= 1
+    # from the inside out: -99 is judged by values without -999
+    low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, sure)
+    high = _outside(numbers, counts, range(last, len(numbers)), first, last, sure)
+    return tuple(float(numbers[place]) for place in sorted([*low, *high]))
+
+
+def _outside(
+    numbers: NDArray[np.float64], counts: NDArray[np.int64], places: Iterable[int], first: int, last: int, sure: bool
+) -> list[int]:
+    """The `places` of sentinels beyond the values `first` to `last`; one that is none counts among the values."""
+    found = list[int]()
+    for place in places:
+        often = sure or FEWEST <= counts[place] <= MOST * counts.sum()
+        others, times = numbers[first:last], counts[first:last]
+        if often and len(others) and _stands_apart(numbers[place], others, times, int(counts[place]), sure):
+            found.append(place)
+        else:
+            first, last = min(first, place), max(last, place + 1)
+            found.clear()
+    return found
+
+
+def _stands_apart(number: float, others: NDArray[np.float64], times: NDArray[np.int64], again: int, sure: bool) -> bool:
+    spread, gap = others[-1] - others[0], others[0] - number if number < others[0] else number - others[-1]
+    if not sure and len(others) < OTHERS and not (spread > 0 and gap >= FAR * spread):
+        return False
+    low, high = np.quantile(np.repeat(others, times) if times.sum() < 10**5 else others, (0.25, 0.75))
+    if number < 0 <= others[0] and number == np.floor(number):  # amounts such as -99.99 may be payments
+        near = others[: max(2, len(others) // 2)]
+        spacing = float(np.median(np.diff(near))) if len(near) > 1 else 0.0
+        return bool(gap >= SPACINGS * spacing and (number != -1 or (again >= 5 and len(others) >= 20 and low > 0)))
+    return bool(number != -1 and gap >= SPREADS * (high - low) and gap >= RANGES * spread)
