@@ -162,6 +162,17 @@ def starts_of(text: pd.Series) -> pd.Series:
     return text
 
 
+def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
+    """The cells of a column, (N,); None if one is not a whole number, or if they are dates or booleans."""
+    if column.dtype.kind in "bmM" or isinstance(column.dtype, pd.PeriodDtype):
+        return None
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if (numbers == np.floor(numbers)).all() else None
+
+
 def are_clocks(column: pd.Series) -> bool:
     """Return whether all cells are times of day, such as 13:30 or 1:30 PM, and nothing else."""
     text = as_text(column).str.strip()
