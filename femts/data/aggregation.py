@@ -11,9 +11,9 @@ from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
-from femts.data.frequency import NANOSECONDS
 from femts.data.schema import Schema
 from femts.data.stamps import as_text, read_dates
+from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock, instants
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
 _KEY, _LAST = "femts.step", "femts.last"  # columns that no table has
@@ -45,6 +45,8 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     kept = {*words_of(frame[cells]), *roles.static, *(each for one in names.categories for each in one.indicators)}
     table = {name: frame[name] if name in kept else numbers_of(frame[name], name, where, schema.na) for name in cells}
     usual, steady = _distance(stamps, series)
+    zone = stamps.tz if follows_clock(freq) else None
+    stamps = stamps if zone is None else stamps.tz_localize(None)
     if schema.aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
         stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
     # The constant key makes groups of the steps that have rows, and of no others.
@@ -62,6 +64,8 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
         over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[time]), freq)
         made = made[over | (made[time] < last)].reset_index(drop=True)
     made = made.drop(columns=[_KEY, _LAST])
+    if zone is not None:
+        made[time] = instants(pd.DatetimeIndex(made[time]), zone)
     if schema.aggregate == "sum":
         made = _with_zeros(made, keys, time, targets, freq)
     made.attrs = frame.attrs
@@ -76,7 +80,7 @@ def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
 
 def _with_zeros(made: pd.DataFrame, keys: list[str], time: str, targets: list[str], freq: str) -> pd.DataFrame:
     """The sums with rows of 0 for steps without any, from the first of each series to the last of all."""
-    steps = pd.DataFrame({time: pd.date_range(made[time].min(), made[time].max(), freq=freq)})
+    steps = pd.DataFrame({time: dates_at(freq, made[time].min(), made[time].max())})
     every = steps
     if keys:
         first = made.groupby(keys, sort=False, observed=True, dropna=False)[time].min().rename(_KEY).reset_index()
@@ -119,7 +123,9 @@ def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str)
     if not len(stamps):
         return False
     if not _is_even(freq):
-        return not stamps.isin(pd.date_range(stamps.min(), stamps.max(), freq=offset)).all()
+        return not stamps.isin(dates_at(freq, stamps.min(), stamps.max())).all()
+    if follows_clock(freq) and stamps.tz is not None and stamps.isin(dates_at(freq, stamps.min(), stamps.max())).all():
+        return False
     numbers = pd.Series(stamps.asi8)
     since = (numbers - numbers.groupby(codes).transform("min")) * NANOSECONDS[stamps.unit]
     return bool((since % int(offset.nanos) != 0).any())

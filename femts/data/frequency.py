@@ -14,16 +14,21 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.values import check_plain
 from femts.data.describe import count
+from femts.data.near_steps import near_even
 from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
+from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
 from femts.errors import UsageError
 from femts.text import quote
 
 STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
 MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps required on each side of the longest gap
 MONTH = 365.2425 / 12  # days
-NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequency with steps of constant length
-_ROUND_STEPS = ("1s", "10s", "30s", "1min", "5min", "10min", "15min", "30min", "1h", "2h", "3h", "6h", "12h", "1D")
+_ROUND_STEPS = {  # in seconds
+    **{"1s": 1, "10s": 10, "30s": 30, "1min": 60, "5min": 300, "10min": 600, "15min": 900, "30min": 1800},
+    **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
+    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746},
+}
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
@@ -52,8 +57,8 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """Step of sorted `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
 
     Some time stamps may be missing, see `few_missing`; the step is that of the coarsest grid that contains all of them.
-    If there is no such grid, but each falls into a different month, quarter or year, it is that period, see
-    `first_of_periods`.
+    If there is no such grid, it is that of even steps that all are close to, see `femts.data.near_steps`, or, if each
+    falls into a different month, quarter or year, that period, see `first_of_periods`.
 
     Raises:
         UsageError: There are fewer than three dates, or no grid contains them; the message quotes two of them.
@@ -73,7 +78,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     inferred = _inferred(dates)
     # pandas also infers steps (business hours) that do not generate the same time stamps.
     if inferred is not None:
-        grid = pd.date_range(dates[0], periods=len(dates), freq=inferred)
+        grid = dates_at(inferred, dates[0], periods=len(dates))
         if grid.as_unit("ns").equals(dates.as_unit("ns")):  # pandas 3 keeps the unit of its input
             return inferred
     steps = dates[1:] - dates[:-1]
@@ -89,6 +94,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     ]
     if fitting:
         return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
+    moved = near_even(dates)
+    if moved is not None and not moved.equals(dates):
+        return step_of(moved, where)
     periods = _step_of_periods(dates)
     if periods is not None:
         return periods
@@ -110,7 +118,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
 def _round_step(steps: pd.TimedeltaIndex) -> str:
     """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
-    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(pd.Timedelta(to_offset(freq)) / median)))
+    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
@@ -201,7 +209,12 @@ def grid_of(dates: pd.Index, freq: str) -> pd.Index:
         return dates[:0]
     if freq.isdecimal():
         return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
-    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+    grid = dates_at(freq, dates[0], dates[-1]).as_unit(dates.unit)
+    if dates.tz is not None and isinstance(to_offset(freq), pd.offsets.Tick) and not dates.isin(grid).all():
+        even = pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+        if dates.isin(even).all():  # hours of another zone, which seemed to count from midnight
+            return even
+    return grid
 
 
 def steps_between(first: object, last: object, freq: str) -> int | None:
@@ -210,7 +223,10 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
     try:
         if freq.isdecimal():
             return (int(str(last)) - int(str(first))) // int(freq)
-        ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
+        each = [pd.Timestamp(str(first)), pd.Timestamp(str(last))]
+        if None not in (each[0].tz, each[1].tz):  # text has UTC offsets, which differ before and after a change
+            each = [one.tz_localize(None) if follows_clock(freq) else one.tz_convert("UTC") for one in each]
+        ends = pd.DatetimeIndex(each)
         if ends.hasnans or ends[1] < ends[0]:
             return None if ends.hasnans else -1
         return _stamps_between(ends, freq) - 1
@@ -256,7 +272,7 @@ def past_date(last: Any, freq: str, n: int) -> Any:
     if freq.isdecimal():
         return last - n * int(freq)
     try:
-        return pd.date_range(end=last, periods=n + 1, freq=freq)[0]
+        return dates_at(freq, end=last, periods=n + 1)[0]
     except (OverflowError, ValueError):  # OutOfBoundsDatetime is a ValueError
         return pd.Timestamp.min.tz_localize(last.tz)
 
@@ -269,7 +285,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     late: Exception | None = None
     try:
-        after = pd.date_range(last, periods=n + 1, freq=freq)
+        after = dates_at(freq, last, periods=n + 1)
         if after[-1].year <= YEARS[1]:
             return after[after > last][:n]
     except (OverflowError, ValueError) as error:
@@ -287,7 +303,7 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
     if freq.isdecimal():
         return pd.Index(np.arange(-missing, 0) * int(freq) + dates[0]).append(dates)
     try:
-        before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
+        before = dates_at(freq, end=dates[0], periods=missing + 1)
     except (OverflowError, ValueError) as error:
         raise UsageError(
             f"A look-back of {n} steps that ends at {dates[-1]} reaches before the first possible date; use fewer steps."

@@ -13,11 +13,12 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import LARGEST, check_frame, check_marks, check_unique, check_values, parsed
 from femts.data.columns import infer_columns
-from femts.data.frequency import NANOSECONDS, step_of
+from femts.data.frequency import step_of
 from femts.data.roles import NO_ROLES
 from femts.data.schema import Schema
 from femts.data.stamps import first_of_periods, read_stamps
 from femts.data.static import read_static
+from femts.data.wall_clock import NANOSECONDS, dates_at
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -301,7 +302,7 @@ def _grid(stamps: pd.Index, freq: str) -> pd.Index:
         return stamps[:0]
     if isinstance(to_offset(freq), pd.offsets.BusinessHour | pd.offsets.Tick):
         return stamps[:0]
-    return pd.date_range(stamps.min(), stamps.max(), freq=freq).as_unit(stamps.unit)
+    return dates_at(freq, stamps.min(), stamps.max()).as_unit(stamps.unit)
 
 
 def _positions(rows: _SortedRows, freq: str) -> NDArray[np.int64]:

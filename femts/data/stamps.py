@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.near_steps import near_midnights, onto_steps
+from femts.data.wall_clock import instants
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -112,10 +114,9 @@ def read_stamps(
             f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
     stamps = pd.DatetimeIndex(dates)
-    years = np.asarray(stamps.year)
-    beyond = (years < YEARS[0]) | (years > YEARS[1])
-    if beyond.any():
-        row = int(np.argmax(beyond))
+    if len(stamps) and (stamps.min().year < YEARS[0] or stamps.max().year > YEARS[1]):
+        years = np.asarray(stamps.year)
+        row = int(np.argmax((years < YEARS[0]) | (years > YEARS[1])))
         raise _beyond(where, int(years[row]), row)
     stamps, more = (stamps, ()) if freq is None else first_of_periods(stamps, freq)
     return stamps, (*notes, *more)
@@ -123,15 +124,17 @@ def read_stamps(
 
 def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
     """First days of the months, quarters or years that contain `dates`, if that is the step `freq`, and a note;
-    unchanged for other steps, or if a period contains two dates."""
+    unchanged if a period contains two dates. For other steps, dates close to them, see `femts.data.near_steps`."""
     match = _PERIOD.fullmatch(freq)
     if match is None:
-        return dates, ()
+        return onto_steps(dates, freq)
     months, kind = _LENGTHS[match[1]]
     distinct = dates.unique()
-    count = np.asarray(distinct.year, dtype=np.int64) * 12 + np.asarray(distinct.month) - 1
+    days = near_midnights(distinct)
+    count = np.asarray(days.year, dtype=np.int64) * 12 + np.asarray(days.month) - 1
     count -= (count - (_MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
-    first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]")).tz_localize(dates.tz)
+    first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]"))
+    first = first if dates.tz is None else instants(first, dates.tz)
     if len(first.unique()) < len(first) or first.equals(distinct):
         return dates, ()
     odd = int(np.argmax(first != distinct))
