@@ -11,9 +11,12 @@ from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
+from femts.data.describe import count
+from femts.data.frequency import is_set_back
 from femts.data.schema import Schema
 from femts.data.stamps import as_text, read_dates
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock, instants
+from femts.errors import UsageError
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
 _KEY, _LAST = "femts.step", "femts.last"  # columns that no table has
@@ -34,7 +37,7 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     dated = _to_aggregate(frame, schema, where)
     if dated is None:
         return frame, ()
-    (stamps, series), frame = dated, frame.reset_index(drop=True)
+    (stamps, series, note), frame = dated, frame.reset_index(drop=True)
     names, roles, freq, columns = schema.form, schema.roles, str(schema.freq), list(frame.columns)
     time = names.time_among(columns)
     keys = [name for name in (names.series, *names.keys) if name in columns]
@@ -47,14 +50,23 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     usual, steady = _distance(stamps, series)
     zone = stamps.tz if follows_clock(freq) else None
     stamps = stamps if zone is None else stamps.tz_localize(None)
-    if schema.aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
-        stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
+    length = _length(freq)
+    if schema.aggregate is None and length is not None and usual > length / 2:
+        stamps += length / 2  # so that a row belongs to the nearest step
     # The constant key makes groups of the steps that have rows, and of no others.
     by = {_KEY: np.zeros(len(frame), np.int8), **{name: frame[name] for name in keys}, time: stamps, _LAST: stamps}
     # Steps that do not divide a day count from the same moment in every table; time zones have none.
     origin: Any = "epoch" if _is_even(freq) and not _divides_a_day(freq) and stamps.tz is None else "start_day"
-    grid = pd.Grouper(key=time, freq=freq, origin=origin)
-    rows = pd.DataFrame({**by, **table}).groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
+    grid: Any = pd.Grouper(key=time, freq=freq, origin=origin)
+    cells_by = pd.DataFrame({**by, **table})
+    if isinstance(to_offset(freq), pd.offsets.BusinessHour):  # which a Grouper does not support
+        grid, cells_by[time] = time, _business_hours(stamps, freq)
+        closed = cells_by[time].isna()
+        if closed.all():
+            raise UsageError(f"{where} has no rows in business hours, the requested step '{freq}'; give another step.")
+        cells_by = cells_by[~closed]
+        note += f"; {count(int(closed.sum()), 'row')} outside business hours left out" * bool(closed.any())
+    rows = cells_by.groupby([_KEY, *keys, grid], sort=False, observed=True, dropna=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
     how |= {**dict.fromkeys(targets, schema.aggregate or "mean"), _LAST: "max"}
@@ -69,9 +81,7 @@ def by_step(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFra
     if schema.aggregate == "sum":
         made = _with_zeros(made, keys, time, targets, freq)
     made.attrs = frame.attrs
-    if schema.aggregate is not None:
-        return made, (f"each step of '{freq}' is the {schema.aggregate} of its rows",)
-    return made, (f"its {len(frame)} rows do not keep the step '{freq}' and are averaged over such steps",)
+    return made, (note,)
 
 
 def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
@@ -97,8 +107,10 @@ def is_aggregated(frame: pd.DataFrame, schema: Schema, where: str) -> bool:
     return _to_aggregate(frame, schema, where) is not None
 
 
-def _to_aggregate(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DatetimeIndex, NDArray[np.intp]] | None:
-    """Date of each row, and number of its series, (N,); None if the rows are not to be aggregated, see
+def _to_aggregate(
+    frame: pd.DataFrame, schema: Schema, where: str
+) -> tuple[pd.DatetimeIndex, NDArray[np.intp], str] | None:
+    """Date of each row, number of its series, (N,), and a note why; None if the rows are not to be aggregated, see
     `is_aggregated`."""
     names, freq, columns = schema.form, schema.freq, list(frame.columns)
     time = names.time_among(columns)
@@ -109,11 +121,40 @@ def _to_aggregate(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.D
         return None
     if names.series in columns:
         series = pd.factorize(as_text(frame[names.series]))[0]
-    if schema.aggregate is None:
-        repeated = pd.MultiIndex.from_arrays([series, stamps]).has_duplicates
-        if repeated or not _between_steps(stamps, series, freq):
+    if schema.aggregate is not None:
+        return stamps, series, f"each step of '{freq}' is the {schema.aggregate} of its rows"
+    note = f"its {len(frame)} rows do not keep the step '{freq}' and are averaged over such steps"
+    again = pd.MultiIndex.from_arrays([series, stamps]).duplicated()
+    if again.any():
+        if is_set_back(stamps, again):
+            return stamps, series, _note_of_repeats(stamps, again)
+        stamps = read_dates(frame[time], where)  # two may have been moved onto the same step
+        if not isinstance(stamps, pd.DatetimeIndex) or pd.MultiIndex.from_arrays([series, stamps]).has_duplicates:
             return None
-    return stamps, series
+    return (stamps, series, note) if _between_steps(stamps, series, freq) else None
+
+
+def _note_of_repeats(stamps: pd.DatetimeIndex, again: NDArray[np.bool_]) -> str:
+    repeats = f"{count(stamps[again].nunique(), 'time stamp')}, the first {stamps[again].min()}"
+    return f"its clocks were set back, so its rows repeat {repeats}, and are averaged there"
+
+
+def _length(freq: str) -> pd.Timedelta | None:
+    """Length of steps that all have the same, business hours included."""
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.BusinessHour):
+        return pd.Timedelta(hours=offset.n)
+    return pd.Timedelta(offset) if _is_even(freq) else None
+
+
+def _business_hours(stamps: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
+    """The business hour in which each of `stamps`, without a time zone, lies; NaT outside of these."""
+    begins = pd.date_range(stamps.min().normalize(), stamps.max(), freq=freq)
+    if not len(begins):
+        return pd.DatetimeIndex(np.full(len(stamps), np.datetime64("NaT", "ns")))
+    of = begins[(begins.searchsorted(stamps, side="right") - 1).clip(0)]
+    since = stamps - of
+    return of.where((since >= pd.Timedelta(0)) & (since < pd.Timedelta(hours=to_offset(freq).n)))
 
 
 def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str) -> bool:
@@ -142,6 +183,8 @@ def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.intp]) -> tuple[pd.Tim
 def _ends(steps: pd.DatetimeIndex, freq: str) -> pd.Series:
     """End of each step, from its name as pandas gives it: its beginning, or the last day of weeks and of ends of months."""
     offset, days = to_offset(freq), pd.offsets.Day(1)
+    if isinstance(offset, pd.offsets.BusinessHour):  # the last one of a day would end on the next
+        return pd.Series(steps + pd.Timedelta(hours=offset.n))
     named_by_last = isinstance(offset, pd.offsets.Week) or freq.partition("-")[0].endswith("E")
     return pd.Series(steps + (days if named_by_last else offset))
 

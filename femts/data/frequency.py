@@ -22,6 +22,7 @@ from femts.text import quote
 
 STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
 MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps required on each side of the longest gap
+LEAST_APART = pd.Timedelta(days=90)  # between two days on which clocks are set back
 MONTH = 365.2425 / 12  # days
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequency with steps of constant length
 _ROUND_STEPS = {  # in seconds
@@ -29,6 +30,7 @@ _ROUND_STEPS = {  # in seconds
     **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
     **{"1D": 86_400, "W": 604_800, "MS": 2_629_746},
 }
+_BUSINESS_DAY = 8  # hours
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
@@ -38,12 +40,11 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
     """Indices that sort the rows by time; None if they are sorted. Raises UsageError for repeated time stamps."""
     again = dates.duplicated()
     if again.any():
-        row, twice = int(np.argmax(again)), dates[again]
-        # Clocks are set back early in the day.
-        set_back = isinstance(dates, pd.DatetimeIndex) and dates.tz is None and twice.hour.isin((1, 2, 3)).all()
-        remedy = ""
-        if set_back:
-            remedy = ", or write the stamps in UTC, in case a clock was set back"
+        row, remedy = int(np.argmax(again)), ""
+        if is_set_back(dates, again):
+            with suppress(UsageError):
+                remedy = f", give freq='{step_of(dates.unique().sort_values())}' to average them"
+            remedy += ", or write the stamps in UTC, in case a clock was set back"
         elif isinstance(dates, pd.DatetimeIndex):
             remedy = ", or add them up, as with freq='D', aggregate='sum'"
         raise UsageError(
@@ -51,6 +52,22 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
             f"one row per date{remedy}."
         )
     return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
+
+
+def is_set_back(dates: pd.Index, again: NDArray[np.bool_]) -> bool:
+    """Return whether the dates that repeat, in the rows `again`, may be hours that clocks without a time zone show
+    twice: at most one at night of a day, months apart."""
+    if not isinstance(dates, pd.DatetimeIndex) or dates.tz is not None:
+        return False
+    twice = dates[again].unique().sort_values()
+    evening = pd.Timedelta(hours=1)  # some clocks are set back from midnight to 11 pm
+    days, hours = (twice + evening).normalize(), np.asarray(twice.hour)
+    apart = np.diff(days.unique())
+    return bool(
+        ((hours <= 3) | (hours == 23)).all()
+        and (apart >= LEAST_APART).all()
+        and (pd.Series(twice).groupby(days).agg(np.ptp) < evening).all()
+    )
 
 
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
@@ -329,6 +346,8 @@ def season_of(freq: str | None) -> int:
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
         return 1
+    if isinstance(offset, pd.offsets.BusinessHour):
+        return _BUSINESS_DAY // offset.n if _BUSINESS_DAY % offset.n == 0 else 1
     base, step, day, week = offset.rule_code.split("-")[0], int(offset.n), 1, 5
     if base in _SECONDS:
         step, day, week = step * _SECONDS[base], _SECONDS["D"], 7 * _SECONDS["D"]
@@ -350,7 +369,7 @@ def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np
     """Phase of each of `stamps` (n,) within its season, in steps from 0 to `season` - 1.
 
     Seasons are counted from a fixed time stamp, in the local time of the stamps' time zone. None without time stamps or
-    a season, and for steps that cannot be counted, such as business hours.
+    a season, and for steps that cannot be counted, such as half-months.
     """
     if stamps is None or freq is None or season < 2:
         return None
@@ -364,8 +383,10 @@ def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np
         return stamps.asi8 * NANOSECONDS[stamps.unit] // step % season
     if base in ("D", "W"):
         return stamps.as_unit("s").asi8 // (86_400 * (7 if base == "W" else 1) * offset.n) % season
-    if base == "B":
-        return np.busday_count("1970-01-01", stamps.to_numpy().astype("datetime64[D]")) // offset.n % season
+    if base == "B" or isinstance(offset, pd.offsets.BusinessHour):
+        days = np.busday_count("1970-01-01", stamps.to_numpy().astype("datetime64[D]"))
+        hours = _BUSINESS_DAY * days + np.asarray(stamps.hour) - offset.start[0].hour if base != "B" else days
+        return hours // offset.n % season
     months = {"YS": 1, "YE": 1, **_PER_YEAR}.get(base)
     if months is None or base in ("SMS", "SME"):
         return None
