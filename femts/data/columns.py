@@ -15,6 +15,7 @@ from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.numbering import numbered
 from femts.data.stamp_parts import joined
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.zone_names import without_zone
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -273,13 +274,13 @@ def _are_dates(text: pd.Series) -> bool:
 
 
 def _is_date(cell: str) -> bool:
-    words = re.findall(r"[^\W\d_]+", cell.lower())
+    words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
     if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]", cell):
         return False
     try:
         read_dates(pd.Series([cell]))
     except UsageError as error:
-        return "could be the month" in str(error)
+        return ", whose " in str(error)  # day or time zone has several meanings
     return True
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from femts.data.near_steps import near_midnights, onto_steps
 from femts.data.wall_clock import instants
+from femts.data.zone_names import Zoned, in_zone, split_zones
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -39,6 +40,9 @@ _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
 _END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
+_DOTTED_CLOCK = re.compile(  # after a date
+    r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
+)
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
@@ -385,9 +389,12 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     digits = _from_digits(cells)
     if digits is not None:
         return digits, ()
-    text = cells.str.replace(
-        _HALF_DAY, _in_24_hours, regex=True
-    )  # with AM or PM, pandas guesses the order of day and month for each cell
+    text = _with_colons(cells)
+    zoned = split_zones(text, where)
+    if zoned is not None:
+        return _of_zones(zoned, where)
+    # with AM or PM, pandas guesses the order of day and month for each cell
+    text = text.str.replace(_HALF_DAY, _in_24_hours, regex=True)
     try:
         # pandas warns when it has to guess; guesses are compared below.
         with warnings.catch_warnings(action="ignore"):
@@ -395,7 +402,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             # Next to one ISO date, other formats are mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
-            _check_years(cells, where)
+            _check_years(text, where)
             read = _short_years(text)
             if read is None:
                 read = {"day": _stamps(text, dayfirst=True)}
@@ -448,6 +455,30 @@ def _in_order(dates: pd.Series) -> bool:
     return distinct.is_monotonic_increasing or distinct.is_monotonic_decreasing
 
 
+def _with_colons(text: pd.Series) -> pd.Series:
+    """Times of day written as 18.00.00 after a date, with colons."""
+    if len(text) and _DOTTED_CLOCK.fullmatch(str(text.iloc[0])):
+        return text.str.replace(_DOTTED_CLOCK, _with_colon, regex=True)
+    return text
+
+
+def _with_colon(match: re.Match[str]) -> str:
+    return match[1] + match[2].replace(".", ":")
+
+
+def _of_zones(zoned: Zoned, where: str) -> tuple[pd.Series, tuple[str, ...]]:
+    """Time stamps of clocks in zones that are written after the times."""
+    local, notes = _parsed(zoned.local, where)
+    if local.isna().any() or local.dt.tz is not None:
+        return local.mask(np.isnan(zoned.minutes)), notes
+    there = in_zone(local, zoned)
+    notes = (*notes, *([zoned.note] if zoned.note else []))
+    if there is not None:
+        return there, notes
+    dates, more = _at_offsets(local, (local - pd.to_timedelta(zoned.minutes, unit="min")).dt.tz_localize("UTC"))
+    return dates, (*notes, *more)
+
+
 def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:
     """Time stamps across daylight-saving changes, converted to UTC, or read as days if all are midnights."""
     refusal = UsageError(f"{where} has dates of several time zones; write them all in UTC.")
@@ -458,10 +489,28 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
         utc = _stamps(text, format="ISO8601", utc=True)
     except ValueError:
         raise refusal from error
-    if local.notna().all() and (local == local.dt.normalize()).all():
-        return local, ("its stamps are midnights at several UTC offsets and are read as days",)
+    return _at_offsets(local, utc)
+
+
+def _at_offsets(local: pd.Series, utc: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
+    """Time stamps at several UTC offsets: in UTC, or as on the clocks if these show even steps and UTC does not."""
+    if local.notna().all():
+        days = local.dt.normalize()
+        order = np.argsort(utc.to_numpy(), kind="stable")
+        ahead = (local - utc.dt.tz_localize(None)).iloc[order]
+        # Where clocks are set forward at midnight, the day begins later.
+        skipped = ((local - days).iloc[order] == ahead.diff()) & (days.iloc[order].diff() > pd.Timedelta(0))
+        if ((local == days).iloc[order] | skipped).all() and not days.duplicated().any():
+            return days, ("its stamps are midnights at several UTC offsets and are read as days",)
+        if _is_even(local) and not _is_even(utc):
+            return local, ("its stamps keep even steps at several UTC offsets and are read without these",)
     note = "its stamps have several UTC offsets and were converted to UTC, so calendar features are in UTC"
     return utc, (note,)
+
+
+def _is_even(dates: pd.Series) -> bool:
+    steps = np.diff(np.unique(dates.to_numpy()))
+    return len(steps) == len(dates) - 1 and len(np.unique(steps)) == 1
 
 
 def _check_years(text: pd.Series, where: str) -> None:
