@@ -31,8 +31,18 @@ _PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose time stamps 
 _LENGTHS = {"M": (1, "month"), "Q": (3, "quarter"), "Y": (12, "year")}  # in months
 _UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
+_TICKS = {  # numbers of 100 ns, by the one at the beginning of 1970
+    "ticks of .NET": 621_355_968_000_000_000,
+    "file times of Windows": 116_444_736_000_000_000,
+}
 _SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; step counters are rarely in this range
+_SHEET = "day numbers of a spreadsheet"
+_DAYS_TO_1904 = 1462  # days from the first of the usual date system of spreadsheets to that of the other one
 _DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
+
+_USUAL_STEPS = {
+    n * 10**9 for n in (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
+}  # ns
 
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -117,13 +127,28 @@ def read_stamps(
         raise UsageError(
             f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
-    stamps = pd.DatetimeIndex(dates)
+    stamps = _from_first_midnights(pd.DatetimeIndex(dates))
     if len(stamps) and (stamps.min().year < YEARS[0] or stamps.max().year > YEARS[1]):
         years = np.asarray(stamps.year)
         row = int(np.argmax((years < YEARS[0]) | (years > YEARS[1])))
         raise _beyond(where, int(years[row]), row)
     stamps, more = (stamps, ()) if freq is None else first_of_periods(stamps, freq)
     return stamps, (*notes, *more)
+
+
+def _from_first_midnights(stamps: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """Days in a time zone, all from the first midnight on where clocks are set back at midnight; other stamps are
+    unchanged."""
+    if (
+        stamps.tz is None
+        or not len(stamps)
+        or (stamps[:3].tz_localize(None) != stamps[:3].tz_localize(None).normalize()).any()
+    ):
+        return stamps
+    wall = stamps.tz_localize(None)
+    days = wall.normalize()
+    begins = instants(days, stamps.tz)
+    return begins if ((wall == days) | (begins == stamps)).all() else stamps
 
 
 def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
@@ -210,6 +235,8 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
     if whole and _are_dates_in_digits(numbers, freq is not None):
         return Times("dates in digits")
     low, high = numbers.min(), numbers.max()
+    if whole and (ticks := _ticks(numbers)) is not None:
+        return ticks
     for unit, per in zip(_UNIX, (1, 10**3, 10**6, 10**9), strict=True):
         if _UNIX_SECONDS[0] * per <= low and high < _UNIX_SECONDS[1] * per:
             times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
@@ -222,7 +249,30 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
         return None
     seconds = np.round(numbers.astype(np.float64) * 86_400).astype(np.int64)
     times = pd.Timestamp("1899-12-30") + pd.to_timedelta(seconds, unit="s")
-    return Times("day numbers of a spreadsheet", pd.DatetimeIndex(times).as_unit("ns"))
+    return Times(_SHEET, pd.DatetimeIndex(times).as_unit("ns"))
+
+
+def from_1904(column: pd.Series) -> pd.Series:
+    """Day numbers of a workbook that counts days from 1904 as those of others, for cells that have no date format; other
+    columns are unchanged."""
+    if not pd.api.types.is_numeric_dtype(column) or column.isna().any() or pd.api.types.is_bool_dtype(column):
+        return column
+    numbers = column + _DAYS_TO_1904
+    found = times_of(numbers.to_numpy())
+    return numbers if found is not None and found.kind == _SHEET else column
+
+
+def _ticks(numbers: NDArray[np.int64]) -> Times | None:
+    """Numbers of 100 ns; None for others, among them Unix nanoseconds of 1990, if only these are at usual steps."""
+    for kind, origin in _TICKS.items():
+        since = numbers - origin
+        if not (_UNIX_SECONDS[0] * 10**7 <= since.min() and since.max() < _UNIX_SECONDS[1] * 10**7):
+            continue
+        steps = np.diff(np.unique(numbers))
+        usual = int(np.median(steps)) if len(steps) else 0
+        if usual * 100 in _USUAL_STEPS or usual not in _USUAL_STEPS:
+            return Times(kind, pd.DatetimeIndex((since * 100).view("M8[ns]")))
+    return None
 
 
 def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
