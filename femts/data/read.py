@@ -580,10 +580,10 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
 def _with_days_from_1904(table: pd.DataFrame) -> pd.DataFrame:
     """The table with day numbers as in other workbooks; openpyxl converts only cells with a date format."""
     made = table.copy(deep=False)
-    for place in range(table.shape[1]):
-        days = from_1904(table.iloc[:, place])
+    for number in range(table.shape[1]):
+        days = from_1904(table.iloc[:, number])
         if holds_dates(days):
-            made.isetitem(place, days)
+            made.isetitem(number, days)
     return made
 
 
