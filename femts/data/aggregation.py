@@ -12,8 +12,11 @@ from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
-from femts.data.frequency import NANOSECONDS
+from femts.data.describe import count
+from femts.data.frequency import is_set_back
 from femts.data.rows import Rows
+from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock, instants
+from femts.errors import UsageError
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
 _KEY, _STEP, _LAST = "femts.series", "femts.step", "femts.last"  # columns that no table has
@@ -35,7 +38,8 @@ def by_step(rows: Rows) -> Rows:
     names, roles, freq = rows.schema.form, rows.schema.roles, str(rows.schema.freq)
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
     cells = [name for name in rows.columns if not roles.target or name in listed]
-    if not cells or not _to_aggregate(rows):
+    note = _why(rows) if cells else None
+    if note is None:
         return rows
     aggregate, stamps = rows.schema.aggregate, pd.DatetimeIndex(rows.stamps)
     indicators = (each for one in names.categories for each in one.indicators)
@@ -45,13 +49,24 @@ def by_step(rows: Rows) -> Rows:
         for name in cells
     }
     usual, steady = _distance(stamps, rows.codes)
-    if aggregate is None and _is_even(freq) and usual > pd.Timedelta(to_offset(freq)) / 2:
-        stamps += pd.Timedelta(to_offset(freq)) / 2  # so that a row belongs to the nearest step
+    zone = stamps.tz if follows_clock(freq) else None
+    stamps, length = stamps if zone is None else stamps.tz_localize(None), _length(freq)
+    if aggregate is None and length is not None and usual > length / 2:
+        stamps += length / 2  # so that a row belongs to the nearest step
     # Steps that do not divide a day count from the same moment in every table; time zones have none.
     origin: Any = "epoch" if _is_even(freq) and not _divides_a_day(freq) and stamps.tz is None else "start_day"
-    grid = pd.Grouper(key=_STEP, freq=freq, origin=origin)
-    # The codes make groups of the steps that have rows, and of no others.
+    grid: Any = pd.Grouper(key=_STEP, freq=freq, origin=origin)
     parts = pd.DataFrame({_KEY: rows.codes, _STEP: stamps, _LAST: stamps, **table})
+    if isinstance(to_offset(freq), pd.offsets.BusinessHour):  # which a Grouper does not support
+        grid, parts[_STEP] = _STEP, _business_hours(stamps, freq)
+        closed = parts[_STEP].isna()
+        if closed.all():
+            raise UsageError(
+                f"{rows.where} has no rows in business hours, the requested step '{freq}'; give another step."
+            )
+        parts = parts[~closed]
+        note += f"; {count(int(closed.sum()), 'row')} outside business hours left out" * bool(closed.any())
+    # The codes make groups of the steps that have rows, and of no others.
     groups = parts.groupby([_KEY, grid], sort=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
@@ -62,12 +77,11 @@ def by_step(rows: Rows) -> Rows:
         over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[_STEP]), freq)
         made = made[over | (made[_STEP] < last)].reset_index(drop=True)
     made = made.drop(columns=_LAST)
+    if zone is not None:
+        made[_STEP] = instants(pd.DatetimeIndex(made[_STEP]), zone)
     if aggregate == "sum":
         made = _with_zeros(made, targets, freq)
     codes, steps = made.pop(_KEY).to_numpy(dtype=np.intp), pd.DatetimeIndex(made.pop(_STEP))
-    note = f"each step of '{freq}' is the {aggregate} of its rows"
-    if aggregate is None:
-        note = f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
     return replace(rows, frame=made, stamps=steps, codes=codes, notes=(*rows.notes, note))
 
 
@@ -77,7 +91,7 @@ def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
 
 def _with_zeros(made: pd.DataFrame, targets: list[str], freq: str) -> pd.DataFrame:
     """The sums with rows of 0 for steps without any, from the first of each series to the last of all."""
-    steps = pd.DataFrame({_STEP: pd.date_range(made[_STEP].min(), made[_STEP].max(), freq=freq)})
+    steps = pd.DataFrame({_STEP: dates_at(freq, made[_STEP].min(), made[_STEP].max())})
     first = made.groupby(_KEY, sort=False)[_STEP].min().rename(_LAST).reset_index()
     every = first.merge(steps, how="cross")
     full = every.loc[every[_STEP] >= every[_LAST], [_KEY, _STEP]].merge(
@@ -87,14 +101,42 @@ def _with_zeros(made: pd.DataFrame, targets: list[str], freq: str) -> pd.DataFra
     return full.drop(columns=_LAST)
 
 
-def _to_aggregate(rows: Rows) -> bool:
-    freq = rows.schema.freq
-    if freq is None or freq.isdecimal() or not isinstance(rows.stamps, pd.DatetimeIndex):
-        return False
-    if rows.schema.aggregate is not None:
-        return True
-    repeated = pd.MultiIndex.from_arrays([rows.codes, rows.stamps]).has_duplicates
-    return not repeated and _between_steps(rows.stamps, rows.codes, freq)
+def _why(rows: Rows) -> str | None:
+    """Note on why and how the rows are aggregated; None if they are not."""
+    freq, aggregate, stamps = rows.schema.freq, rows.schema.aggregate, rows.stamps
+    if freq is None or freq.isdecimal() or not isinstance(stamps, pd.DatetimeIndex):
+        return None
+    if aggregate is not None:
+        return f"each step of '{freq}' is the {aggregate} of its rows"
+    again = pd.MultiIndex.from_arrays([rows.codes, stamps]).duplicated()
+    if again.any():
+        return _note_of_repeats(stamps, again) if is_set_back(stamps, again) else None
+    if not _between_steps(stamps, rows.codes, freq):
+        return None
+    return f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+
+
+def _note_of_repeats(stamps: pd.DatetimeIndex, again: NDArray[np.bool_]) -> str:
+    repeats = f"{count(stamps[again].nunique(), 'time stamp')}, the first {stamps[again].min()}"
+    return f"its clocks were set back, so its rows repeat {repeats}, and are averaged there"
+
+
+def _length(freq: str) -> pd.Timedelta | None:
+    """Length of steps that all have the same, business hours included."""
+    offset = to_offset(freq)
+    if isinstance(offset, pd.offsets.BusinessHour):
+        return pd.Timedelta(hours=offset.n)
+    return pd.Timedelta(offset) if _is_even(freq) else None
+
+
+def _business_hours(stamps: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
+    """The business hour in which each of `stamps`, without a time zone, lies; NaT outside of these."""
+    begins = pd.date_range(stamps.min().normalize(), stamps.max(), freq=freq)
+    if not len(begins):
+        return pd.DatetimeIndex(np.full(len(stamps), np.datetime64("NaT", "ns")))
+    of = begins[(begins.searchsorted(stamps, side="right") - 1).clip(0)]
+    since = stamps - of
+    return of.where((since >= pd.Timedelta(0)) & (since < pd.Timedelta(hours=to_offset(freq).n)))
 
 
 def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str) -> bool:
@@ -104,7 +146,9 @@ def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str)
     if not len(stamps):
         return False
     if not _is_even(freq):
-        return not stamps.isin(pd.date_range(stamps.min(), stamps.max(), freq=offset)).all()
+        return not stamps.isin(dates_at(freq, stamps.min(), stamps.max())).all()
+    if follows_clock(freq) and stamps.tz is not None and stamps.isin(dates_at(freq, stamps.min(), stamps.max())).all():
+        return False
     numbers = pd.Series(stamps.asi8)
     since = (numbers - numbers.groupby(codes).transform("min")) * NANOSECONDS[stamps.unit]
     return bool((since % int(offset.nanos) != 0).any())
@@ -121,6 +165,8 @@ def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.intp]) -> tuple[pd.Tim
 def _ends(steps: pd.DatetimeIndex, freq: str) -> pd.Series:
     """End of each step, from its name as pandas gives it: its beginning, or the last day of weeks and of ends of months."""
     offset, days = to_offset(freq), pd.offsets.Day(1)
+    if isinstance(offset, pd.offsets.BusinessHour):  # the last one of a day would end on the next
+        return pd.Series(steps + pd.Timedelta(hours=offset.n))
     named_by_last = isinstance(offset, pd.offsets.Week) or freq.partition("-")[0].endswith("E")
     return pd.Series(steps + (days if named_by_last else offset))
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.numbering import numbered
-from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of
+from femts.data.stamp_parts import joined
+from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.zone_names import without_zone
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -30,16 +31,6 @@ _WORDS = re.compile(
     r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
     r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
 )
-_PARTS = {  # components of a time stamp, with the smallest and largest value of each
-    **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
-    "week": (0, 53),  # week 0 is refused later, with its row number
-}
-_IN_PARTS = (  # columns that form a time stamp together, finest first
-    *(("year", "month", "day", "hour"), ("year", "month", "day")),
-    *(("year", "week"), ("year", "month"), ("year", "quarter")),
-)
-_WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
-_HOURS = ("hour", "hr", "stunde", "hour ending")
 
 
 def is_table(table: object) -> bool:
@@ -74,7 +65,7 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
+    frame = _noted(*joined(_without_numbers(_with_index(frame, names, where), names), names, _dated))
     frame = with_indicators(_with_keys(frame, names), names)
     return numbered(frame, names)
 
@@ -186,9 +177,15 @@ def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
         return frame
     rest = frame.iloc[:, 1:]
-    note = "its first column has no name and numbers the rows, so it is left out"
-    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
-    return rest
+    rest.attrs = frame.attrs
+    return _noted(rest, ("its first column has no name and numbers the rows, so it is left out",))
+
+
+def _noted(frame: pd.DataFrame, notes: tuple[str, ...]) -> pd.DataFrame:
+    """The frame with further notes to the user in its `attrs`."""
+    if notes:
+        frame.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), *notes)}
+    return frame
 
 
 def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
@@ -198,131 +195,6 @@ def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
     return whole_numbers(frame.iloc[:, 0]) is not None and (
         bool(known) or any(holds_dates(each) for each in others if not pd.api.types.is_numeric_dtype(each))
     )
-
-
-def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
-    """The cells of a column, (N,); None if one is not a whole number, or if they are dates or booleans."""
-    if column.dtype.kind in "bmM" or isinstance(column.dtype, pd.PeriodDtype):
-        return None
-    try:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return numbers if (numbers == np.floor(numbers)).all() else None
-
-
-def _joined(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame with the columns that form time stamps together replaced by a first column `date`; unchanged if there
-    are none."""
-    parts = stamp_parts(frame, names)
-    if not parts:
-        return frame
-    first, *others = (frame[name] for name in parts)
-    if parts[0].lower() != "year":
-        days = _days(first).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
-        if parts[1].lower() in _HOURS:
-            clocks = others[0].astype(float).astype(int).map("{:02d}:00:00".format)
-        else:
-            clocks = as_text(others[0]).str.strip()
-        stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
-    else:
-        stamps = first.astype(float).astype(int).map("{:04d}".format)
-        for name, column in zip(parts[1:], others, strict=True):
-            part, numbers = name.lower(), column.astype(float).astype(int)
-            numbers = numbers * 3 - 2 if part == "quarter" else numbers
-            stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
-        if parts[-1].lower() in ("month", "quarter"):
-            stamps += "-01"
-    rest = frame.drop(columns=parts)
-    rest.insert(0, "date", stamps)
-    quoted = ", ".join(f"'{quote(name)}'" for name in parts[:-1])
-    note = f"columns {quoted} and '{quote(parts[-1])}' are combined into time stamps"
-    rest.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
-    return rest
-
-
-def stamp_parts(frame: pd.DataFrame, names: ColumnNames) -> list[str]:
-    """Columns of `frame` that form a time stamp together, the year or date first; none if a single column holds it, from
-    which they may have been derived."""
-    columns = set(map(str, frame.columns))
-    if names.time not in (None, "date") or "ds" in columns:
-        return []
-    by_part = {name.lower(): name for name in frame.columns if isinstance(name, str)}
-    for pair in _WITH_CLOCK:
-        parts = [by_part.get(part, "") for part in pair]
-        if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
-            return parts
-    hour = next((by_part[name] for name in _HOURS if name in by_part), None)
-    if hour is not None:
-        day = next((by_part[name] for name in ("date", "datum") if name in by_part), _dated(frame.drop(columns=hour)))
-        if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
-            return [day, hour]
-    if "date" in columns:
-        return []
-    for way in _IN_PARTS:
-        if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
-            found = {part: by_part[part] for part in way}
-            return [] if _derived_from_dates(frame, found) else list(found.values())
-    return []
-
-
-def _derived_from_dates(frame: pd.DataFrame, parts: dict[str, str]) -> bool:
-    """Return whether the columns of year, month and so on are features made from the dates in another column."""
-    rest = frame.head(SAMPLE).drop(columns=list(parts.values()))
-    time = _dated(rest)
-    if time is None:
-        return False
-    try:
-        stamps = read_dates(rest[time])
-    except UsageError:
-        return False
-    # calendar weeks belong to years of their own
-    each = [part for part in parts if part != "week"] if isinstance(stamps, pd.DatetimeIndex) else []
-    return bool(each) and all(
-        (getattr(stamps, part) == frame[parts[part]].head(SAMPLE).astype(float)).all() for part in each
-    )
-
-
-def _days(column: pd.Series) -> pd.Series:
-    """Cells as text, without the midnight that some programs append to dates."""
-    return as_text(column).str.strip().str.replace(r" 00:00(:00)?$", "", regex=True)
-
-
-def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
-    """Return whether all cells of the first of two columns are dates without time, and those of the second times of
-    day."""
-    if columns.shape[1] != 2 or not are_clocks(columns.iloc[:, 1]):
-        return False
-    return _are_days(columns.iloc[:, 0])
-
-
-def _are_days(column: pd.Series) -> bool:
-    days = _days(column)
-    return bool((days.str.contains(r"^\d{8}$|\d\D+\d") & ~days.str.contains(":")).all())
-
-
-def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnNames) -> bool:
-    """Return whether the cells of the column `day` are dates without time, several rows for each and each series, and
-    those of `hour` whole numbers up to 24, the midnight at the end of a day."""
-    if len(set(map(str, frame.columns))) < frame.shape[1]:  # duplicate names are refused later
-        return False
-    numbers = whole_numbers(frame[hour])
-    if numbers is None or not len(numbers) or numbers.min() < 0 or numbers.max() > 24:
-        return False
-    keys = [c for c in frame if c in (names.series, *names.keys) or not pd.api.types.is_numeric_dtype(frame[c])]
-    try:
-        several = len(frame) < 3 or bool(frame[list({day, *keys} - {hour})].duplicated().any())
-    except TypeError:  # cells that cannot be compared, such as lists
-        return False
-    return several and _are_days(frame[day])
-
-
-def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
-    """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
-    if isinstance(column, pd.DataFrame) or not len(column):
-        return False
-    numbers, (least, most) = whole_numbers(column), _PARTS[part]
-    return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())
 
 
 def infer_columns(
@@ -402,13 +274,13 @@ def _are_dates(text: pd.Series) -> bool:
 
 
 def _is_date(cell: str) -> bool:
-    words = re.findall(r"[^\W\d_]+", cell.lower())
+    words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
     if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]", cell):
         return False
     try:
         read_dates(pd.Series([cell]))
     except UsageError as error:
-        return "could be the month" in str(error)
+        return ", whose " in str(error)  # day or time zone has several meanings
     return True
 
 

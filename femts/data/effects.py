@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.wall_clock import share_of_day
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -131,9 +132,8 @@ def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
 
 def calendar_waves(dates: pd.DatetimeIndex) -> list[Array]:
     """Sine and cosine waves over the day, separately for each day of the week, and over the year."""
-    day = (dates - dates.normalize()) / pd.Timedelta(days=1)
     year = dates.day_of_year.to_numpy() / 365.25
-    hours = [np.ones(len(dates)), *_waves(np.asarray(day), DAY_WAVES)]
+    hours = [np.ones(len(dates)), *_waves(share_of_day(dates), DAY_WAVES)]
     weekdays = [(dates.day_of_week == weekday) * wave for weekday in range(7) for wave in hours]
     return [*weekdays, *_waves(year, YEAR_WAVES)]
 

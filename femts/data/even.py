@@ -9,9 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
-from femts.data.frequency import NANOSECONDS, check_step, grid_of, order_of, step_of
+from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.rows import Rows, as_numbers
 from femts.data.stamps import first_of_periods
+from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
 from femts.text import quote
 
 Numbers = NDArray[np.int64]
@@ -114,23 +115,20 @@ def _length(stamps: pd.Index, freq: str) -> int | None:
     if freq.isdecimal() or not isinstance(stamps, pd.DatetimeIndex):
         return int(freq) if freq.isdecimal() and not isinstance(stamps, pd.DatetimeIndex) else None
     offset, unit = to_offset(freq), NANOSECONDS[stamps.unit]
-    if isinstance(offset, pd.offsets.Day) and stamps.tz is None:
+    if stamps.tz is not None and follows_clock(freq):
+        return None
+    if isinstance(offset, pd.offsets.Day):  # a Tick in pandas 2
         return offset.n * DAY // unit
-    if isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day) and int(offset.nanos) % unit == 0:
-        return int(offset.nanos) // unit
-    return None
+    return int(offset.nanos) // unit if isinstance(offset, pd.offsets.Tick) and int(offset.nanos) % unit == 0 else None
 
 
 def _calendar(stamps: pd.Index, freq: str) -> pd.Index:
     """All time stamps at a step of the calendar in the range of `stamps`; none if there would be too many."""
     if not isinstance(stamps, pd.DatetimeIndex) or freq.isdecimal():
         return stamps[:0]
-    offset = to_offset(freq)
-    if isinstance(offset, pd.offsets.BusinessHour) or (
-        isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
-    ):
+    if isinstance(to_offset(freq), pd.offsets.BusinessHour) or not follows_clock(freq):
         return stamps[:0]
-    return pd.date_range(stamps.min(), stamps.max(), freq=freq).as_unit(stamps.unit)
+    return dates_at(freq, stamps.min(), stamps.max()).as_unit(stamps.unit)
 
 
 def _grid_positions(stamps: pd.Index, freq: str) -> Numbers:

@@ -14,16 +14,23 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.values import check_plain
 from femts.data.describe import count
+from femts.data.near_steps import near_even
 from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
+from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
 from femts.errors import UsageError
 from femts.text import quote
 
 STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
 MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps required on each side of the longest gap
+LEAST_APART = pd.Timedelta(days=90)  # between two days on which clocks are set back
 MONTH = 365.2425 / 12  # days
-NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequency with steps of constant length
-_ROUND_STEPS = ("1s", "10s", "30s", "1min", "5min", "10min", "15min", "30min", "1h", "2h", "3h", "6h", "12h", "1D")
+_ROUND_STEPS = {  # in seconds
+    **{"1s": 1, "10s": 10, "30s": 30, "1min": 60, "5min": 300, "10min": 600, "15min": 900, "30min": 1800},
+    **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
+    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746},
+}
+_BUSINESS_DAY = 8  # hours
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
 _FIRST_MONTH = {"OCT": "JAN", "NOV": "FEB", "DEC": "MAR"}
@@ -33,12 +40,11 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
     """Indices that sort the rows by time; None if they are sorted. Raises UsageError for repeated time stamps."""
     again = dates.duplicated()
     if again.any():
-        row, twice = int(np.argmax(again)), dates[again]
-        # Clocks are set back early in the day.
-        set_back = isinstance(dates, pd.DatetimeIndex) and dates.tz is None and twice.hour.isin((1, 2, 3)).all()
-        remedy = ""
-        if set_back:
-            remedy = ", or write the stamps in UTC, in case a clock was set back"
+        row, remedy = int(np.argmax(again)), ""
+        if is_set_back(dates, again):
+            with suppress(UsageError):
+                remedy = f", give freq='{step_of(dates.unique().sort_values())}' to average them"
+            remedy += ", or write the stamps in UTC, in case a clock was set back"
         elif isinstance(dates, pd.DatetimeIndex):
             remedy = ", or add them up, as with freq='D', aggregate='sum'"
         raise UsageError(
@@ -48,12 +54,28 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
     return None if dates.is_monotonic_increasing else np.argsort(dates.to_numpy(), kind="stable")
 
 
+def is_set_back(dates: pd.Index, again: NDArray[np.bool_]) -> bool:
+    """Return whether the dates that repeat, in the rows `again`, may be hours that clocks without a time zone show
+    twice: at most one at night of a day, months apart."""
+    if not isinstance(dates, pd.DatetimeIndex) or dates.tz is not None:
+        return False
+    twice = dates[again].unique().sort_values()
+    evening = pd.Timedelta(hours=1)  # some clocks are set back from midnight to 11 pm
+    days, hours = (twice + evening).normalize(), np.asarray(twice.hour)
+    apart = np.diff(days.unique())
+    return bool(
+        ((hours <= 3) | (hours == 23)).all()
+        and (apart >= LEAST_APART).all()
+        and (pd.Series(twice).groupby(days).agg(np.ptp) < evening).all()
+    )
+
+
 def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """Step of sorted `dates`: a pandas frequency (business days, months and so on), or a number for whole numbers.
 
     Some time stamps may be missing, see `few_missing`; the step is that of the coarsest grid that contains all of them.
-    If there is no such grid, but each falls into a different month, quarter or year, it is that period, see
-    `first_of_periods`.
+    If there is no such grid, it is that of even steps that all are close to, see `femts.data.near_steps`, or, if each
+    falls into a different month, quarter or year, that period, see `first_of_periods`.
 
     Raises:
         UsageError: There are fewer than three dates, or no grid contains them; the message quotes two of them.
@@ -73,7 +95,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     inferred = _inferred(dates)
     # pandas also infers steps (business hours) that do not generate the same time stamps.
     if inferred is not None:
-        grid = pd.date_range(dates[0], periods=len(dates), freq=inferred)
+        grid = dates_at(inferred, dates[0], periods=len(dates))
         if grid.as_unit("ns").equals(dates.as_unit("ns")):  # pandas 3 keeps the unit of its input
             return inferred
     steps = dates[1:] - dates[:-1]
@@ -89,6 +111,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     ]
     if fitting:
         return min(fitting, key=lambda freq: len(grid_of(dates, freq)))
+    moved = near_even(dates)
+    if moved is not None and not moved.equals(dates):
+        return step_of(moved, where)
     periods = _step_of_periods(dates)
     if periods is not None:
         return periods
@@ -110,7 +135,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
 def _round_step(steps: pd.TimedeltaIndex) -> str:
     """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
-    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(pd.Timedelta(to_offset(freq)) / median)))
+    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
@@ -201,7 +226,12 @@ def grid_of(dates: pd.Index, freq: str) -> pd.Index:
         return dates[:0]
     if freq.isdecimal():
         return pd.Index(np.arange(dates[0], dates[-1] + 1, int(freq)))
-    return pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+    grid = dates_at(freq, dates[0], dates[-1]).as_unit(dates.unit)
+    if dates.tz is not None and isinstance(to_offset(freq), pd.offsets.Tick) and not dates.isin(grid).all():
+        even = pd.date_range(dates[0], dates[-1], freq=freq).as_unit(dates.unit)
+        if dates.isin(even).all():  # hours of another zone, which seemed to count from midnight
+            return even
+    return grid
 
 
 def steps_between(first: object, last: object, freq: str) -> int | None:
@@ -210,7 +240,10 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
     try:
         if freq.isdecimal():
             return (int(str(last)) - int(str(first))) // int(freq)
-        ends = pd.DatetimeIndex([pd.Timestamp(str(first)), pd.Timestamp(str(last))])
+        each = [pd.Timestamp(str(first)), pd.Timestamp(str(last))]
+        if None not in (each[0].tz, each[1].tz):  # text has UTC offsets, which differ before and after a change
+            each = [one.tz_localize(None) if follows_clock(freq) else one.tz_convert("UTC") for one in each]
+        ends = pd.DatetimeIndex(each)
         if ends.hasnans or ends[1] < ends[0]:
             return None if ends.hasnans else -1
         return _stamps_between(ends, freq) - 1
@@ -256,7 +289,7 @@ def past_date(last: Any, freq: str, n: int) -> Any:
     if freq.isdecimal():
         return last - n * int(freq)
     try:
-        return pd.date_range(end=last, periods=n + 1, freq=freq)[0]
+        return dates_at(freq, end=last, periods=n + 1)[0]
     except (OverflowError, ValueError):  # OutOfBoundsDatetime is a ValueError
         return pd.Timestamp.min.tz_localize(last.tz)
 
@@ -269,7 +302,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     late: Exception | None = None
     try:
-        after = pd.date_range(last, periods=n + 1, freq=freq)
+        after = dates_at(freq, last, periods=n + 1)
         if after[-1].year <= YEARS[1]:
             return after[after > last][:n]
     except (OverflowError, ValueError) as error:
@@ -287,7 +320,7 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
     if freq.isdecimal():
         return pd.Index(np.arange(-missing, 0) * int(freq) + dates[0]).append(dates)
     try:
-        before = pd.date_range(end=dates[0], periods=missing + 1, freq=freq)
+        before = dates_at(freq, end=dates[0], periods=missing + 1)
     except (OverflowError, ValueError) as error:
         raise UsageError(
             f"A look-back of {n} steps that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
@@ -313,6 +346,8 @@ def season_of(freq: str | None) -> int:
     offset = to_offset(freq) if freq and not freq.isdecimal() else None
     if offset is None:
         return 1
+    if isinstance(offset, pd.offsets.BusinessHour):
+        return _BUSINESS_DAY // offset.n if _BUSINESS_DAY % offset.n == 0 else 1
     base, step, day, week = offset.rule_code.split("-")[0], int(offset.n), 1, 5
     if base in _SECONDS:
         step, day, week = step * _SECONDS[base], _SECONDS["D"], 7 * _SECONDS["D"]
@@ -334,7 +369,7 @@ def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np
     """Phase of each of `stamps` (n,) within its season, in steps from 0 to `season` - 1.
 
     Seasons are counted from a fixed time stamp, in the local time of the stamps' time zone. None without time stamps or
-    a season, and for steps that cannot be counted, such as business hours.
+    a season, and for steps that cannot be counted, such as half-months.
     """
     if stamps is None or freq is None or season < 2:
         return None
@@ -348,8 +383,10 @@ def phases(stamps: pd.Index | None, freq: str | None, season: int) -> NDArray[np
         return stamps.asi8 * NANOSECONDS[stamps.unit] // step % season
     if base in ("D", "W"):
         return stamps.as_unit("s").asi8 // (86_400 * (7 if base == "W" else 1) * offset.n) % season
-    if base == "B":
-        return np.busday_count("1970-01-01", stamps.to_numpy().astype("datetime64[D]")) // offset.n % season
+    if base == "B" or isinstance(offset, pd.offsets.BusinessHour):
+        days = np.busday_count("1970-01-01", stamps.to_numpy().astype("datetime64[D]"))
+        hours = _BUSINESS_DAY * days + np.asarray(stamps.hour) - offset.start[0].hour if base != "B" else days
+        return hours // offset.n % season
     months = {"YS": 1, "YE": 1, **_PER_YEAR}.get(base)
     if months is None or base in ("SMS", "SME"):
         return None

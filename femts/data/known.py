@@ -13,6 +13,7 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.effects import in_zone, zone_of
 from femts.data.roles import Roles
+from femts.data.wall_clock import share_of_day
 
 Array = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def calendar_marks(freq: str | None) -> tuple[str, ...]:
 def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
     """Sine and cosine of each phase, (n, 2 marks)."""
     phases = {
-        "hour": lambda: (stamps - stamps.normalize()) / pd.Timedelta(days=1),
+        "hour": lambda: share_of_day(stamps),
         "weekday": lambda: stamps.day_of_week / 7,
         "monthday": lambda: (stamps.day - 1) / stamps.days_in_month,
         "yearday": lambda: (stamps.day_of_year - 1) / 365.25,

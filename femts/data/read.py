@@ -35,7 +35,7 @@ from femts.data.columns import (
 from femts.data.json_table import SUFFIXES, read_json
 from femts.data.monash import SUFFIX, read_tsf
 from femts.data.numbering import with_numbers
-from femts.data.stamps import MOST_NUMBER, as_text
+from femts.data.stamps import MOST_NUMBER, as_text, from_1904
 from femts.data.unpack import (
     STDIN,
     WINDOWS,
@@ -543,6 +543,8 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             if not full:
                 raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
             table = _sheet_table(full[0], path, names)
+            if book.book.epoch.year == 1904:
+                table = _with_days_from_1904(table)
     except UsageError:
         raise
     except Exception as error:  # openpyxl parses arbitrary XML
@@ -556,6 +558,16 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
         note = f"the first of its {len(full)} sheets, '{quote(full[0].title)}', was read"
         table.attrs[NOTES] = (note, *table.attrs.get(NOTES, ()))
     return table
+
+
+def _with_days_from_1904(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with day numbers as in other workbooks; openpyxl converts only cells with a date format."""
+    made = table.copy(deep=False)
+    for number in range(table.shape[1]):
+        days = from_1904(table.iloc[:, number])
+        if holds_dates(days):
+            made.isetitem(number, days)
+    return made
 
 
 def _has_cells(sheet: Any) -> bool:

@@ -128,6 +128,10 @@ def read_rows(
         )
     codes, series = number_series(frame[names.series] if long else None, len(frame), where)
     stamps, more = read_stamps(frame[time], where, None if by_dates else freq or schema.freq)
+    if schema.freq is not None and pd.MultiIndex.from_arrays([codes, stamps]).has_duplicates:
+        exact = read_stamps(frame[time], where)  # two may have been moved onto the same step
+        if not pd.MultiIndex.from_arrays([codes, exact[0]]).has_duplicates:
+            stamps, more = exact
     notes = (*notes, *more)
     if isinstance(stamps, pd.DatetimeIndex) and (by_dates or schema.freq == "1"):
         if not by_dates:

@@ -117,13 +117,16 @@ class SplitRule:
         import numpy as np
         import pandas as pd
 
+        from femts.data.wall_clock import instants
+
         if not isinstance(stamps, pd.DatetimeIndex):
             raise UsageError(
                 f"{where} has no dates, so test_from='{quote(self.test_from)}' cannot be used; use test_rows=N."
             )
         try:
             first = pd.Timestamp(self.test_from)
-            first = first.tz_localize(stamps.tz) if stamps.tz is not None and first.tz is None else first
+            if stamps.tz is not None and first.tz is None:
+                first = instants(pd.DatetimeIndex([first]), stamps.tz)[0]
             later = np.pad(np.cumsum(stamps >= first), (1, 0))
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(

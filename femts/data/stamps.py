@@ -13,6 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.near_steps import near_midnights, onto_steps
+from femts.data.wall_clock import instants
+from femts.data.zone_names import Zoned, in_zone, split_zones
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -28,8 +31,18 @@ _PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose time stamps 
 _LENGTHS = {"M": (1, "month"), "Q": (3, "quarter"), "Y": (12, "year")}  # in months
 _UNIX = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNIX_SECONDS = (631_152_000, 4_102_444_800)  # from 1990 to 2100
+_TICKS = {  # numbers of 100 ns, by the one at the beginning of 1970
+    "ticks of .NET": 621_355_968_000_000_000,
+    "file times of Windows": 116_444_736_000_000_000,
+}
 _SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; step counters are rarely in this range
+_SHEET = "day numbers of a spreadsheet"
+_DAYS_TO_1904 = 1462  # days from the first of the usual date system of spreadsheets to that of the other one
 _DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
+
+_USUAL_STEPS = {
+    n * 10**9 for n in (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
+}  # ns
 
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -37,6 +50,9 @@ _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
 _END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
+_DOTTED_CLOCK = re.compile(  # after a date
+    r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
+)
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
@@ -111,27 +127,43 @@ def read_stamps(
         raise UsageError(
             f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
         )
-    stamps = pd.DatetimeIndex(dates)
-    years = np.asarray(stamps.year)
-    beyond = (years < YEARS[0]) | (years > YEARS[1])
-    if beyond.any():
-        row = int(np.argmax(beyond))
+    stamps = _from_first_midnights(pd.DatetimeIndex(dates))
+    if len(stamps) and (stamps.min().year < YEARS[0] or stamps.max().year > YEARS[1]):
+        years = np.asarray(stamps.year)
+        row = int(np.argmax((years < YEARS[0]) | (years > YEARS[1])))
         raise _beyond(where, int(years[row]), row)
     stamps, more = (stamps, ()) if freq is None else first_of_periods(stamps, freq)
     return stamps, (*notes, *more)
 
 
+def _from_first_midnights(stamps: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """Days in a time zone, all from the first midnight on where clocks are set back at midnight; other stamps are
+    unchanged."""
+    if (
+        stamps.tz is None
+        or not len(stamps)
+        or (stamps[:3].tz_localize(None) != stamps[:3].tz_localize(None).normalize()).any()
+    ):
+        return stamps
+    wall = stamps.tz_localize(None)
+    days = wall.normalize()
+    begins = instants(days, stamps.tz)
+    return begins if ((wall == days) | (begins == stamps)).all() else stamps
+
+
 def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
     """First days of the months, quarters or years that contain `dates`, if that is the step `freq`, and a note;
-    unchanged for other steps, or if a period contains two dates."""
+    unchanged if a period contains two dates. For other steps, dates close to them, see `femts.data.near_steps`."""
     match = _PERIOD.fullmatch(freq)
     if match is None:
-        return dates, ()
+        return onto_steps(dates, freq)
     months, kind = _LENGTHS[match[1]]
     distinct = dates.unique()
-    count = np.asarray(distinct.year, dtype=np.int64) * 12 + np.asarray(distinct.month) - 1
+    days = near_midnights(distinct)
+    count = np.asarray(days.year, dtype=np.int64) * 12 + np.asarray(days.month) - 1
     count -= (count - (_MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
-    first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]")).tz_localize(dates.tz)
+    first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]"))
+    first = first if dates.tz is None else instants(first, dates.tz)
     if len(first.unique()) < len(first) or first.equals(distinct):
         return dates, ()
     odd = int(np.argmax(first != distinct))
@@ -160,6 +192,17 @@ def starts_of(text: pd.Series) -> pd.Series:
     if len(text) and _PERIOD_OF_TIME.match(str(text.iloc[0])):
         return text.str.replace(_PERIOD_OF_TIME, r"\1", regex=True)
     return text
+
+
+def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
+    """The cells of a column, (N,); None if one is not a whole number, or if they are dates or booleans."""
+    if column.dtype.kind in "bmM" or isinstance(column.dtype, pd.PeriodDtype):
+        return None
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if (numbers == np.floor(numbers)).all() else None
 
 
 def are_clocks(column: pd.Series) -> bool:
@@ -192,6 +235,8 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
     if whole and _are_dates_in_digits(numbers, freq is not None):
         return Times("dates in digits")
     low, high = numbers.min(), numbers.max()
+    if whole and (ticks := _ticks(numbers)) is not None:
+        return ticks
     for unit, per in zip(_UNIX, (1, 10**3, 10**6, 10**9), strict=True):
         if _UNIX_SECONDS[0] * per <= low and high < _UNIX_SECONDS[1] * per:
             times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
@@ -204,7 +249,30 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
         return None
     seconds = np.round(numbers.astype(np.float64) * 86_400).astype(np.int64)
     times = pd.Timestamp("1899-12-30") + pd.to_timedelta(seconds, unit="s")
-    return Times("day numbers of a spreadsheet", pd.DatetimeIndex(times).as_unit("ns"))
+    return Times(_SHEET, pd.DatetimeIndex(times).as_unit("ns"))
+
+
+def from_1904(column: pd.Series) -> pd.Series:
+    """Day numbers of a workbook that counts days from 1904 as those of others, for cells that have no date format; other
+    columns are unchanged."""
+    if not pd.api.types.is_numeric_dtype(column) or column.isna().any() or pd.api.types.is_bool_dtype(column):
+        return column
+    numbers = column + _DAYS_TO_1904
+    found = times_of(numbers.to_numpy())
+    return numbers if found is not None and found.kind == _SHEET else column
+
+
+def _ticks(numbers: NDArray[np.int64]) -> Times | None:
+    """Numbers of 100 ns; None for others, among them Unix nanoseconds of 1990, if only these are at usual steps."""
+    for kind, origin in _TICKS.items():
+        since = numbers - origin
+        if not (_UNIX_SECONDS[0] * 10**7 <= since.min() and since.max() < _UNIX_SECONDS[1] * 10**7):
+            continue
+        steps = np.diff(np.unique(numbers))
+        usual = int(np.median(steps)) if len(steps) else 0
+        if usual * 100 in _USUAL_STEPS or usual not in _USUAL_STEPS:
+            return Times(kind, pd.DatetimeIndex((since * 100).view("M8[ns]")))
+    return None
 
 
 def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
@@ -371,9 +439,12 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     digits = _from_digits(cells)
     if digits is not None:
         return digits, ()
-    text = cells.str.replace(
-        _HALF_DAY, _in_24_hours, regex=True
-    )  # with AM or PM, pandas guesses the order of day and month for each cell
+    text = _with_colons(cells)
+    zoned = split_zones(text, where)
+    if zoned is not None:
+        return _of_zones(zoned, where)
+    # with AM or PM, pandas guesses the order of day and month for each cell
+    text = text.str.replace(_HALF_DAY, _in_24_hours, regex=True)
     try:
         # pandas warns when it has to guess; guesses are compared below.
         with warnings.catch_warnings(action="ignore"):
@@ -381,7 +452,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             # Next to one ISO date, other formats are mistakes; a bare number would be completed from today's date.
             if iso.notna().any() or text.str.fullmatch(r"\d+(\.\d+)?").any():
                 return iso, ()
-            _check_years(cells, where)
+            _check_years(text, where)
             read = _short_years(text)
             if read is None:
                 read = {"day": _stamps(text, dayfirst=True)}
@@ -434,6 +505,30 @@ def _in_order(dates: pd.Series) -> bool:
     return distinct.is_monotonic_increasing or distinct.is_monotonic_decreasing
 
 
+def _with_colons(text: pd.Series) -> pd.Series:
+    """Times of day written as 18.00.00 after a date, with colons."""
+    if len(text) and _DOTTED_CLOCK.fullmatch(str(text.iloc[0])):
+        return text.str.replace(_DOTTED_CLOCK, _with_colon, regex=True)
+    return text
+
+
+def _with_colon(match: re.Match[str]) -> str:
+    return match[1] + match[2].replace(".", ":")
+
+
+def _of_zones(zoned: Zoned, where: str) -> tuple[pd.Series, tuple[str, ...]]:
+    """Time stamps of clocks in zones that are written after the times."""
+    local, notes = _parsed(zoned.local, where)
+    if local.isna().any() or local.dt.tz is not None:
+        return local.mask(np.isnan(zoned.minutes)), notes
+    there = in_zone(local, zoned)
+    notes = (*notes, *([zoned.note] if zoned.note else []))
+    if there is not None:
+        return there, notes
+    dates, more = _at_offsets(local, (local - pd.to_timedelta(zoned.minutes, unit="min")).dt.tz_localize("UTC"))
+    return dates, (*notes, *more)
+
+
 def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd.Series, tuple[str, ...]]:
     """Time stamps across daylight-saving changes, converted to UTC, or read as days if all are midnights."""
     refusal = UsageError(f"{where} has dates of several time zones; write them all in UTC.")
@@ -444,10 +539,28 @@ def _several_offsets(text: pd.Series, where: str, error: ValueError) -> tuple[pd
         utc = _stamps(text, format="ISO8601", utc=True)
     except ValueError:
         raise refusal from error
-    if local.notna().all() and (local == local.dt.normalize()).all():
-        return local, ("its stamps are midnights at several UTC offsets and are read as days",)
+    return _at_offsets(local, utc)
+
+
+def _at_offsets(local: pd.Series, utc: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
+    """Time stamps at several UTC offsets: in UTC, or as on the clocks if these show even steps and UTC does not."""
+    if local.notna().all():
+        days = local.dt.normalize()
+        order = np.argsort(utc.to_numpy(), kind="stable")
+        ahead = (local - utc.dt.tz_localize(None)).iloc[order]
+        # Where clocks are set forward at midnight, the day begins later.
+        skipped = ((local - days).iloc[order] == ahead.diff()) & (days.iloc[order].diff() > pd.Timedelta(0))
+        if ((local == days).iloc[order] | skipped).all() and not days.duplicated().any():
+            return days, ("its stamps are midnights at several UTC offsets and are read as days",)
+        if _is_even(local) and not _is_even(utc):
+            return local, ("its stamps keep even steps at several UTC offsets and are read without these",)
     note = "its stamps have several UTC offsets and were converted to UTC, so calendar features are in UTC"
     return utc, (note,)
+
+
+def _is_even(dates: pd.Series) -> bool:
+    steps = np.diff(np.unique(dates.to_numpy()))
+    return len(steps) == len(dates) - 1 and len(np.unique(steps)) == 1
 
 
 def _check_years(text: pd.Series, where: str) -> None:

@@ -36,12 +36,14 @@ def test_frequent_rows_are_averaged_over_the_steps_they_lie_in(freq: str, tz: st
     data = femts.load_dataset(table, columns={"time": "time"}, freq=freq, na=-999)
     assert data.freq == freq and any(NOTE in note for note in data.notes)
     assert isinstance(data.stamps, pd.DatetimeIndex)
-    step = pd.Timedelta(1, "h") if freq == "h" else pd.Timedelta(freq)
-    for row, stamp in enumerate(data.stamps):
-        inside = table[(table["time"] >= stamp) & (table["time"] < stamp + step)].replace(-999, np.nan)
+    ends = [*data.stamps[1:], data.stamps[-1] + (pd.Timedelta(1, "h") if freq == "h" else pd.Timedelta(freq))]
+    for row, (stamp, end) in enumerate(zip(data.stamps, ends, strict=True)):
+        inside = table[(table["time"] >= stamp) & (table["time"] < end)].replace(-999, np.nan)
         np.testing.assert_allclose(data.values[row], inside[["load", "open"]].mean().to_numpy(), rtol=1e-12)
     if freq != "7min":
         assert (data.stamps.minute % {"15min": 15}.get(freq, 60) == 0).all()
+    if freq == "4h":
+        assert (data.stamps.hour % 4 == 0).all(), "before and after clocks are set forward"
 
 
 def test_jittered_rows_move_to_the_nearest_step() -> None:
@@ -131,7 +133,7 @@ def test_a_run_averages_the_tables_that_it_is_given(tmp_path: Path) -> None:
 def test_a_run_with_an_explicit_step_averages_later_readings() -> None:
     steps = pd.date_range("2024-01-01", periods=400, freq="15min")
     table = pd.DataFrame({"date": steps, "y": np.random.default_rng(0).normal(size=400)})
-    late = table.assign(date=steps + pd.to_timedelta(np.arange(400) % 7, unit="s"))
+    late = table.assign(date=steps + pd.to_timedelta(np.arange(400) % 7, unit="min"))
     expected = femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(table)
     pd.testing.assert_frame_equal(femts.train(table, "ridge", 4, seq_len=24, freq="15min").predict(late), expected)
     with pytest.raises(

@@ -15,9 +15,11 @@ from data_cases import wide
 import femts
 from femts.cli import main
 from femts.data.column_names import USUAL, ColumnNames
-from femts.data.columns import holds_dates, stamp_parts, to_frame, whole_numbers
+from femts.data.columns import _dated, holds_dates, to_frame
 from femts.data.loading import load_dataset
 from femts.data.read import write_table
+from femts.data.stamp_parts import stamp_parts
+from femts.data.stamps import whole_numbers
 from femts.errors import UsageError
 
 NAMES = {"time": "when", "series": "shop", "value": "sales"}
@@ -378,7 +380,7 @@ def test_date_part_columns_are_combined() -> None:
     data = load_dataset(pd.DataFrame({"No": np.arange(90.0), **parts, "pm": np.sin(np.arange(90.0))}))
     assert data.stamps is not None and data.stamps.equals(HOURS) and data.columns == ("No", "pm")
     days = {name: getattr(HOURS[::24], name) for name in ("year", "month", "day")}
-    assert stamp_parts(pd.DataFrame(days), USUAL) == ["year", "month", "day"]
+    assert stamp_parts(pd.DataFrame(days), USUAL, _dated) == ["year", "month", "day"]
     weeks = pd.date_range("2018-01-01", periods=262, freq="W-MON")
     calendar = weeks.isocalendar().reset_index(drop=True)
     table = pd.DataFrame({"Year": calendar["year"], "week": calendar["week"], "x": np.arange(262.0)}).assign(month=1)
@@ -475,5 +477,5 @@ def test_columns_that_are_not_date_parts_are_kept() -> None:
     for table, changes in cases:
         clocks = pd.DataFrame({"date": ["2024-01-30"] * 3, "time": ["01:00", "2:00", "03:00"], "load": 1.0})
         made, parts = (clocks, ["date", "time"]) if table == "clocks" else (quarters(), ["Year", "quarter"])
-        assert stamp_parts(made, USUAL) == parts
-        assert stamp_parts(made.assign(**changes), USUAL) == []
+        assert stamp_parts(made, USUAL, _dated) == parts
+        assert stamp_parts(made.assign(**changes), USUAL, _dated) == []

@@ -1,0 +1,220 @@
+"""Time stamps that several columns of a table form together: years and months, dates and times of day or hours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from femts.data.column_names import ColumnNames
+from femts.data.stamps import are_clocks, as_text, read_dates, whole_numbers
+from femts.errors import UsageError
+from femts.text import quote
+
+Dated = Callable[[pd.DataFrame], str | None]
+
+_SAMPLE = 20  # rows that are compared with dates in another column
+_PARTS = {  # components of a time stamp, with the smallest and largest value of each
+    **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
+    "week": (0, 53),  # week 0 is refused later, with its row number
+}
+_IN_PARTS = (  # columns that form a time stamp together, finest first
+    *(("year", "month", "day", "hour"), ("year", "month", "day")),
+    *(("year", "week"), ("year", "month"), ("year", "quarter")),
+)
+_OTHER_NAMES = {  # of components
+    **{"yr": "year", "yyyy": "year", "jahr": "year", "mo": "month", "mon": "month", "monat": "month", "tag": "day"},
+    **dict.fromkeys(("date of month", "day of month", "dayofmonth", "dom", "mday"), "day"),
+}
+_WITH_CLOCK = (
+    *(("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"), ("date", "hour")),
+    *(("fecha", "hora"), ("data", "ora"), ("date", "heure")),
+)
+_HOURS = ("hour", "hr", "stunde", "hora", "heure", "ora")
+_ENDS = ("he", "hour ending", "hourending", "hr ending", "hour end")  # hour 1 ends at 01:00
+_CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit", "lst time", "utc time", "local time")  # numbers such as 1330
+_DAYS = ("date", "datum", "fecha", "data", "lst date", "utc date", "delivery date")
+_DOTTED = r"(?:[01]?\d|2[0-4])\.[0-5]\d\.[0-5]\d"
+_ENDING = re.compile(r"(?:HE|hour ending)[ _-]?(\d{1,2})(?::00)?", re.IGNORECASE)
+_FULL_HOUR = re.compile(r"(\d{1,2}):00(?::00)?")
+
+
+def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The frame with the columns that form time stamps together replaced by a first column `date`, and notes; unchanged
+    if there are none. `dated` names the column of a table that holds dates, if that is clear."""
+    frame, notes = _with_rows_of_hours(frame, names, dated)
+    parts = stamp_parts(frame, names, dated)
+    if not parts:
+        return frame, notes
+    first, *others = (frame[name] for name in parts)
+    ends = False
+    if _part(parts[0]) != "year":
+        days = _days(first).str.replace(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", regex=True)
+        read = _minutes(others[0], parts[1])
+        if read is not None:
+            minutes, ends = read
+            clock = {each: f"{each // 60:02d}:{each % 60:02d}:00" for each in np.unique(minutes).tolist()}
+            stamps = days + " " + pd.Series(minutes, first.index).map(clock)
+        else:
+            clocks = as_text(others[0]).str.strip()
+            clocks = clocks.str.replace(".", ":", regex=False) if _are_dotted(others[0]) else clocks
+            stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
+    else:
+        stamps = first.astype(float).astype(int).map("{:04d}".format)
+        for name, column in zip(parts[1:], others, strict=True):
+            part, numbers = _part(name), column.astype(float).astype(int)
+            numbers = numbers * 3 - 2 if part == "quarter" else numbers
+            stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
+        if _part(parts[-1]) in ("month", "quarter"):
+            stamps += "-01"
+    rest = frame.drop(columns=parts)
+    rest.insert(0, "date", stamps)
+    quoted = ", ".join(f"'{quote(name)}'" for name in parts[:-1])
+    note = f"columns {quoted} and '{quote(parts[-1])}' are combined into time stamps"
+    rest.attrs = frame.attrs
+    return rest, (*notes, note + "; hour 1 is read as 00:00 to 01:00" * ends)
+
+
+def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[str]:
+    """Columns of `frame` that form a time stamp together, the year or date first; none if a single column holds it, from
+    which they may have been derived."""
+    columns = set(map(str, frame.columns))
+    if names.time not in (None, "date") or "ds" in columns:
+        return []
+    texts = [name for name in frame.columns if isinstance(name, str)]
+    by_part = {_part(name): name for name in texts} | {name.lower(): name for name in texts}
+    for pair in _WITH_CLOCK:
+        parts = [by_part.get(part, "") for part in pair]
+        if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
+            return parts
+    hour = next((by_part[name] for name in (*_ENDS, *_HOURS, *_CLOCKS) if name in by_part), None)
+    if hour is not None:
+        day = next((by_part[name] for name in _DAYS if name in by_part), dated(frame.drop(columns=hour)))
+        if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
+            return [day, hour]
+    if "date" in columns:
+        return []
+    for way in _IN_PARTS:
+        if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
+            found = {part: by_part[part] for part in way}
+            return [] if _derived_from_dates(frame, found, dated) else list(found.values())
+    return []
+
+
+def _part(name: str) -> str:
+    """The name of a column without marks and what is in parentheses, as the components are named here."""
+    plain = " ".join(re.sub(r"\(.*?\)|[_.-]", " ", name.lower()).split())
+    return _OTHER_NAMES.get(plain, plain)
+
+
+def _with_rows_of_hours(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The frame with a row per hour instead of a day, if its columns are a date and HE1 to HE24, and notes."""
+    hours = [(name, int(match[1])) for name in map(str, frame.columns) if (match := _ENDING.fullmatch(name))]
+    if sorted(hour for _, hour in hours) != list(range(1, 25)) or names.time not in (None, "date"):
+        return frame, ()
+    columns = [name for name, _ in sorted(hours, key=lambda each: each[1])]
+    others = frame.drop(columns=columns)
+    day = next((str(name) for name in others if _part(str(name)) in _DAYS), dated(others))
+    if day is None or {"y", "HE"} & set(map(str, others.columns)) or not _are_days(others[day]):
+        return frame, ()
+    rows = others.loc[others.index.repeat(24)].reset_index(drop=True)
+    rows["HE"], rows["y"] = np.tile(np.arange(1, 25), len(frame)), frame[columns].stack(future_stack=True).to_numpy()
+    rows.attrs = frame.attrs
+    return rows, (f"columns '{quote(columns[0])}' to '{quote(columns[-1])}' are read as hours of the column 'y'",)
+
+
+def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | None:
+    """Minutes since midnight at which steps begin, for hours (1, HE01) or clocks in digits (1330), and whether the hours
+    were named by their ends; None for anything else."""
+    kind, numbers = _part(name), whole_numbers(column)
+    ends = kind in _ENDS
+    if numbers is None and not pd.api.types.is_numeric_dtype(column):
+        codes, cells = pd.factorize(as_text(column).str.strip())
+        for pattern in (_ENDING, _FULL_HOUR)[: 1 + ends]:
+            matches = [pattern.fullmatch(str(cell)) for cell in cells]
+            if all(matches):
+                numbers, ends = np.array([float(match[1]) for match in matches if match])[codes], True
+                break
+    if numbers is None or kind not in (*_HOURS, *_ENDS, *_CLOCKS) or not len(numbers) or numbers.min() < 0:
+        return None
+    whole = numbers.astype(np.int64)
+    if whole.max() <= 24:
+        if kind in _CLOCKS and not ends:
+            return None
+        minutes = whole * 60
+    else:
+        minutes = whole // 100 * 60 + whole % 100
+        several = len(whole) < 3 or len(np.unique(whole)) >= 3
+        if whole.max() > 2400 or (whole % 100 >= 60).any() or not several:
+            return None
+    ends = ends and bool(minutes.min() >= 60)
+    return minutes - 60 * ends, ends
+
+
+def _derived_from_dates(frame: pd.DataFrame, parts: dict[str, str], dated: Dated) -> bool:
+    """Return whether the columns of year, month and so on are features made from the dates in another column."""
+    rest = frame.head(_SAMPLE).drop(columns=list(parts.values()))
+    time = dated(rest)
+    if time is None:
+        return False
+    try:
+        stamps = read_dates(rest[time])
+    except UsageError:
+        return False
+    # calendar weeks belong to years of their own
+    each = [part for part in parts if part != "week"] if isinstance(stamps, pd.DatetimeIndex) else []
+    return bool(each) and all(
+        (getattr(stamps, part) == frame[parts[part]].head(_SAMPLE).astype(float)).all() for part in each
+    )
+
+
+def _days(column: pd.Series) -> pd.Series:
+    """Cells as text, without the midnight that some programs append to dates."""
+    return as_text(column).str.strip().str.replace(r" 00:00(:00)?$", "", regex=True)
+
+
+def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
+    """Return whether all cells of the first of two columns are dates without time, and those of the second times of
+    day."""
+    if columns.shape[1] != 2:
+        return False
+    clocks = columns.iloc[:, 1]
+    return (are_clocks(clocks) or _are_dotted(clocks)) and _are_days(columns.iloc[:, 0])
+
+
+def _are_dotted(column: pd.Series) -> bool:
+    """Return whether all cells are times of day such as 18.00.00."""
+    if pd.api.types.is_numeric_dtype(column) or not len(column):
+        return False
+    return bool(as_text(column).str.strip().str.fullmatch(_DOTTED).all())
+
+
+def _are_days(column: pd.Series) -> bool:
+    days = _days(column)
+    return bool((days.str.contains(r"^\d{8}$|\d\D+\d") & ~days.str.contains(":")).all())
+
+
+def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnNames) -> bool:
+    """Return whether the cells of the column `day` are dates without time, several rows for each and each series, and
+    those of `hour` hours or clocks, up to 24, the midnight at the end of a day."""
+    if len(set(map(str, frame.columns))) < frame.shape[1]:  # duplicate names are refused later
+        return False
+    if _minutes(frame[hour], hour) is None:
+        return False
+    keys = [c for c in frame if c in (names.series, *names.keys) or not pd.api.types.is_numeric_dtype(frame[c])]
+    try:
+        several = len(frame) < 3 or bool(frame[list({day, *keys} - {hour})].duplicated().any())
+    except TypeError:  # cells that cannot be compared, such as lists
+        return False
+    return several and _are_days(frame[day])
+
+
+def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
+    """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
+    if isinstance(column, pd.DataFrame) or not len(column):
+        return False
+    numbers, (least, most) = whole_numbers(column), _PARTS[part]
+    return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())
