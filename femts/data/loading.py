@@ -134,7 +134,7 @@ def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
     gaps = 0 if data.observed is None else int((np.bincount(data.codes()[~data.observed.all(1)]) > 0).sum())
     lengths = f"{least} to {most}" if least < most else f"{most}"
     notes = (*notes, f"it has {len(data)} series of {lengths} rows, {gaps} of them with gaps")
-    check_known(data.values, data.covariates, data.schema.roles, data.stamps)
+    _check_known(data)
     return replace(data, notes=notes)
 
 
@@ -149,20 +149,21 @@ def with_roles(data: Dataset, roles: Roles) -> Dataset:
     columns = (*roles.target, *roles.past)
     values = np.ascontiguousarray(data.values[:, [at[name] for name in columns]])
     covariates = np.ascontiguousarray(data.values[:, [at[name] for name in roles.future]])
-    check_known(values, covariates, roles, data.stamps)
-    schema = replace(data.schema, roles=roles)
-    return replace(data, values=values, columns=columns, schema=schema, covariates=covariates)
+    made = replace(
+        data, values=values, columns=columns, schema=replace(data.schema, roles=roles), covariates=covariates
+    )
+    _check_known(made)
+    return made
 
 
-def check_known(
-    values: NDArray[np.float64], covariates: NDArray[np.float64], roles: Roles, stamps: pd.Index | None
-) -> None:
+def _check_known(data: Dataset) -> None:
     """Refuse future covariates that equal a target under another name, and calendar features without dates."""
-    if roles.calendar and not isinstance(stamps, pd.DatetimeIndex):
+    roles = data.schema.roles
+    if roles.calendar and not isinstance(data.stamps, pd.DatetimeIndex):
         raise UsageError("Calendar features need dates, which these data do not have; remove calendar=True.")
     for k, name in enumerate(roles.future):
-        for c, target in enumerate(roles.target):
-            if np.array_equal(covariates[:, k], values[:, c], equal_nan=True):
+        for c, target in enumerate(data.columns[: data.n_targets]):
+            if np.array_equal(data.covariates[:, k], data.values[:, c], equal_nan=True):
                 raise UsageError(
                     f"Column '{quote(name)}' of future_covariates equals the target '{quote(target)}' in every row, "
                     "which would leak the answer; remove it."
