@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -131,9 +132,9 @@ def series_keys(
         alike = _alike(frame, dates, varied)
         if not _any_twice([dates[~alike]]):
             return Keys((), int(alike.sum()))
-    once = [each.name for each in columns].count
+    once = Counter(each.name for each in columns)
     sure = [
-        n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once(each.name) == 1
+        n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once[each.name] == 1
     ]
     unsure = [
         n
@@ -141,13 +142,13 @@ def series_keys(
         if each.kind in ("number", "running number")
         and each.whole
         and not each.missing
-        and once(each.name) == 1
+        and once[each.name] == 1
         and not is_value(each.name)
         and 3 * each.distinct <= len(frame)
     ]
-    # of names, those with the most values tell rows apart; of numbers, those with the most are measurements
+    # names with the most values tell rows apart best; numbers that name series occur about equally often
     sure = sorted(sure, key=lambda n: -columns[n].distinct)[:MOST_TRIED]
-    unsure = sorted(unsure, key=lambda n: columns[n].distinct)[: MOST_TRIED // 2]
+    unsure = sorted(unsure, key=lambda n: _unevenness(frame.iloc[rows, n]))[: MOST_TRIED // 2]
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
@@ -181,8 +182,8 @@ def target_columns(
         keys: columns that name series.
         static: columns that do not vary within any series.
     """
-    names = [each.name for each in columns]
-    rest = [each for each in columns if each.name != time and each.name not in keys and names.count(each.name) == 1]
+    once = Counter(each.name for each in columns)
+    rest = [each for each in columns if each.name != time and each.name not in keys and once[each.name] == 1]
     numbers = [each for each in rest if each.kind == "number" and not each.words and each.name not in static]
     if not numbers:
         alone = [each for each in rest if each.kind not in ("constant", "empty")]
@@ -268,6 +269,12 @@ def _codes(cells: pd.Series, sort: bool = False) -> NDArray[np.int64]:
         return np.asarray(pd.factorize(cells, sort=sort)[0], dtype=np.int64)
     except TypeError:  # cells that cannot be compared, such as lists
         return np.asarray(pd.factorize(as_text(cells), sort=sort)[0], dtype=np.int64)
+
+
+def _unevenness(cells: pd.Series) -> float:
+    """How unequal the frequencies of distinct cells are: their standard deviation over their mean."""
+    counts = np.bincount(_codes(cells) + 1)[1:]
+    return float(counts.std() / counts.mean()) if len(counts) else np.inf
 
 
 def _joined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -395,12 +402,12 @@ _REASONS = {
 def _left_out(
     columns: Sequence[Column], time: str, keys: Sequence[str], targets: Sequence[str], static: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    out = []
+    out, once = [], Counter(each.name for each in columns)
     for each in columns:
         if each.name == time or each.name in keys or each.name in targets:
             continue
         reason = "does not vary within a series" if each.name in static else _REASONS[each.kind]
-        if [other.name for other in columns].count(each.name) > 1:
+        if once[each.name] > 1:
             reason = "has a name that occurs twice"
         if each.kind == "cumulated" and each.detail:
             reason = f"is the running total of '{quote(each.detail)}'"
