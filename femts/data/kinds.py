@@ -108,10 +108,31 @@ def kinds_of(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | No
     known = None
     if isinstance(stamps, pd.DatetimeIndex) and len(stamps) == len(frame):
         known = Dates(stamps[rows] if len(rows) < len(frame) else stamps)
-    return tuple(
+    columns = [
         _kind_of(frame.iloc[:, place], str(name), rows, known, str(name) == time)
         for place, name in enumerate(frame.columns)
+    ]
+    # sales of item_7, of which one a day at most is sold, are numbers like those of item_8
+    numbered = {_without_digits(each.name) for each in columns if each.kind == "number" and _has_digits(each.name)}
+    booleans = {str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if dtype.kind == "b"}
+    return tuple(
+        replace(each, kind="number")
+        if each.kind == "flag"
+        and not each.words
+        and each.name not in booleans
+        and _has_digits(each.name)
+        and _without_digits(each.name) in numbered
+        else each
+        for each in columns
     )
+
+
+def _has_digits(name: str) -> bool:
+    return any(map(str.isdigit, name))
+
+
+def _without_digits(name: str) -> str:
+    return re.sub(r"\d+", "", name)
 
 
 def _inspected(n: int) -> NDArray[np.intp]:
@@ -242,12 +263,15 @@ def _of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
         return made
     if _are_numbered_dates(finite, name):
         return replace(made, kind="dates")
-    if (is_entity(name) or calendar_field(name) == "year") and not is_value(name) and _are_names(made, each):
+    # a column beside dates that are all different may hold what a store sells
+    numbered = is_entity(name) and (dates is None or dates.distinct < len(dates.stamps))
+    code = (is_id(name) or numbered) and not is_value(name)
+    if (code or calendar_field(name) == "year") and _are_names(made, each):
         return replace(made, kind="category")
     if _counts_rows(numbers[: each.head], name):
         return replace(made, kind="running number")
     nameless = name.startswith("Unnamed:") and each.distinct == len(finite)
-    if (is_entity(name) and not is_value(name)) or nameless:
+    if (is_id(name) and code) or nameless:
         return replace(made, kind="identifier")
     return made
 

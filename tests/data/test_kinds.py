@@ -138,6 +138,8 @@ KINDS: dict[str, tuple[Any, str, str]] = {
     "words": (np.array(["fuel", "rent", "food"])[COUNTS % 3], "x", "category"),
     "codes of zones": (COUNTS % 5 + 100, "zone_id", "category"),
     "shops": (COUNTS % 5, "shop_nbr", "category"),
+    "sales of a shop": (COUNTS, "shop_1", "number"),
+    "sales of shops": (COUNTS * 137 % 5003, "north - rural - shop", "number"),
     "postcodes": (np.array(["00417", "01067", "10115"])[COUNTS % 3], "x", "category"),
     "words and numbers": (np.array([1, "two", 2.5, "four"], dtype=object)[COUNTS % 4], "x", "category"),
     "long names of few": (np.array(["a rate of those who are of age", "b"])[COUNTS % 2], "x", "category"),
@@ -164,6 +166,20 @@ def test_kinds_of_columns(case: str) -> None:
 def test_kinds_do_not_depend_on_how_text_is_stored(dtype: Any) -> None:
     words, flags = pd.Series(np.array(["fuel", "rent", "food"])[COUNTS % 3]), pd.Series(np.where(COUNTS > 9, "Y", "N"))
     assert (kind_of(words.astype(dtype)), kind_of(flags.astype(dtype))) == ("category", "flag")
+
+
+def test_a_column_named_for_stores_holds_their_numbers_only_where_dates_repeat() -> None:
+    frame = pd.DataFrame({"date": DAYS, "store": COUNTS, "online": COUNTS[::-1]})
+    assert kinds_of(frame, "date", DAYS)[1].kind == "number"
+    twice = pd.concat([frame, frame], ignore_index=True)
+    assert kinds_of(twice, "date", DAYS.append(DAYS))[1].kind == "category"
+
+
+def test_flags_among_numbers_of_the_same_name_are_numbers() -> None:
+    few = (COUNTS > 14) * 1
+    frame = pd.DataFrame({"date": DAYS, "item_1": COUNTS, "item_2": few, "item_2_sold": few, "open": few})
+    assert [column.kind for column in kinds_of(frame, "date", DAYS)[1:]] == ["number", "number", "flag", "flag"]
+    assert advice(frame, "date", DAYS).targets == ("item_1", "item_2")
 
 
 def test_share_of_missing_cells_and_number_of_distinct_ones() -> None:
