@@ -93,7 +93,7 @@ class _Cells:
     head: int
 
 
-def kinds_of(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | None = None) -> tuple[Column, ...]:
+def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | None = None) -> tuple[Column, ...]:
     """What each column of a table is, in their order, judged by its cells and, as a second sign, its name.
 
     Large tables are judged by `HEAD` rows at the beginning and `SPREAD` rows from the rest; only for constant and empty
@@ -313,7 +313,9 @@ def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
     return high - low + 1 == len(numbers) == len(np.unique(numbers))
 
 
-def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]) -> tuple[Column, ...]:
+def mark_running_totals(
+    frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]
+) -> tuple[Column, ...]:
     """`columns` with running totals marked, and numbers that count the rows of each series.
 
     Running totals never decrease and their differences are another column, or they stand beside such ones.
