@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.categories import MOST_CATEGORIES
-from femts.data.kinds import Column, cumulated, kinds_of
+from femts.data.kinds import Column, column_kinds, mark_running_totals
 from femts.data.name_words import is_amount, is_attribute, is_bound, is_level, is_value
 from femts.data.stamps import as_text
 from femts.text import quote
@@ -24,6 +25,7 @@ MOST_ROWS = 20_000  # rows on which combinations of columns are tried
 MOST_IN_ORDER = 4000  # rows of a series in which running totals are looked for
 BY_CHANCE = 3.0  # repetitions expected by chance from which on their absence tells that columns name series
 FILLED, BALANCED = 0.05, 0.5  # least share of dates at which series have rows; for series that only numbers name
+MISTAKES = 0.05  # share of rows that may repeat others in every cell
 SHARED, ALWAYS = 0.25, 0.8  # share of rows whose date repeats, below which series have to have all their dates
 LONG, ALIVE = 5, 0.3  # rows per series, and share of the dates between its first and last, that suffice otherwise
 PER_SERIES = 2  # rows per series on the average
@@ -81,10 +83,10 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None) -> Ad
         time: name of its time stamp column.
         stamps: its parsed time stamps, (N,).
     """
-    columns = kinds_of(frame, time, stamps)
+    columns = column_kinds(frame, time, stamps)
     found = series_keys(frame, time, stamps, columns)
     names = found.names if found else ()
-    columns = cumulated(frame, columns, _some_series(frame, time, stamps, names))
+    columns = mark_running_totals(frame, columns, _some_series(frame, time, stamps, names))
     static = _static(frame, columns, names)
     targets = target_columns(columns, time, names, static)
     made = Advice(columns, found.names if found else None, targets, repeats=found.repeats if found else 0)
@@ -114,12 +116,12 @@ def series_keys(
         frame: the table, (N, columns).
         time: name of its time stamp column.
         stamps: its parsed time stamps, (N,).
-        columns: what its columns are, from `kinds_of`; None looks.
+        columns: what its columns are, from `column_kinds`; None looks.
 
     Returns:
         The columns; None if dates repeat and no columns tell their rows apart.
     """
-    columns = kinds_of(frame, time, stamps) if columns is None else columns
+    columns = column_kinds(frame, time, stamps) if columns is None else columns
     place = [each.name for each in columns].index(time)
     dates = _codes(frame.iloc[:, place] if stamps is None else pd.Series(stamps), sort=True)
     if not _any_twice([dates]):
@@ -129,25 +131,9 @@ def series_keys(
     rows = rows[~_alike(frame.iloc[rows], dates[rows], varied)]
     if not _any_twice([dates[rows]]):
         alike = _alike(frame, dates, varied)
-        if not _any_twice([dates[~alike]]):
+        if not _any_twice([dates[~alike]]) and _by_mistake(dates):
             return Keys((), int(alike.sum()))
-    once = [each.name for each in columns].count
-    sure = [
-        n for n, each in enumerate(columns) if each.kind == "category" and not each.missing and once(each.name) == 1
-    ]
-    unsure = [
-        n
-        for n, each in enumerate(columns)
-        if each.kind in ("number", "running number")
-        and each.whole
-        and not each.missing
-        and once(each.name) == 1
-        and not is_value(each.name)
-        and 3 * each.distinct <= len(frame)
-    ]
-    # of names, those with the most values tell rows apart; of numbers, those with the most are measurements
-    sure = sorted(sure, key=lambda n: -columns[n].distinct)[:MOST_TRIED]
-    unsure = sorted(unsure, key=lambda n: columns[n].distinct)[: MOST_TRIED // 2]
+    sure, unsure = _candidates(frame, columns, rows)
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
@@ -161,11 +147,38 @@ def series_keys(
         fitting.sort(key=lambda each: (len(each), len(np.unique(_joined([codes[n] for n in each]))), each))
         for each in fitting[:5]:
             series = _joined([_codes(frame.iloc[:, n]) for n in each])
-            kept = ~_alike(frame, _joined([dates, series]), varied)
-            again = _any_twice([dates[kept], series[kept]])
+            each_date = _joined([dates, series])
+            kept = ~_alike(frame, each_date, varied)
+            again = _any_twice([each_date[kept]]) or not _by_mistake(each_date)
             if not again and _by_design(dates[kept], series[kept], balanced):
                 return Keys(tuple(columns[n].name for n in sorted(each)), int(np.count_nonzero(~kept)))
     return None
+
+
+def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp]) -> tuple[list[int], list[int]]:
+    """Numbers of the columns that may name series: categories, and whole numbers, best first."""
+    once = Counter(each.name for each in columns)
+    whole = [n for n, each in enumerate(columns) if not each.missing and once[each.name] == 1]
+    sure = [n for n in whole if columns[n].kind == "category"]
+    unsure = [
+        n
+        for n in whole
+        if columns[n].kind in ("number", "running number")
+        and columns[n].whole
+        and not is_value(columns[n].name)
+        and 3 * columns[n].distinct <= len(frame)
+    ]
+    # names with the most values tell rows apart best; numbers that name series occur about equally often
+    sure.sort(key=lambda n: -columns[n].distinct)
+    unsure.sort(key=lambda n: _unevenness(frame.iloc[rows, n]))
+    return sure[:MOST_TRIED], unsure[: MOST_TRIED // 2]
+
+
+def _by_mistake(codes: NDArray[np.int64]) -> bool:
+    """Whether codes repeat in few rows, or each as often as the others, as when a table is written twice; otherwise rows
+    that are alike are events, such as sales of one piece."""
+    counts = np.bincount(codes + 1)[1:]
+    return int((counts - 1).sum()) <= MISTAKES * len(codes) or bool((counts == counts[0]).all())
 
 
 def target_columns(
@@ -176,21 +189,17 @@ def target_columns(
     flags.
 
     Args:
-        columns: what the columns of the table are, from `kinds_of` and `cumulated`.
+        columns: what the columns of the table are, from `column_kinds` and `mark_running_totals`.
         time: name of the time stamp column.
         keys: columns that name series.
         static: columns that do not vary within any series.
     """
-    names = [each.name for each in columns]
-    rest = [each for each in columns if each.name != time and each.name not in keys and names.count(each.name) == 1]
+    once = Counter(each.name for each in columns)
+    rest = [each for each in columns if each.name != time and each.name not in keys and once[each.name] == 1]
     numbers = [each for each in rest if each.kind == "number" and not each.words and each.name not in static]
     if not numbers:
         alone = [each for each in rest if each.kind not in ("constant", "empty")]
-        if (
-            len(alone) == 1
-            and not alone[0].words
-            and alone[0].kind in ("running number", "flag", "calendar", "category")
-        ):
+        if len(alone) == 1 and not alone[0].words and alone[0].kind in ("running number", "flag", "calendar"):
             return (alone[0].name,)
         totals = [each for each in rest if each.kind == "cumulated"]
         return tuple(each.name for each in totals)
@@ -268,6 +277,12 @@ def _codes(cells: pd.Series, sort: bool = False) -> NDArray[np.int64]:
         return np.asarray(pd.factorize(cells, sort=sort)[0], dtype=np.int64)
     except TypeError:  # cells that cannot be compared, such as lists
         return np.asarray(pd.factorize(as_text(cells), sort=sort)[0], dtype=np.int64)
+
+
+def _unevenness(cells: pd.Series) -> float:
+    """How unequal the frequencies of distinct cells are: their standard deviation over their mean."""
+    counts = np.bincount(_codes(cells) + 1)[1:]
+    return float(counts.std() / counts.mean()) if len(counts) else np.inf
 
 
 def _joined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -395,12 +410,12 @@ _REASONS = {
 def _left_out(
     columns: Sequence[Column], time: str, keys: Sequence[str], targets: Sequence[str], static: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    out = []
+    out, once = [], Counter(each.name for each in columns)
     for each in columns:
         if each.name == time or each.name in keys or each.name in targets:
             continue
         reason = "does not vary within a series" if each.name in static else _REASONS[each.kind]
-        if [other.name for other in columns].count(each.name) > 1:
+        if once[each.name] > 1:
             reason = "has a name that occurs twice"
         if each.kind == "cumulated" and each.detail:
             reason = f"is the running total of '{quote(each.detail)}'"
@@ -408,7 +423,7 @@ def _left_out(
     return tuple(out)
 
 
-def in_words(left_out: Sequence[tuple[str, str]]) -> str:
+def reasons_in_words(left_out: Sequence[tuple[str, str]]) -> str:
     """One phrase that names all columns left out, grouped by their reason."""
     groups = dict[str, list[str]]()
     for name, reason in left_out:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.calendar_columns import calendar_part
+from femts.data.calendar_columns import Dates, calendar_part
 from femts.data.check import MISSING, parsed
 from femts.data.columns import holds_dates
 from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
@@ -93,7 +93,7 @@ class _Cells:
     head: int
 
 
-def kinds_of(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | None = None) -> tuple[Column, ...]:
+def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | None = None) -> tuple[Column, ...]:
     """What each column of a table is, in their order, judged by its cells and, as a second sign, its name.
 
     Large tables are judged by `HEAD` rows at the beginning and `SPREAD` rows from the rest; only for constant and empty
@@ -105,11 +105,34 @@ def kinds_of(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index | No
         stamps: parsed time stamps of the rows, (N,), by which columns of the calendar are recognised.
     """
     rows = _inspected(len(frame))
-    known = stamps[rows] if isinstance(stamps, pd.DatetimeIndex) and len(stamps) == len(frame) else None
-    return tuple(
+    known = None
+    if isinstance(stamps, pd.DatetimeIndex) and len(stamps) == len(frame):
+        known = Dates(stamps[rows] if len(rows) < len(frame) else stamps)
+    columns = [
         _kind_of(frame.iloc[:, place], str(name), rows, known, str(name) == time)
         for place, name in enumerate(frame.columns)
+    ]
+    # sales of item_7, of which one a day at most is sold, are numbers like those of item_8
+    numbered = {_without_digits(each.name) for each in columns if each.kind == "number" and _has_digits(each.name)}
+    booleans = {str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if dtype.kind == "b"}
+    return tuple(
+        replace(each, kind="number")
+        if each.kind == "flag"
+        and not each.words
+        and each.name not in booleans
+        and _has_digits(each.name)
+        and _without_digits(each.name) in numbered
+        else each
+        for each in columns
     )
+
+
+def _has_digits(name: str) -> bool:
+    return any(map(str.isdigit, name))
+
+
+def _without_digits(name: str) -> str:
+    return re.sub(r"\d+", "", name)
 
 
 def _inspected(n: int) -> NDArray[np.intp]:
@@ -118,12 +141,10 @@ def _inspected(n: int) -> NDArray[np.intp]:
     return np.concatenate([np.arange(HEAD), np.linspace(HEAD, n - 1, SPREAD).astype(np.intp)])
 
 
-def _kind_of(
-    column: pd.Series, name: str, rows: NDArray[np.intp], stamps: pd.DatetimeIndex | None, is_time: bool
-) -> Column:
+def _kind_of(column: pd.Series, name: str, rows: NDArray[np.intp], dates: Dates | None, is_time: bool) -> Column:
     there = column.notna().to_numpy()
     missing = 1 - float(there.mean()) if len(there) else 1.0
-    cells = column.iloc[rows].reset_index(drop=True)
+    cells = (column.iloc[rows] if len(rows) < len(column) else column).reset_index(drop=True)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype if not cells.isna().any() else object).infer_objects()
     if isinstance(cells.dtype, pd.SparseDtype):
@@ -148,7 +169,7 @@ def _kind_of(
     each = _Cells(column, cells, numbers, distinct, missing, int(np.count_nonzero(rows < HEAD)))
     if distinct <= 1 and _is_constant(each, there):
         return replace(made, kind="constant" if missing < 0.5 or numbers is not None else "flag")
-    return _of_words(made, each, stamps) if numbers is None else _of_numbers(made, each, stamps)
+    return _of_words(made, each, dates) if numbers is None else _of_numbers(made, each, dates)
 
 
 def _numbers_in(cells: pd.Series) -> NDArray[np.float64] | None:
@@ -187,11 +208,11 @@ def _is_constant(each: _Cells, there: NDArray[np.bool_]) -> bool:
         return False
 
 
-def _of_words(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> Column:
+def _of_words(made: Column, each: _Cells, dates: Dates | None) -> Column:
     cells = each.cells.dropna()
     words = cells.drop_duplicates()
     lower = set(words.str.lower()) if each.distinct <= 2 else set[str]()
-    part = calendar_part(made.name, each.cells, stamps)
+    part = calendar_part(made.name, each.cells, dates)
     if part is not None:
         return replace(made, kind="calendar", detail=part)
     if lower in _PAIRS or (each.distinct == 1 and each.missing > 0):
@@ -223,7 +244,7 @@ def _are_names(made: Column, each: _Cells) -> bool:
     return float(lengths.mean()) < SENTENCE or each.distinct * PER_SENTENCE <= filled
 
 
-def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> Column:
+def _of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
     assert each.numbers is not None
     numbers, name = each.numbers, made.name
     finite = numbers[np.isfinite(numbers)]
@@ -231,7 +252,7 @@ def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> 
     made = replace(made, whole=whole)
     two = set(finite.tolist()) if each.distinct == 2 else set[float]()
     is_flag = two == {0.0, 1.0} or (bool(two & {0.0, 1.0}) and any(map(stands_for_missing, two - {1.0})))
-    part = calendar_part(name, pd.Series(numbers), stamps)
+    part = calendar_part(name, pd.Series(numbers), dates)
     if part is not None:
         return replace(made, kind="calendar", detail=part)
     if is_flag:
@@ -242,12 +263,15 @@ def _of_numbers(made: Column, each: _Cells, stamps: pd.DatetimeIndex | None) -> 
         return made
     if _are_numbered_dates(finite, name):
         return replace(made, kind="dates")
-    if (is_entity(name) or calendar_field(name) == "year") and not is_value(name) and _are_names(made, each):
+    # a column beside dates that are all different may hold what a store sells
+    numbered = is_entity(name) and (dates is None or dates.distinct < len(dates.stamps))
+    code = (is_id(name) or numbered) and not is_value(name)
+    if (code or calendar_field(name) == "year") and _are_names(made, each):
         return replace(made, kind="category")
     if _counts_rows(numbers[: each.head], name):
         return replace(made, kind="running number")
     nameless = name.startswith("Unnamed:") and each.distinct == len(finite)
-    if (is_entity(name) and not is_value(name)) or nameless:
+    if (is_id(name) and code) or nameless:
         return replace(made, kind="identifier")
     return made
 
@@ -289,7 +313,9 @@ def _counts_rows(numbers: NDArray[np.float64], name: str) -> bool:
     return high - low + 1 == len(numbers) == len(np.unique(numbers))
 
 
-def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]) -> tuple[Column, ...]:
+def mark_running_totals(
+    frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDArray[np.intp]]
+) -> tuple[Column, ...]:
     """`columns` with running totals marked, and numbers that count the rows of each series.
 
     Running totals never decrease and their differences are another column, or they stand beside such ones.
@@ -301,9 +327,7 @@ def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDA
     """
     rows = [each for each in rows if len(each) >= 8]
     places = [
-        place
-        for place, each in enumerate(columns)
-        if each.kind in ("number", "running number", "category") and not each.words
+        place for place, each in enumerate(columns) if each.kind in ("number", "running number") and not each.words
     ]
     if not rows:
         return tuple(columns)
@@ -311,7 +335,7 @@ def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDA
     counting = {
         place
         for place in places
-        if columns[place].kind == "number" and columns[place].whole and all(map(_steps_by_one, values[place]))
+        if columns[place].kind == "number" and columns[place].whole and _count_rows(values[place])
     }
     columns = [replace(each, kind="running number") if n in counting else each for n, each in enumerate(columns)]
     steady = {place for place in places if all(map(_never_falls, values[place]))}
@@ -334,8 +358,10 @@ def cumulated(frame: pd.DataFrame, columns: Sequence[Column], rows: Sequence[NDA
     )
 
 
-def _steps_by_one(values: NDArray[np.float64] | None) -> bool:
-    return values is not None and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+def _count_rows(series: Sequence[NDArray[np.float64] | None]) -> bool:
+    """Whether a column rises by one in each row of each series, from 0 or 1 if there is only one series."""
+    every = [values for values in series if values is not None and (np.diff(values) == 1).all()]
+    return len(every) == len(series) and (len(every) > 1 or every[0][0] in (0, 1))
 
 
 def _never_falls(values: NDArray[np.float64] | None) -> bool:
@@ -350,6 +376,8 @@ def _are_differences(totals: NDArray[np.float64] | None, values: NDArray[np.floa
     if totals is None or values is None:
         return False
     steps, values = np.diff(totals), values[1:]
+    if not 0.5 < abs(np.nansum(values)) / max(abs(np.nansum(steps)), 1e-300) < 2:
+        return False
     both = np.isfinite(steps) & np.isfinite(values) & ((steps != 0) | (values != 0))
     error = 1e-9 * float(np.abs(totals[np.isfinite(totals)]).max(initial=0))
     close = np.isclose(steps[both], values[both], rtol=CORRECTED, atol=error)

@@ -105,9 +105,9 @@ def is_id(name: str) -> bool:
 
 
 def is_entity(name: str) -> bool:
-    """Whether a name is that of something that is numbered, such as `store`, or of its code."""
+    """Whether a name is that of something that is numbered, such as `store` or `target zone`; `store 1` is one of them."""
     words = words_in(name)
-    return bool(words) and (words[-1] in _ENTITIES or is_id(name) or (words[0] in _ENTITIES and words[-1].isdigit()))
+    return bool(words) and len(words) <= 2 and words[-1] in _ENTITIES
 
 
 def is_coordinate(name: str) -> bool:

@@ -226,3 +226,70 @@ def test_invalid_aggregates_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=says):
             femts.load_dataset(orders(), **given)  # type: ignore[arg-type]
+
+
+CLOCKS_SET_BACK = {  # a zone, a day on which its clocks are set back, and the step of the rows
+    "berlin": ("Europe/Berlin", "2024-10-27", "h"),
+    "quarters": ("Europe/Berlin", "2024-10-27", "15min"),
+    "new-york": ("America/New_York", "2024-11-03", "h"),
+    "havana": ("America/Havana", "2024-11-03", "h"),
+    "cairo": ("Africa/Cairo", "2024-11-01", "30min"),
+    "sydney": ("Australia/Sydney", "2024-04-07", "10min"),
+}
+
+
+@pytest.mark.parametrize("name", CLOCKS_SET_BACK)
+@pytest.mark.parametrize("kind", ["wide", "panel"])
+def test_hours_that_clocks_repeat_are_averaged(name: str, kind: str) -> None:
+    zone, day, freq = CLOCKS_SET_BACK[name]
+    stamps = pd.date_range(pd.Timestamp(day) - pd.Timedelta("9D"), periods=20 * 96, freq=freq, tz=zone).tz_localize(
+        None
+    )
+    table = pd.DataFrame({"date": stamps, "y": np.arange(len(stamps)) * 1.0})
+    if kind == "panel":
+        table = pd.concat([table.assign(unique_id=key) for key in "ab"]).rename(columns={"date": "ds"})
+    step = pd.Timedelta(1, "h") // pd.Timedelta(pd.tseries.frequencies.to_offset(freq))
+    with pytest.raises(UsageError, match=f"give freq='{freq}' to average them, or write the stamps in UTC"):
+        femts.load_dataset(table)
+    data = femts.load_dataset(table, freq=freq)
+    says = f"repeat {step} time stamp{'s' * (step > 1)}, the first "
+    assert sum(says in note for note in data.notes) == 1
+    data = data["a"] if kind == "panel" else data
+    read = pd.Series(data.values[:, 0], pd.DatetimeIndex(data.stamps))
+    expected = pd.Series(np.arange(len(stamps)) * 1.0, stamps).groupby(level=0).mean()
+    pd.testing.assert_series_equal(read, expected.asfreq(freq), check_freq=False, check_names=False)
+    assert len(stamps) - len(expected) == step
+
+
+def test_other_repeated_hours_are_refused() -> None:
+    hours = pd.date_range("2024-01-01", periods=480, freq="h")
+    for twice in ([2], [26, 50], [12]):
+        stamps = hours.insert(300, hours[twice[0]]) if twice != [26, 50] else hours.append(hours[twice])
+        table = pd.DataFrame({"date": stamps, "y": np.arange(float(len(stamps)))})
+        if twice == [2]:
+            assert len(femts.load_dataset(table, freq="h").values) == 480
+        else:
+            with pytest.raises(UsageError, match="repeats"):
+                femts.load_dataset(table, freq="h")
+
+
+@pytest.mark.parametrize("freq", ["bh", "cbh", "2bh"])
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"], ids=["naive", "zoned"])
+def test_rows_in_business_hours_are_averaged(freq: str, tz: str | None) -> None:
+    table = readings(1600, 1500.0, tz=tz)
+    data = femts.load_dataset(table[["time", "load"]], columns={"time": "time"}, freq=freq, na=-999)
+    stamps, hours = pd.DatetimeIndex(data.stamps), 2 if freq == "2bh" else 1
+    assert data.freq == freq and data.season == 8 // hours
+    assert set(stamps.hour) == set(range(9, 17, hours)) and set(stamps.day_of_week) == set(range(5))
+    for row in (0, 5, 70, len(stamps) - 1):
+        inside = table["time"].between(stamps[row], stamps[row] + pd.Timedelta(hours=hours), inclusive="left")
+        np.testing.assert_allclose(data.values[row, 0], table["load"][inside].replace(-999, np.nan).mean())
+    assert "outside business hours left out" in data.notes[0]
+    made = femts.train(table[["time", "load"]], "seasonal_naive", 8, freq=freq, na=-999, seq_len=16)
+    ahead = made.predict(table[["time", "load"]])
+    assert (ahead["time"].dt.hour.isin(range(9, 17, hours)) & (ahead["time"].dt.day_of_week < 5)).all()
+    hours_only = femts.load_dataset(pd.DataFrame({"date": stamps, "y": np.arange(len(stamps)) * 1.0}), freq=freq)
+    np.testing.assert_array_equal(hours_only.values[:, 0], np.arange(len(stamps)))
+    night = table[table["time"].dt.hour >= 20]
+    with pytest.raises(UsageError, match=f"no rows in business hours, the requested step '{freq}'; give another step"):
+        femts.load_dataset(night, columns={"time": "time"}, freq=freq)

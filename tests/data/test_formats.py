@@ -183,3 +183,18 @@ def test_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["datasets", "info", str(tmp_path / "mine.csv"), "--target", "nothing"]) == 2
     assert "has no column 'nothing'" in capsys.readouterr().err
     assert main(["datasets", "info", "synthetic"]) == 0 and "name:     synthetic" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cells", ["dates", "numbers"])
+@pytest.mark.parametrize("name", ["date", "Datum", "time"])
+def test_days_of_workbooks_from_1904_are_read(cells: str, name: str, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    days, book = pd.date_range("2024-01-01", periods=60), openpyxl.Workbook()
+    book.epoch = openpyxl.utils.datetime.MAC_EPOCH
+    book.active.append([name, "y"])
+    for row, day in enumerate(days):
+        cell = day.to_pydatetime() if cells == "dates" else (day - pd.Timestamp("1904-01-01")).days
+        book.active.append([cell, 44000 + row % 7])
+    book.save(tmp_path / "mac.xlsx")
+    data = femts.load_dataset(tmp_path / "mac.xlsx")
+    assert list(data.stamps) == list(days) and data.values[0, 0] == 44000  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from femts.data.guess import advice, in_words, series_keys, step_at_hand, target_columns
-from femts.data.kinds import cumulated, kinds_of
+from femts.data.guess import Keys, advice, reasons_in_words, series_keys, step_at_hand, target_columns
+from femts.data.kinds import column_kinds, mark_running_totals
 
 RNG = np.random.default_rng(0)
 DAYS = pd.date_range("2022-01-01", periods=100, freq="D")
@@ -34,7 +34,7 @@ def test_series_by_sector_beside_year_and_month() -> None:
     frame.insert(2, "month", frame["date"].dt.month)
     found = look(frame)
     assert (found.keys, found.targets, found.aggregate) == (("sector",), ("people",), None)
-    assert in_words(found.left_out) == "'year', 'month' (follows from the date)"
+    assert reasons_in_words(found.left_out) == "'year', 'month' (follows from the date)"
 
 
 def test_columns_almost_empty_or_constant_name_nothing() -> None:
@@ -112,6 +112,18 @@ def test_rows_repeated_in_every_cell_are_counted() -> None:
     assert (found.keys, found.repeats) == ((), 4)
 
 
+def test_a_table_written_twice_has_series() -> None:
+    frame = panel(shop=["a", "b"])
+    assert series_keys(pd.concat([frame, frame], ignore_index=True), "date") == Keys(("shop",), 200)
+
+
+def test_sales_of_one_piece_are_events() -> None:
+    days = np.repeat(DAYS, RNG.poisson(7, 100))
+    frame = pd.DataFrame({"date": days, "sku": RNG.choice(["0075", "75", "12E3"], len(days)), "sold": 1})
+    found = look(frame)
+    assert (found.keys, found.aggregate, found.freq, found.by) == (None, "count", "D", ("sku",))
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -187,8 +199,8 @@ def test_targets_need_numbers() -> None:
 
 def test_targets_without_a_time_column() -> None:
     frame = pd.DataFrame({"id": range(100), "y": RNG.normal(size=100), "flag": [True, False] * 50})
-    assert target_columns(kinds_of(frame), None) == ("y",)
-    assert cumulated(frame, kinds_of(frame), []) == kinds_of(frame)
+    assert target_columns(column_kinds(frame), None) == ("y",)
+    assert mark_running_totals(frame, column_kinds(frame), []) == column_kinds(frame)
 
 
 @pytest.mark.parametrize(

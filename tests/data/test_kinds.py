@@ -12,7 +12,7 @@ from hypothesis import given
 from odd_frames import odd_frames
 
 from femts.data.guess import advice
-from femts.data.kinds import HEAD, kinds_of
+from femts.data.kinds import HEAD, column_kinds
 
 N = 800
 DAYS = pd.date_range("2021-03-01", periods=N, freq="D")
@@ -24,7 +24,7 @@ COUNTS = RNG.poisson(9, N)
 def kind_of(cells: Any, name: str = "x", stamps: pd.DatetimeIndex | None = DAYS) -> str:
     """The kind of a column beside a date and another column, with what it follows from."""
     frame = pd.DataFrame({"date": DAYS if stamps is None else stamps, name: cells, "other": COUNTS[: len(cells)]})
-    column = kinds_of(frame, "date", stamps)[1]
+    column = column_kinds(frame, "date", stamps)[1]
     return f"{column.kind} {column.detail}".strip()
 
 
@@ -76,7 +76,7 @@ def test_columns_of_the_calendar(case: str) -> None:
 )
 def test_columns_of_the_calendar_by_their_names(name: str, cells: Any) -> None:
     frame = pd.DataFrame({name: cells, "visits": COUNTS})
-    assert [column.kind for column in kinds_of(frame)] == ["calendar", "number"]
+    assert [column.kind for column in column_kinds(frame)] == ["calendar", "number"]
 
 
 def test_hours_in_another_time_zone_are_of_the_calendar() -> None:
@@ -103,7 +103,7 @@ def test_year_of_a_forecast_names_series() -> None:
     made["forecastYear"] = made["year"] + np.tile(range(5), 30)
     stamps = pd.DatetimeIndex(pd.to_datetime(made["year"].astype(str)))
     assert advice(made, "year", stamps).keys is None or advice(made, "year", stamps).keys == ("forecastYear",)
-    assert kinds_of(made, "year", stamps)[1].kind == "category"
+    assert column_kinds(made, "year", stamps)[1].kind == "category"
 
 
 KINDS: dict[str, tuple[Any, str, str]] = {
@@ -138,6 +138,8 @@ KINDS: dict[str, tuple[Any, str, str]] = {
     "words": (np.array(["fuel", "rent", "food"])[COUNTS % 3], "x", "category"),
     "codes of zones": (COUNTS % 5 + 100, "zone_id", "category"),
     "shops": (COUNTS % 5, "shop_nbr", "category"),
+    "sales of a shop": (COUNTS, "shop_1", "number"),
+    "sales of shops": (COUNTS * 137 % 5003, "north - rural - shop", "number"),
     "postcodes": (np.array(["00417", "01067", "10115"])[COUNTS % 3], "x", "category"),
     "words and numbers": (np.array([1, "two", 2.5, "four"], dtype=object)[COUNTS % 4], "x", "category"),
     "long names of few": (np.array(["a rate of those who are of age", "b"])[COUNTS % 2], "x", "category"),
@@ -166,9 +168,23 @@ def test_kinds_do_not_depend_on_how_text_is_stored(dtype: Any) -> None:
     assert (kind_of(words.astype(dtype)), kind_of(flags.astype(dtype))) == ("category", "flag")
 
 
+def test_a_column_named_for_stores_holds_their_numbers_only_where_dates_repeat() -> None:
+    frame = pd.DataFrame({"date": DAYS, "store": COUNTS, "online": COUNTS[::-1]})
+    assert column_kinds(frame, "date", DAYS)[1].kind == "number"
+    twice = pd.concat([frame, frame], ignore_index=True)
+    assert column_kinds(twice, "date", DAYS.append(DAYS))[1].kind == "category"
+
+
+def test_flags_among_numbers_of_the_same_name_are_numbers() -> None:
+    few = (COUNTS > 14) * 1
+    frame = pd.DataFrame({"date": DAYS, "item_1": COUNTS, "item_2": few, "item_2_new": few, "open": few})
+    assert [column.kind for column in column_kinds(frame, "date", DAYS)[1:]] == ["number", "number", "flag", "flag"]
+    assert advice(frame, "date", DAYS).targets == ("item_1", "item_2")
+
+
 def test_share_of_missing_cells_and_number_of_distinct_ones() -> None:
     frame = pd.DataFrame({"a": [1.5, np.nan, 2.5, 1.5], "b": ["u", "n/a", "v", None]})
-    assert [(column.distinct, column.missing) for column in kinds_of(frame)] == [(2, 0.25), (2, 0.5)]
+    assert [(column.distinct, column.missing) for column in column_kinds(frame)] == [(2, 0.25), (2, 0.5)]
 
 
 def test_large_tables_are_not_taken_for_constant_by_their_beginning() -> None:
@@ -179,17 +195,17 @@ def test_large_tables_are_not_taken_for_constant_by_their_beginning() -> None:
         {"late": late, "none": 0.0, "name": (names * 3)[: len(late)], "code": np.arange(len(late)).astype(str)}
     )
     frame["code"] = "c" + frame["code"]
-    assert [column.kind for column in kinds_of(frame)] == ["number", "constant", "category", "identifier"]
+    assert [column.kind for column in column_kinds(frame)] == ["number", "constant", "category", "identifier"]
 
 
 def test_two_columns_of_one_name_are_told_apart() -> None:
     frame = pd.DataFrame([[1.5, "a"], [2.5, "b"], [0.5, "a"], [3.5, "b"]], columns=["x", "x"])
-    assert [column.kind for column in kinds_of(frame)] == ["number", "category"]
+    assert [column.kind for column in column_kinds(frame)] == ["number", "category"]
 
 
 @given(odd_frames())
 def test_any_frame_gets_an_answer(frame: Any) -> None:
     if isinstance(frame, pd.DataFrame) and frame.shape[1]:
-        assert len(kinds_of(frame)) == frame.shape[1]
+        assert len(column_kinds(frame)) == frame.shape[1]
         made = advice(frame, str(frame.columns[0]))
         assert not {*made.targets} & {str(frame.columns[0]), *(made.keys or ())}

@@ -225,3 +225,31 @@ def test_time_zone_is_kept() -> None:
     zoned = pd.DataFrame({"date": HOURS[:60].tz_localize("UTC").tz_convert("Europe/Berlin"), "x": np.arange(60.0)})
     forecast = femts.train(zoned, "naive", seq_len=6, pred_len=3).predict(zoned)
     assert str(forecast["date"].iloc[0]) == "2024-02-01 13:00:00+01:00"
+
+
+DOTTED = ("%d/%m/%Y %H.%M.%S", "%Y-%m-%d %H.%M", "%d.%m.%Y %H.%M.%S", "%d %b %Y %H.%M", "%Y-%m-%dT%H.%M.%S")
+
+
+@pytest.mark.parametrize("how", DOTTED)
+def test_times_of_day_with_dots_are_parsed(how: str) -> None:
+    hours = pd.date_range("2004-03-10 18:00", periods=400, freq="h")
+    data = femts.load_dataset(pd.DataFrame({"when": hours.strftime(how), "x": np.arange(400.0) ** 2}))
+    assert data.freq == "h" and list(data.stamps) == list(hours)  # type: ignore[arg-type]
+
+
+TICKS = {"ticks of .NET": 621_355_968_000_000_000, "file times of Windows": 116_444_736_000_000_000}
+
+
+@pytest.mark.parametrize("kind", TICKS)
+@pytest.mark.parametrize("freq", ["D", "h", "15min", "s", "W-MON", "MS"])
+def test_numbers_of_100_ns_are_decoded(kind: str, freq: str) -> None:
+    times = pd.date_range("2023-11-15", periods=60, freq=freq).as_unit("ns")
+    for cells in (times.asi8 // 100 + TICKS[kind], [str(each) for each in times.asi8 // 100 + TICKS[kind]]):
+        stamps, notes = read_stamps(pd.Series(cells))
+        assert list(stamps) == list(times) and f"read as {kind} (" in notes[0]
+
+
+@pytest.mark.parametrize("freq", ["D", "h", "min", "s"])
+def test_nanoseconds_of_1990_are_no_ticks(freq: str) -> None:
+    times = pd.date_range("1990-03-15", periods=60, freq=freq).as_unit("ns")
+    assert list(read_dates(pd.Series(times.asi8))) == list(times)
