@@ -18,7 +18,10 @@ from femts.text import quote
 class ReadingOptions:
     """Options for reading a table. Configuration files use the same names, with lists or mappings as well as text."""
 
-    na: Annotated[str | None, option("Numbers that encode a missing value, such as -9999.", "X[,X...]")] = None
+    na: Annotated[
+        str | None,
+        option("Numbers that encode a missing value, such as -9999, or none.", "X[,X...]|none", default="found"),
+    ] = None
     columns: Annotated[
         str | None,
         option("Names of your columns, if not date, or unique_id, ds, y.", "time=NAME,series=NAME,value=NAME"),
@@ -116,14 +119,16 @@ class ReadingOptions:
 READING = tuple(field.name for field in fields(ReadingOptions))
 
 
-def _parse_na(value: object) -> tuple[float, ...]:
-    """Parse `-9999`, `-9999,0`, `[-9999]` or nothing as numbers."""
-    parts = value if isinstance(value, list | tuple) else [] if value is None else str(value).split(",")
+def _parse_na(value: object) -> tuple[float, ...] | str | None:
+    """Parse `-9999`, `-9999,0`, `[-9999]` or nothing as numbers; `none` stays as it is."""
+    if value is None or str(value).strip().lower() == "none":
+        return None if value is None else "none"
+    parts = value if isinstance(value, list | tuple) else str(value).split(",")
     try:
         return tuple(float(str(part)) for part in parts)
     except ValueError as error:
         raise UsageError(
-            f"The value '{quote(value)}' for missing data is not a number; write --na -9999 or --na -9999,0."
+            f"The value '{quote(value)}' for missing data is not a number; write --na -9999, --na -9999,0 or --na none."
         ) from error
 
 

@@ -45,7 +45,9 @@ def by_step(rows: Rows) -> Rows:
     indicators = (each for one in names.categories for each in one.indicators)
     kept = {*words_of(rows.frame[cells]), *roles.static, *indicators}
     table = {
-        name: rows.frame[name].array if name in kept else numbers_of(rows.frame[name], name, rows.where, rows.schema.na)
+        name: rows.frame[name].array
+        if name in kept
+        else numbers_of(rows.frame[name], name, rows.where, rows.schema.na or ())
         for name in cells
     }
     usual, steady = _distance(stamps, rows.codes)

@@ -66,11 +66,11 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
     if names is None:
         return frame
     frame = _noted(*joined(_without_numbers(_with_index(frame, names, where), names), names, _dated))
-    frame = with_indicators(_with_keys(frame, names), names)
+    frame = with_indicators(with_keys(frame, names), names)
     return numbered(frame, names)
 
 
-def _with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
+def with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     """The frame with series names joined from several of its columns."""
     columns, keys = list(map(str, frame.columns)), list(names.keys)
     if names.series in columns or not keys or any(columns.count(key) != 1 for key in keys):
@@ -307,7 +307,9 @@ def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames)
     if len(words) != 1 or len(numbers) != 1:
         return None
     try:
+        by_name = pd.concat([stamps.reset_index(drop=True), rest[words[0]].reset_index(drop=True)], axis=1)
         repeated = bool(stamps.duplicated().any()) or rest[words[0]].nunique() == 1
+        repeated &= not by_name.duplicated().any()
     except TypeError:  # cells that cannot be compared, such as lists
         return None
     return (str(words[0]), str(numbers[0])) if repeated else None

@@ -9,12 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.rows import Rows, as_numbers
 from femts.data.stamps import first_of_periods
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
 from femts.text import quote
 
+Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 DAY = 24 * 3600 * 10**9
 
@@ -23,24 +25,27 @@ class Even(NamedTuple):
     """Even steps of S series, one after the other.
 
     Attributes:
-        source: row of the table for each step, (N,); -1 for a skipped one.
+        values: (N, K), NaN for skipped steps.
         spans: (S, 2), first step of each series and one past its last.
         stamps: (N,).
         freq: step between time stamps.
         notes: messages to show the user once.
     """
 
-    source: Numbers
+    values: Array
     spans: Numbers
     stamps: pd.Index
     freq: str
     notes: tuple[str, ...]
 
 
-def evenly_spaced(rows: Rows, freq: str | None) -> Even:
-    """Sort rows by series and time, and add the skipped steps.
+def evenly_spaced(rows: Rows, values: Array, freq: str | None) -> Even:
+    """Sort rows by series and time, merge those that agree, and add the skipped steps.
 
-    `freq` is the step between them; None infers it from the longest series.
+    Args:
+        rows: N rows of a table.
+        values: (N, K), their numbers, NaN where missing.
+        freq: the step between them; None infers it from the longest series.
 
     Raises:
         UsageError: Time stamps repeat, or do not keep the step; the message names the first such series.
@@ -56,11 +61,11 @@ def evenly_spaced(rows: Rows, freq: str | None) -> Even:
     starts = np.searchsorted(codes, np.arange(len(rows.series)))
     counts = np.diff(starts, append=len(codes))
     numbers = as_numbers(stamps)
-    if ((numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1])).any():
-        code = int(codes[1:][(numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1])][0])
-        some = rows.codes == code
-        named = f"Series '{quote(rows.series[code])}' of {where}" if rows.long else where
-        order_of(rows.stamps[some], named)
+    again = np.append(False, (numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1]))
+    if again.any():
+        even = evenly_spaced(*_merged(rows, values, np.arange(len(rows)) if order is None else order, again), freq)
+        note = f"{count(int(again.sum()), 'row')} that repeat a date without another value are left out"
+        return even._replace(notes=(*notes, note, *even.notes))
     given = rows.schema.freq is not None
     if freq is None:
         longest = int(np.argmax(counts))
@@ -71,13 +76,40 @@ def evenly_spaced(rows: Rows, freq: str | None) -> Even:
         notes = (*notes, *more)
     steps, at, grids = _steps(rows, codes, stamps, starts, counts, freq, given)
     stops = steps.cumsum()
-    source = np.full(int(stops[-1]), -1, dtype=np.int64)
-    source[(stops - steps)[codes] + at] = np.arange(len(codes)) if order is None else order
+    values = values if order is None else values[order]
+    if (steps != counts).any():
+        filled = np.full((int(stops[-1]), values.shape[1]), np.nan)
+        filled[(stops - steps)[codes] + at] = values
+        values = filled
     if single and steps[0] > 2 * counts[0]:
         there = f"only {counts[0]} of the {steps[0]} time stamps at its step '{freq}' are present"
         notes = (*notes, f"{there}; the others are filled with missing values")
     full = _stamps(stamps, starts, steps, counts, freq, grids)
-    return Even(source, np.stack([stops - steps, stops], axis=1), full, freq, notes)
+    return Even(values, np.stack([stops - steps, stops], axis=1), full, freq, notes)
+
+
+def _merged(rows: Rows, values: Array, order: Numbers, again: NDArray[np.bool_]) -> tuple[Rows, Array]:
+    """Rows and values without those that repeat the series and time stamp of another one and hold no other value.
+
+    Args:
+        rows, values: as in `evenly_spaced`.
+        order: rows by series and time.
+        again: mask in this order of those that repeat the one before.
+
+    Raises:
+        UsageError: Two values differ; the message names the first.
+    """
+    group = np.cumsum(~again) - 1
+    cells = pd.DataFrame(values[order]).groupby(group)
+    differ = ((cells.max() != cells.min()) & (cells.count() > 0)).any(axis=1).to_numpy()
+    if differ.any():
+        code = int(rows.codes[order][differ[group]][0])
+        named = f"Series '{quote(rows.series[code])}' of {rows.where}" if rows.long else rows.where
+        order_of(rows.stamps[rows.codes == code], named)
+    first = np.sort(order[~again])
+    merged = np.full_like(values, np.nan)
+    merged[order[~again]] = cells.first().to_numpy()
+    return rows.take(first), merged[first]
 
 
 def _steps(

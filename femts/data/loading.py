@@ -51,8 +51,9 @@ def load_dataset(
         schema: how to read the table, as an object instead of the keywords below.
         reading: keywords of `femts.data.schema.Schema`:
 
-            `na`: numbers that mean "missing", in addition to empty cells. Missing values count neither in losses nor in
-            scores; models read the last value before them.
+            `na`: numbers that mean "missing", in addition to empty cells, or `none`. By default, those that stand apart
+            from all others and repeat, such as -9999, are found. Missing values count neither in losses nor in scores;
+            models read the last value before them.
 
             `columns`: your names for the standard columns, as a mapping from `time`, and for long tables `series` and
             `value`.
@@ -227,7 +228,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         )
     if when is not None:
         _check_step(entry, when)
-    schema = Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season)
+    schema = Schema(na=schema.na or (), split=schema.split, domain=schema.domain, season=schema.season)
     spans = np.array([[0, entry.rows]], dtype=np.int64)
     data = Dataset.of_one(
         entry.name,

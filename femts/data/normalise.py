@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.advice import check_words, series_keys, several_per_date
 from femts.data.aggregation import by_step
-from femts.data.check import listed
 from femts.data.column_names import bounded, check_bound_names
 from femts.data.dataset import Dataset
 from femts.data.describe import names
-from femts.data.even import Even, evenly_spaced
+from femts.data.even import evenly_spaced
+from femts.data.interpret import interpreted
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, numbered_rows, read_rows, refuse_repeats
 from femts.data.schema import Schema
@@ -74,6 +73,8 @@ def table_rows(
     if columns is not None and freq is None:
         return numbered_rows(table, schema, where)
     rows = read_rows(table, schema, where, freq, needed)
+    if columns is None:
+        rows = interpreted(rows)
     return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows))))
 
 
@@ -123,8 +124,8 @@ def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
     else:
         values = rows.values(None)
         check_bound_names(rows.columns)  # they are columns of its forecast again
-    even = evenly_spaced(rows, freq)
-    whole, spans, stamps = _filled(values, even.source), even.spans, even.stamps
+    even = evenly_spaced(rows, values, freq)
+    whole, spans, stamps = even.values, even.spans, even.stamps
     if not rows.long:
         steps, series = len(whole), rows.columns
         begin = np.arange(len(series)) * steps
@@ -153,48 +154,29 @@ def _joint(rows: Rows, name: str, columns: Sequence[str] | None, freq: str | Non
     """The columns of a wide table as one series."""
     schema = rows.schema
     if columns is None:
-        rows, further = _chosen(rows), {}
+        schema.roles.refuse_static()
+        rows, further = rows.only(schema.roles.check(rows.columns, rows.where)) if schema.roles.target else rows, {}
         values, channels = rows.values(None), rows.columns
         schema = replace(schema, roles=NO_ROLES)
     else:
         needed, channels = (*columns, *schema.roles.future), tuple(columns)
         values = (rows.only(needed) if schema.roles.any else rows).values(needed)
         further = {"split": Split.of((0, 0), (0, 0), (0, 0))}
-    even = Even(np.arange(len(rows)), np.array([[0, len(rows)]]), rows.stamps, "", ())
+    stamps, step, notes = rows.stamps, None, rows.notes
     if columns is None or freq is not None:
-        even = evenly_spaced(rows, freq or schema.freq)
-    whole = _filled(values, even.source)
+        even = evenly_spaced(rows, values, freq or schema.freq)
+        values, stamps, step, notes = even.values, even.stamps, even.freq, (*notes, *even.notes)
     return Dataset.of_one(
         name,
-        np.ascontiguousarray(whole[:, : len(channels)]),
-        even.stamps,
+        np.ascontiguousarray(values[:, : len(channels)]),
+        stamps,
         channels,
-        freq=even.freq or None,
-        covariates=np.ascontiguousarray(whole[:, len(channels) :]),
+        freq=step,
+        covariates=np.ascontiguousarray(values[:, len(channels) :]),
         schema=schema,
-        notes=(*rows.notes, *even.notes),
+        notes=notes,
         **further,
     )
-
-
-def _chosen(rows: Rows) -> Rows:
-    """Rows of a wide table to train on, with the columns that have a role if targets are named.
-
-    Raises:
-        UsageError: A column is text, or dates repeat; the message says how to read the table instead.
-    """
-    roles, where = rows.schema.roles, rows.where
-    roles.refuse_static()
-    if roles.target:
-        rows = rows.only(roles.check(rows.columns, where))
-    check_words(rows)
-    if rows.stamps.has_duplicates:
-        keys = series_keys(rows, [])
-        if keys:
-            it = "it names" if len(keys) == 1 else "they name"
-            text = f"{where} has several rows per date, distinguished by {listed(keys)}; if {it}"
-            raise several_per_date(text, rows, keys)
-    return rows
 
 
 def as_columns(rows: Rows, strict: bool = True) -> Rows:
@@ -227,12 +209,3 @@ def as_columns(rows: Rows, strict: bool = True) -> Rows:
         series=("",),
         long=False,
     )
-
-
-def _filled(values: Array, source: NDArray[np.int64]) -> Array:
-    """Rows `source` of `values` (N, K), NaN for -1."""
-    if len(source) == len(values) and (source == np.arange(len(source))).all():
-        return values
-    made = values[source]
-    made[source < 0] = np.nan
-    return made

@@ -76,14 +76,14 @@ class Rows:
             UsageError: As in `check_values`.
         """
         frame = self.frame if columns is None or not self.long else self.frame[list(columns)]
-        return check_values(frame, columns, self.where, self.schema.na).to_numpy(dtype=np.float64)
+        return check_values(frame, columns, self.where, self.schema.na or ()).to_numpy(dtype=np.float64)
 
     def readable(self, columns: Sequence[str]) -> Array:
         """Numbers (N, K) of `columns`, NaN also for what is not a number or too large."""
         made = np.full((len(self), len(columns)), np.nan)
         for k, name in enumerate(columns):
             if name in self.frame.columns:
-                made[:, k] = parsed(self.frame[name], self.schema.na)[0]
+                made[:, k] = parsed(self.frame[name], self.schema.na or ())[0]
         made[~(np.abs(made) <= LARGEST)] = np.nan
         return made
 
@@ -171,7 +171,7 @@ def _arranged(table: Any, schema: Schema, where: str) -> tuple[pd.DataFrame, Sch
     names = schema.form
     frame, notes = to_frame(table, where, names), tuple[str, ...]()
     check_unique(frame.columns, where)
-    frame, names, notes = from_rows(frame, names, where, schema.na)
+    frame, names, notes = from_rows(frame, names, where, schema.na or ())
     stamped = {names.time or "ds", names.dates} & set(frame.columns)
     if schema.panel and not (stamped and names.series in frame.columns):
         names, more = infer_columns(frame, names, where)

@@ -20,7 +20,7 @@ from femts.text import quote
 class Reading(TypedDict, total=False):
     """Keywords that control how a table is read; see `Schema.of`."""
 
-    na: Sequence[float] | float
+    na: Sequence[float] | float | str
     columns: Mapping[str, str]
     target: Sequence[str] | str
     past_covariates: Sequence[str] | str
@@ -48,7 +48,7 @@ class Schema:
     """How a table is read.
 
     Attributes:
-        na: numbers that mean "missing", in addition to empty cells.
+        na: numbers that mean "missing", in addition to empty cells; None finds those of the training data.
         form: names of the columns with time stamps, series names and values.
         roles: roles of the columns.
         split: requested training, validation and test splits.
@@ -62,7 +62,7 @@ class Schema:
             True for long tables and False for wide ones.
     """
 
-    na: tuple[float, ...] = ()
+    na: tuple[float, ...] | None = None
     form: ColumnNames = USUAL
     roles: Roles = NO_ROLES
     split: SplitRule = USUAL_SPLIT
@@ -77,7 +77,7 @@ class Schema:
         """Create a schema from keywords.
 
         Args:
-            reading: `na`, numbers that mean "missing"; `columns`, column names by `time`, `series` and `value` if they
+            reading: `na`, numbers that mean "missing", or `none`; `columns`, column names by `time`, `series` and `value` if they
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
                 `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
@@ -94,7 +94,7 @@ class Schema:
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
         return cls(
-            _sentinels(reading.get("na", ())),
+            _sentinels(reading.get("na")),
             ColumnNames.of({} if reading.get("columns") is None else reading["columns"]),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
@@ -108,7 +108,7 @@ class Schema:
     def reading(self) -> dict[str, Any]:
         """Keywords of `of` that differ from the defaults, in plain types."""
         given = {
-            "na": list(self.na),
+            "na": "none" if self.na == () else list(self.na or ()),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
             **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
@@ -127,7 +127,7 @@ class Schema:
         """Plain types for YAML."""
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
-        always = {"na": list(self.na), "columns": self.form.named(), "roles": self.roles.to_dict()}
+        always = {"na": list(self.na or ()), "columns": self.form.named(), "roles": self.roles.to_dict()}
         return always | {name: value for name, value in further.items() if value or value is False}
 
     @classmethod
@@ -187,12 +187,20 @@ def _seasons(season: object) -> tuple[int, ...]:
     return seasons
 
 
-def _sentinels(na: object) -> tuple[float, ...]:
+def _sentinels(na: object) -> tuple[float, ...] | None:
+    """A user's numbers that mean "missing"; none for `none`, and None if they are to be found."""
+    if na is None:
+        return None
     check_plain(na, "Argument 'na'")
+    given = na if isinstance(na, list | tuple) else [na]
+    if [str(each).strip().lower() for each in given] == ["none"]:
+        return ()
     try:
-        numbers = tuple(float(number) for number in (na if isinstance(na, list | tuple) else [na]))  # type: ignore[arg-type]
+        numbers = tuple(float(number) for number in given)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"The values '{quote(na)}' for missing data are not numbers; write na=[-9999].") from error
+        raise UsageError(
+            f"The values '{quote(na)}' for missing data are not numbers; write na=[-9999], or na='none'."
+        ) from error
     endless = next((number for number in numbers if not isfinite(number)), None)
     if endless is not None:
         raise UsageError(f"The value {endless:g} for missing data is not finite; leave such cells empty instead.")

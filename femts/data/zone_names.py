@@ -88,7 +88,11 @@ def split_zones(text: pd.Series, where: str) -> Zoned | None:
     local = text.map({cell: _local(match) for cell, match in matches.items()})
     minutes = text.map({cell: _minutes(match, ahead) for cell, match in matches.items()})
     listed = " and ".join(f"'{name}'" for name in sorted(names))
-    note = f"{listed} in its stamps {'are' if len(names) > 1 else 'is'} read as in {zone}" if names and zone != "UTC" else ""
+    note = (
+        f"{listed} in its stamps {'are' if len(names) > 1 else 'is'} read as in {zone}"
+        if names and zone != "UTC"
+        else ""
+    )
     return Zoned(local.where(local.notna(), ""), minutes.to_numpy(dtype=np.float64), zone, note)
 
 

@@ -1,0 +1,160 @@
+"""What the user left open about a table to train on: which columns name series, which are forecast, and which numbers
+stand for missing values. Each decision is a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from femts.data.check import parsed
+from femts.data.columns import with_keys
+from femts.data.describe import count, names
+from femts.data.frequency import order_of
+from femts.data.guess import Advice, advice, reasons_in_words
+from femts.data.rows import Rows, number_series
+from femts.data.sentinels import sentinels_by_column
+from femts.errors import UsageError
+from femts.text import quote
+
+MOST_LISTED = 12  # columns in a remedy
+
+
+def interpreted(rows: Rows) -> Rows:
+    """Rows to train on, with what the user left open decided and noted.
+
+    Raises:
+        UsageError: Dates repeat and no columns name series, or no column can be forecast; the message names a remedy.
+    """
+    rows = _with_series(rows)
+    rows = _with_targets(rows)
+    return _with_sentinels(rows)
+
+
+def _looked_at(rows: Rows) -> Advice:
+    """Advice on a table that has its time stamps first."""
+    frame = rows.frame.copy(deep=False)
+    time = rows.time
+    while time in frame.columns:
+        time += "_"
+    frame.insert(0, time, rows.stamps)
+    return advice(frame, time, rows.stamps)
+
+
+def _with_series(rows: Rows) -> Rows:
+    """The rows of a table whose dates repeat, by the columns that name its series."""
+    schema = rows.schema
+    if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates:
+        return rows
+    found = _looked_at(rows)
+    if found.keys is None:
+        raise _repeated(rows, found)
+    if not found.keys:  # whole rows repeat
+        return rows
+    targets = schema.roles.target or _in_order(rows, found.targets)
+    form = replace(schema.form, series="+".join(found.keys))
+    if schema.panel is False:
+        if len(targets) != 1:
+            raise UsageError(
+                f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values; name the "
+                f"one to forecast with target='{quote(found.targets[0])}', or remove panel=False."
+            )
+        form = replace(form, value=targets[0])
+    keyed = with_keys(rows.frame, form)
+    codes, series = number_series(keyed[form.series], len(keyed), rows.where)
+    note = f"{_quoted(found.keys)} name{'s' * (len(found.keys) == 1)} its {len(series)} series"
+    return replace(
+        rows,
+        frame=keyed.drop(columns=list({form.series, *found.keys})),
+        codes=codes,
+        series=series,
+        schema=replace(schema, form=form, panel=schema.panel is not False),
+        long=True,
+        given=(form.series, *(name for name in rows.given if name not in found.keys)),
+        notes=(*rows.notes, note),
+    )
+
+
+def _with_targets(rows: Rows) -> Rows:
+    """The rows without the columns that are neither forecast nor covariates, unless the user named targets."""
+    roles, value = rows.schema.roles, rows.schema.form.value
+    further = {*roles.past, *roles.future, *roles.static}
+    if roles.target or not len(rows) or (rows.schema.panel is False and rows.long):
+        return rows
+    if rows.long and value in rows.columns:
+        chosen: tuple[str, ...] = (value,)
+        reasons = [(name, "has no role") for name in rows.columns if name not in further]
+    else:
+        found = _looked_at(rows.only(name for name in rows.columns if name not in further))
+        chosen, reasons = _in_order(rows, found.targets), list(found.left_out)
+        if not chosen:
+            chosen = tuple(each.name for each in found.columns[1:] if not each.words and each.kind != "empty")
+    if not chosen:
+        raise UsageError(
+            f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
+            "target=NAME."
+        )
+    out = [(name, reason) for name, reason in reasons if name in rows.columns and name not in (*chosen, *further)]
+    if not out and not (rows.long and chosen != (value,)):
+        return rows
+    kept = tuple(name for name in rows.columns if name in {*chosen, *further})
+    notes = rows.notes
+    if out:
+        notes += (f"left out: {reasons_in_words(out)}; to use them, name them as target or covariates",)
+    schema = replace(rows.schema, roles=replace(roles, target=chosen))
+    return replace(rows.only(kept), schema=schema, notes=notes)
+
+
+def _with_sentinels(rows: Rows) -> Rows:
+    """The rows with the numbers that stand for missing values in their schema, unless the user said which do."""
+    if rows.schema.na is not None:
+        return rows
+    roles = rows.schema.roles
+    columns = roles.target or ((rows.schema.form.value,) if rows.long else rows.columns)
+    listed = [name for name in (*columns, *roles.past, *roles.future) if name in rows.columns]
+    values = {name: parsed(rows.frame[name])[0] for name in listed}
+    found = sentinels_by_column(values)
+    numbers = sorted({number for each in found.values() for number in each})
+    # A schema has one list for all columns, so a number that is real elsewhere is not in it.
+    lawful = [n for n in numbers if any(n not in found.get(name, ()) and (values[name] == n).any() for name in values)]
+    chosen = tuple(number for number in numbers if number not in lawful)
+    schema = replace(rows.schema, na=chosen)
+    if not chosen:
+        return replace(rows, schema=schema)
+    cells = sum(int(np.isin(each, chosen).sum()) for each in values.values())
+    where = names(tuple(name for name in found if set(found[name]) & set(chosen)))
+    listed_numbers = ", ".join(f"{number:g}" for number in chosen)
+    note = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')}); keep such numbers with na='none'"
+    return replace(rows, schema=schema, notes=(*rows.notes, note))
+
+
+def _repeated(rows: Rows, found: Advice) -> UsageError:
+    """Error for a table whose dates repeat without columns that name series."""
+    try:
+        order_of(rows.stamps, rows.where)
+    except UsageError as error:
+        if found.aggregate is None or found.freq is None or "set back" in str(error):
+            return error
+    given = rows.schema.roles.target
+    targets = given or _in_order(rows, found.targets)
+    remedy = f"freq='{found.freq}', aggregate='{found.aggregate}'"
+    if not given and targets and found.aggregate != "count":
+        remedy += f", target={[quote(name) for name in targets[:MOST_LISTED]]}"
+    by = ""
+    if found.by:
+        by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
+    distinct = rows.stamps.nunique()
+    return UsageError(
+        f"{rows.where} has {len(rows)} rows at {distinct} dates, and no columns that name series; aggregate them with "
+        f"{remedy}{by}."
+    )
+
+
+def _in_order(rows: Rows, columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in rows.columns if name in set(columns))
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    *others, last = (f"'{quote(name)}'" for name in columns)
+    return f"{', '.join(others)} and {last}" if others else last
