@@ -228,7 +228,8 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
     """
     if not isinstance(stamps, pd.DatetimeIndex) or not len(stamps):
         return None
-    rows, stamps = len(stamps), stamps.unique().sort_values()
+    rows, stamps = len(stamps), stamps.unique()
+    stamps = stamps if stamps.is_monotonic_increasing else stamps.sort_values()
     stamps = stamps.tz_localize(None) if stamps.tz is not None else stamps
     apart = stamps[1:] - stamps[:-1]
     if len(apart) >= FEWEST_STEPS:
@@ -248,9 +249,12 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
 
 
 def _distinct_steps(stamps: pd.DatetimeIndex, step: str) -> int:
+    """Number of steps with any of the time stamps, which are sorted."""
     if step in ("MS", "YS"):
-        return len(np.unique(stamps.year * 12 + (stamps.month if step == "MS" else 0)))
-    return len(np.unique(stamps.as_unit("s").asi8 // int(_SPANS[step])))
+        numbers = np.asarray(stamps.year) * 12 + (np.asarray(stamps.month) if step == "MS" else 0)
+    else:
+        numbers = stamps.as_unit("s").asi8 // int(_SPANS[step])
+    return 1 + int(np.count_nonzero(np.diff(numbers)))
 
 
 def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None) -> Literal["sum", "mean", "count"]:
