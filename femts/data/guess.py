@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.tseries.frequencies import to_offset
 
 from femts.data.categories import MOST_CATEGORIES
 from femts.data.kinds import Column, column_kinds, mark_running_totals
@@ -219,16 +220,26 @@ def _rank(column: Column) -> tuple[int, ...]:
 
 
 def step_at_hand(stamps: pd.Index | None) -> str | None:
-    """The step by which to aggregate rows, a pandas frequency: the finest one of minutes, hours, days, weeks, months and
-    years that is not below the resolution of the time stamps and of which at least half have rows; None for numbered
-    rows."""
+    """The step by which to aggregate rows, a pandas frequency; None for numbered rows.
+
+    It is the usual distance between time stamps if that is below a day. Otherwise it is the finest one of minutes, hours,
+    days, weeks, months and years that is not below the resolution of the time stamps and of which at least half have
+    rows.
+    """
     if not isinstance(stamps, pd.DatetimeIndex) or not len(stamps):
         return None
-    stamps = stamps.unique()
+    rows, stamps = len(stamps), stamps.unique()
+    stamps = stamps if stamps.is_monotonic_increasing else stamps.sort_values()
     stamps = stamps.tz_localize(None) if stamps.tz is not None else stamps
-    steps, span = list(_STEPS), (stamps.max() - stamps.min()).total_seconds()
-    days = stamps.normalize()
-    if (days == stamps).all():
+    apart = stamps[1:] - stamps[:-1]
+    if len(apart) >= FEWEST_STEPS:
+        usual = apart[np.argsort(apart.to_numpy())[len(apart) // 2]]
+        least = pd.Timedelta(1, "s" if rows < FEW * len(stamps) else "min")  # seconds for readings, but not for events
+        steady = np.mean(apart == usual) >= 0.5 and usual % least == pd.Timedelta(0)
+        if steady and least <= usual < pd.Timedelta(days=1):
+            return str(to_offset(usual).freqstr)
+    steps, span = list(_STEPS), (stamps[-1] - stamps[0]).total_seconds()
+    if (stamps.normalize() == stamps).all():
         steps = steps[2:]
         if (stamps.day == 1).all():
             steps = steps[3:] if (stamps.month == 1).all() else steps[2:]
@@ -238,9 +249,12 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
 
 
 def _distinct_steps(stamps: pd.DatetimeIndex, step: str) -> int:
+    """Number of steps with any of the time stamps, which are sorted."""
     if step in ("MS", "YS"):
-        return len(np.unique(stamps.year * 12 + (stamps.month if step == "MS" else 0)))
-    return len(np.unique(stamps.as_unit("s").asi8 // int(_SPANS[step])))
+        numbers = np.asarray(stamps.year) * 12 + (np.asarray(stamps.month) if step == "MS" else 0)
+    else:
+        numbers = stamps.as_unit("s").asi8 // int(_SPANS[step])
+    return 1 + int(np.count_nonzero(np.diff(numbers)))
 
 
 def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None) -> Literal["sum", "mean", "count"]:
@@ -263,7 +277,8 @@ def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None
 def _rows_per_step(stamps: pd.Index | None, step: str | None) -> NDArray[np.int64]:
     if step is None or not isinstance(stamps, pd.DatetimeIndex):
         return np.zeros(0, dtype=np.int64)
-    return np.unique(stamps.tz_localize(None).as_unit("s").asi8 // int(_SPANS[step]), return_counts=True)[1]
+    seconds = int(_SPANS[step] if step in _SPANS else pd.Timedelta(to_offset(step)).total_seconds())
+    return np.unique(stamps.tz_localize(None).as_unit("s").asi8 // seconds, return_counts=True)[1]
 
 
 def _suits(name: str, how: str) -> bool:

@@ -210,14 +210,18 @@ def test_targets_without_a_time_column() -> None:
         (DAYS[::7], "W"),
         (MONTHS, "MS"),
         (MONTHS[::12], "YS"),
-        (pd.date_range("2022-01-01", periods=900, freq="37min"), "h"),
-        (pd.date_range("2022-01-01 00:00:30", periods=900, freq="40s"), "min"),
-        (pd.date_range("2022-01-01 07:12", periods=200, freq="19h"), "D"),
+        (pd.date_range("2022-01-01", periods=900, freq="h"), "h"),
+        (pd.date_range("2022-01-01", periods=900, freq="5min", tz="UTC"), "5min"),
+        (pd.date_range("2022-01-01", periods=900, freq="10s").delete([5, 70, 71]), "10s"),
+        (pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 10**6, 900), unit="s"), "h"),
+        (pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 4000, 9000), unit="s"), "min"),
+        (pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 10**6, 20_000), unit="s"), "min"),
+        (pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 900), unit="s"), "D"),
         (pd.date_range("2022-01-01", periods=400, freq="3D", tz="UTC"), "W"),
         (pd.RangeIndex(9), None),
         (DAYS[:0], None),
     ],
-    ids=str,
+    ids=lambda value: str(value) if value is None or isinstance(value, str) else type(value).__name__,
 )
 def test_step_to_aggregate_by(stamps: pd.Index, step: str | None) -> None:
     assert step_at_hand(stamps) == step
