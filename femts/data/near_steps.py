@@ -104,8 +104,11 @@ def onto_steps(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeIndex, tu
 def _are_even(dates: pd.DatetimeIndex, step: _Step, walls: bool) -> bool:
     """Whether all distances are whole steps, found without converting all `dates` to nanoseconds."""
     length, rest = divmod(step.length, NANOSECONDS[dates.unit])
+    if rest:
+        return False
     times = (dates.tz_localize(None) if walls else dates).asi8
-    return rest == 0 and bool((times % length == times[0] % length).all())
+    # Most tables have all rows in order, which differences show in less than half the time.
+    return bool((np.diff(times) == length).all() or (times % length == times[0] % length).all())
 
 
 def _note(dates: pd.DatetimeIndex, stamps: pd.DatetimeIndex, freq: str) -> str:
