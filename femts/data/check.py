@@ -23,6 +23,12 @@ _THOUSANDS = re.compile(
 
 
 WITH_UNIT = re.compile(r"[€$£]?\s*[+-]?\d[\d.,]*\s*[a-zA-Z%°µ€$£][a-zA-Z0-9%°µ€$£²³/]{0,7}|[€$£]\s*[+-]?\d[\d.,]*")
+CURRENCIES = "€$£¥"
+_AMOUNT = re.compile(
+    rf"^(?P<opening>\(?)\s*(?P<sign>[+-]?)\s*(?P<before>[{CURRENCIES}]?)\s*(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+    rf"\s*(?P<after>[%{CURRENCIES}]?)\s*\)?[*\u2020\u2021]*$"
+)
+_NO_WORD = r"[\W_]+"  # such as *** or ...
 MISSING = (  # text, in lower case, that means a missing value
     "",
     "nan",
@@ -33,6 +39,9 @@ MISSING = (  # text, in lower case, that means a missing value
     "null",
     "(null)",
     "none",
+    "not available",
+    "no data",
+    "missing",
     "nil",
     r"\n",
     "-",
@@ -142,8 +151,30 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
         return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
     text = as_text(column)  # otherwise dates and the like would become their internal numbers
     numbers = pd.to_numeric(text, errors="coerce")
-    unread = (numbers.isna() & column.notna() & ~text.str.strip().str.lower().isin(MISSING)).to_numpy()
+    bare = text.str.strip().str.lower()
+    unread = (numbers.isna() & column.notna() & ~(bare.isin(MISSING) | bare.str.fullmatch(_NO_WORD))).to_numpy()
+    if unread.any() and (amounts := _amounts(bare[unread])) is not None:
+        numbers, unread = numbers.where(~unread, amounts.reindex(numbers.index)), np.zeros(len(text), dtype=np.bool_)
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
+
+
+def _amounts(text: pd.Series) -> pd.Series | None:
+    """Numbers in `text` such as $1,234.50, (1,234.50), 12 % or 14.3*; None unless all cells are, and commas certainly
+    separate thousands."""
+    parts = text.str.extract(_AMOUNT)
+    if parts["digits"].isna().any():
+        return None
+    commas = parts["digits"].str.count(",")
+    sure = (
+        (commas > 1)
+        | (parts["digits"].str.contains(".", regex=False))
+        | parts["before"].ne("")
+        | parts["after"].isin(list(CURRENCIES))
+    )
+    if commas.any() and not sure[commas > 0].any():
+        return None
+    minus = parts["sign"].eq("-") | parts["opening"].eq("(")
+    return parts["digits"].str.replace(",", "").astype(np.float64) * np.where(minus, -1.0, 1.0)
 
 
 def check_marks(column: pd.Series, name: str, where: str) -> None:

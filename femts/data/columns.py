@@ -264,7 +264,7 @@ def holds_dates(column: pd.Series) -> bool:
         return False
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
-    named, steps = str(column.name).lower() in _NAMES, np.diff(numbers)
+    named, steps = _is_named_date(column.name), np.diff(numbers)
     return times_of(numbers, days=named) is not None and (named or bool((steps > 0).all() or (steps < 0).all()))
 
 
@@ -285,7 +285,8 @@ def _is_date(cell: str) -> bool:
 
 
 def _dated(table: pd.DataFrame) -> str | None:
-    """The first column if it holds dates, otherwise the only column that does; None if this is not clear."""
+    """The first column if it holds dates, otherwise the one among those that do whose name says so best; None if there is
+    none."""
     if not len(table.columns):
         return None
     if holds_dates(table.iloc[:, 0]):
@@ -293,9 +294,16 @@ def _dated(table: pd.DataFrame) -> str | None:
     others = [
         name
         for name in table.columns[1:]
-        if not pd.api.types.is_numeric_dtype(table[name]) and holds_dates(table[name])
+        if (_is_named_date(name) or not pd.api.types.is_numeric_dtype(table[name])) and holds_dates(table[name])
     ]
-    return str(others[0]) if len(others) == 1 else None
+    ranked = [
+        (bool(table[name].isna().any()), str(name).lower() not in _NAMES, not _is_named_date(name)) for name in others
+    ]
+    return str(others[ranked.index(min(ranked))]) if others else None
+
+
+def _is_named_date(name: object) -> bool:
+    return not {*re.split(r"[\W\d_]+", str(name).lower())}.isdisjoint(_NAMES)
 
 
 def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:

@@ -120,7 +120,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = f"average the rows over even steps with freq='{_round_step(steps)}' or the like, or"
+    remedy = f"average the rows over even steps with freq='{round_step(steps)}' or the like, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
@@ -132,14 +132,14 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     )
 
 
-def _round_step(steps: pd.TimedeltaIndex) -> str:
+def round_step(steps: pd.TimedeltaIndex) -> str:
     """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
     return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
-    """Month, quarter or year if sorted `dates` fall into a different one each. None if two share a period, or if a
+    """Month, quarter, year or day if sorted `dates` fall into a different one each. None if two share a period, or if a
     skipped period is shorter than the gap suggests (between 28 March and 2 May, April is not missing)."""
     for freq, months in (("MS", 1), ("QS-JAN", 3), ("YS-JAN", 12)):
         first, notes = first_of_periods(dates, freq)
@@ -151,6 +151,9 @@ def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
             continue
         with suppress(UsageError):
             return step_of(first)
+    days, notes = first_of_periods(dates, "D")
+    with suppress(UsageError):
+        return step_of(days) if notes else None
     return None
 
 

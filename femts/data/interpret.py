@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from femts.data.check import parsed
 from femts.data.columns import with_keys
 from femts.data.describe import count, names
-from femts.data.frequency import order_of
+from femts.data.frequency import order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
 from femts.data.rows import Rows, number_series
 from femts.data.sentinels import sentinels_by_column
@@ -19,6 +20,7 @@ from femts.errors import UsageError
 from femts.text import quote
 
 MOST_LISTED = 12  # columns in a remedy
+FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
 
 
 def interpreted(rows: Rows) -> Rows:
@@ -27,9 +29,8 @@ def interpreted(rows: Rows) -> Rows:
     Raises:
         UsageError: Dates repeat and no columns name series, or no column can be forecast; the message names a remedy.
     """
-    rows = _with_series(rows)
-    rows = _with_targets(rows)
-    return _with_sentinels(rows)
+    rows = _with_targets(_with_series(rows))
+    return _with_step(_with_sentinels(rows))
 
 
 def _looked_at(rows: Rows) -> Advice:
@@ -127,6 +128,35 @@ def _with_sentinels(rows: Rows) -> Rows:
     listed_numbers = ", ".join(f"{number:g}" for number in chosen)
     note = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')}); keep such numbers with na='none'"
     return replace(rows, schema=schema, notes=(*rows.notes, note))
+
+
+def _with_step(rows: Rows) -> Rows:
+    """The rows with the step over which to average readings at uneven distances, unless their step is known or clear."""
+    if rows.schema.freq is not None or not isinstance(rows.stamps, pd.DatetimeIndex) or not len(rows):
+        return rows
+    codes, counts = np.unique(rows.codes, return_counts=True)
+    longest = rows.stamps[rows.codes == codes[np.argmax(counts)]].unique().sort_values()
+    if len(longest) < FEWEST:
+        return rows
+    try:
+        step_of(longest, rows.where)
+    except UsageError:
+        steps = longest[1:] - longest[:-1]
+        usual = steps.to_series().median()
+        if ((steps >= usual / 3) & (steps <= 3 * usual)).mean() < STEADY:
+            return rows
+        freq = round_step(steps)
+        note = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'; another one is set with freq=STEP"
+        return replace(rows, schema=replace(rows.schema, freq=freq), notes=(*rows.notes, note))
+    return rows
+
+
+def _spoken(distance: pd.Timedelta) -> str:
+    """A distance in its largest unit, such as 2.5 minutes."""
+    for unit, seconds in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if distance.total_seconds() >= 2 * seconds:
+            return f"{distance.total_seconds() / seconds:.2g} {unit}"
+    return f"{distance.total_seconds():.2g} seconds"
 
 
 def _repeated(rows: Rows, found: Advice) -> UsageError:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.column_names import ColumnNames
-from femts.data.stamps import are_clocks, as_text, read_dates, whole_numbers
+from femts.data.stamps import MONTHS, are_clocks, as_text, read_dates, whole_numbers
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -65,7 +65,7 @@ def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.Da
     else:
         stamps = first.astype(float).astype(int).map("{:04d}".format)
         for name, column in zip(parts[1:], others, strict=True):
-            part, numbers = _part(name), column.astype(float).astype(int)
+            part, numbers = _part(name), _numbers(column, _part(name)).astype(int)
             numbers = numbers * 3 - 2 if part == "quarter" else numbers
             stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
         if _part(parts[-1]) in ("month", "quarter"):
@@ -142,7 +142,7 @@ def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | N
         return None
     whole = numbers.astype(np.int64)
     if whole.max() <= 24:
-        if kind in _CLOCKS and not ends:
+        if kind in _CLOCKS and not ends and len(np.unique(whole)) < 24:  # a few numbers may be anything
             return None
         minutes = whole * 60
     else:
@@ -206,6 +206,7 @@ def _are_days_and_hours(frame: pd.DataFrame, day: str, hour: str, names: ColumnN
         return False
     keys = [c for c in frame if c in (names.series, *names.keys) or not pd.api.types.is_numeric_dtype(frame[c])]
     try:
+        keys = [c for c in keys if frame[c].nunique() < len(frame)]  # others number the rows
         several = len(frame) < 3 or bool(frame[list({day, *keys} - {hour})].duplicated().any())
     except TypeError:  # cells that cannot be compared, such as lists
         return False
@@ -216,5 +217,13 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
     """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
     if isinstance(column, pd.DataFrame) or not len(column):
         return False
-    numbers, (least, most) = whole_numbers(column), _PARTS[part]
+    numbers, (least, most) = whole_numbers(_numbers(column, part)), _PARTS[part]
     return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())
+
+
+def _numbers(column: pd.Series, part: str) -> pd.Series:
+    """The cells of a column as numbers, also of months by name, if all of them are."""
+    if part == "month" and not pd.api.types.is_numeric_dtype(column):
+        months = as_text(column).str.strip().str.rstrip(".").str.lower().map(MONTHS)
+        column = column if months.isna().any() else months
+    return column if whole_numbers(column) is None else column.astype(float)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.describe import stamp
 from femts.data.near_steps import near_midnights, onto_steps
 from femts.data.wall_clock import instants
 from femts.data.zone_names import Zoned, in_zone, split_zones
@@ -44,6 +45,10 @@ _USUAL_STEPS = {
     n * 10**9 for n in (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 }  # ns
 
+EVEN, UNEVEN = (
+    2.5,
+    10.0,
+)  # longest step, in usual ones, of dates read in the right order of day and month, and in others
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
@@ -57,8 +62,8 @@ _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
-_MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
-_MONTHS["sept"] = 9
+MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
+MONTHS["sept"] = 9
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
 _PERIODS = [  # names of periods, in the order in which they are tried
     re.compile(pattern, re.IGNORECASE | re.ASCII)
@@ -156,12 +161,13 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
     unchanged if a period contains two dates. For other steps, dates close to them, see `femts.data.near_steps`."""
     match = _PERIOD.fullmatch(freq)
     if match is None:
-        return onto_steps(dates, freq)
+        moved, notes = onto_steps(dates, freq)
+        return (moved, notes) if notes or freq not in ("D", "B") else _days_of(dates)
     months, kind = _LENGTHS[match[1]]
     distinct = dates.unique()
     days = near_midnights(distinct)
     count = np.asarray(days.year, dtype=np.int64) * 12 + np.asarray(days.month) - 1
-    count -= (count - (_MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
+    count -= (count - (MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
     first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]"))
     first = first if dates.tz is None else instants(first, dates.tz)
     if len(first.unique()) < len(first) or first.equals(distinct):
@@ -170,6 +176,17 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
     note = f"every stamp falls in a different {kind}, so stamps are read as {kind}s"
     example = f"{str(distinct[odd]).removesuffix(' 00:00:00')} as {str(first[odd]).removesuffix(' 00:00:00')}"
     return first[distinct.get_indexer(dates)], (f"{note} ({example})",)
+
+
+def _days_of(dates: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
+    """The days of `dates` at different times of the day, and a note; unchanged if a day contains two."""
+    wall, distinct = dates.tz_localize(None), dates.unique()
+    days = wall.normalize()
+    if len(np.unique((wall - days).asi8)) < 2 or days.nunique() < len(distinct):
+        return dates, ()
+    made = days if dates.tz is None else instants(days, dates.tz)
+    note = f"every stamp falls on a different day, so stamps are read as days ({dates[0]} as {stamp(days[0])})"
+    return made, (note,)
 
 
 def _beyond(where: str, year: int, row: int) -> UsageError:
@@ -419,7 +436,7 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
             return datetime.date.fromisocalendar(year, week, day).isoformat()
         except ValueError:  # week 53 of a year with 52 weeks
             return ""
-    month = int(part["month"]) if "month" in part else _MONTHS.get(part["name"].lower())
+    month = int(part["month"]) if "month" in part else MONTHS.get(part["name"].lower())
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
 
@@ -465,6 +482,12 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     whole = [dates for dates in read.values() if dates.notna().all()]
     for other in whole[1:]:
         if not whole[0].equals(other) and not text.str.match(_DOTTED).all():
+            even = [dates for dates in whole if _longest_step(dates) <= EVEN]
+            if len(even) == 1 and min(_longest_step(dates) for dates in whole if dates is not even[0]) > UNEVEN:
+                first = text.iloc[int(np.argmax(whole[0] != other))], even[0].iloc[int(np.argmax(whole[0] != other))]
+                return even[0], (
+                    f"its dates are read in the order that makes their steps even ({first[0]} is {first[1]})",
+                )
             row = int(np.argmax(whole[0] != other))
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
@@ -472,6 +495,12 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
                 f"the month{year}; {_WRITE}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
+
+
+def _longest_step(dates: pd.Series) -> float:
+    """Longest distance between consecutive dates, relative to the usual one."""
+    steps = np.diff(np.unique(dates.to_numpy().astype("M8[ns]").astype(np.int64)))
+    return float(steps.max() / np.median(steps)) if len(steps) > 1 else 1.0
 
 
 def _short_years(text: pd.Series) -> dict[str, pd.Series] | None:
