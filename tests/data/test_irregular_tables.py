@@ -332,9 +332,12 @@ def test_repeated_dst_hour_is_refused_with_working_remedies() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
     with pytest.raises(
-        UsageError, match=r"repeats 1 date, .*; keep one row per date, or write the stamps in UTC, in case"
+        UsageError,
+        match=r"repeats 1 date, .*; keep one row per date, give freq='h' to average them, or write the stamps in UTC, in case",
     ):
         femts.load_dataset(table)
+    data = femts.load_dataset(table, freq="h")
+    assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
     data = femts.load_dataset(table.drop_duplicates("date"))
     assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
     utc = table["date"].dt.tz_localize("Europe/Berlin", ambiguous="infer").dt.tz_convert("UTC")
