@@ -127,7 +127,7 @@ def _to_aggregate(
     again = pd.MultiIndex.from_arrays([series, stamps]).duplicated()
     if again.any():
         if is_set_back(stamps, again):
-            return stamps, series, _note_of_repeats(stamps, again)
+            return stamps, series, note if _between_steps(stamps, series, freq) else _note_of_repeats(stamps, again)
         stamps = read_dates(frame[time], where)  # two may have been moved onto the same step
         if not isinstance(stamps, pd.DatetimeIndex) or pd.MultiIndex.from_arrays([series, stamps]).has_duplicates:
             return None
