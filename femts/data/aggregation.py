@@ -111,11 +111,11 @@ def _why(rows: Rows) -> str | None:
     if aggregate is not None:
         return f"each step of '{freq}' is the {aggregate} of its rows"
     again = pd.MultiIndex.from_arrays([rows.codes, stamps]).duplicated()
-    if again.any():
-        return _note_of_repeats(stamps, again) if is_set_back(stamps, again) else None
-    if not _between_steps(stamps, rows.codes, freq):
+    if again.any() and not is_set_back(stamps, again):
         return None
-    return f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+    if _between_steps(stamps, rows.codes, freq):
+        return f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+    return _note_of_repeats(stamps, again) if again.any() else None
 
 
 def _note_of_repeats(stamps: pd.DatetimeIndex, again: NDArray[np.bool_]) -> str:

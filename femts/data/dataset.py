@@ -284,6 +284,9 @@ class Dataset:
         Args:
             stamps: time stamps of the same number of steps after each series, (S steps,), series by series.
             covariates: future covariates of these steps, (S, steps, K).
+
+        Returns:
+            The longer series.
         """
         steps, rows = len(stamps) // len(self), len(self.values)
         order = np.insert(np.arange(rows), self.spans[:, 1].repeat(steps), rows + np.arange(len(stamps)))

@@ -12,7 +12,8 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.wall_clock import NANOSECONDS, follows_clock, instants
 
-SHARE, MOST = 0.05, 300 * 10**9  # of a step, and nanoseconds, that a time stamp may be off
+# How far a time stamp may be off: a share of the step, or a few seconds of shorter ones, and never more nanoseconds.
+SHARE, FEW, SHARE_OF_SHORT, MOST = 0.01, 10 * 10**9, 0.05, 300 * 10**9
 SAMPLES = (1000, 100_000)  # first rows, which show most uneven distances
 DRIFT = 0.25  # of a step, over all time stamps, if each distance is right
 _MS, _S = 10**6, 10**9
@@ -39,7 +40,8 @@ class _Step(NamedTuple):
 
     @property
     def tolerance(self) -> int:
-        return min(int(SHARE * self.length), MOST)
+        few = min(FEW, int(SHARE_OF_SHORT * self.length))
+        return min(max(few, int(SHARE * self.length)), MOST)
 
     @classmethod
     def of(cls, freq: str) -> _Step | None:
@@ -174,5 +176,6 @@ def _from_whole_steps(times: Numbers, step: _Step) -> Iterator[Numbers]:
         off = np.ptp(times - moved)
     else:
         return
-    if off <= DRIFT * length:
+    apart = np.diff(times) - np.diff(moved)
+    if off <= DRIFT * length and (np.abs(apart) <= step.tolerance).all():
         yield moved

@@ -67,7 +67,7 @@ def table_rows(
     where: str,
     columns: Sequence[str] | None,
     freq: str | None,
-    needed: Sequence[str] | None = None,
+    needed: Sequence[str] = (),
 ) -> Rows:
     """The rows of a table, aggregated if they have to be; arguments as in `normalise` and `read_rows`."""
     if columns is not None and freq is None:

@@ -75,8 +75,14 @@ class Rows:
         Raises:
             UsageError: As in `check_values`.
         """
-        frame = self.frame if columns is None or not self.long else self.frame[list(columns)]
-        return check_values(frame, columns, self.where, self.schema.na or ()).to_numpy(dtype=np.float64)
+        frame, na = self.frame if columns is None or not self.long else self.frame[list(columns)], self.schema.na or ()
+        try:
+            return check_values(frame, columns, self.where, na).to_numpy(dtype=np.float64)
+        except UsageError:
+            for code, name in enumerate(self.series if self.long else ()):  # raised with the name of the series
+                where = f"Series '{quote(name)}' of {self.where}"
+                check_values(frame[self.codes == code], columns, where, na)
+            raise
 
     def readable(self, columns: Sequence[str]) -> Array:
         """Numbers (N, K) of `columns`, NaN also for what is not a number or too large."""
@@ -101,9 +107,7 @@ def as_numbers(stamps: pd.Index) -> NDArray[np.int64]:
     return stamps.asi8 if isinstance(stamps, pd.DatetimeIndex) else stamps.to_numpy(dtype=np.int64)
 
 
-def read_rows(
-    table: Any, schema: Schema, where: str, freq: str | None = None, needed: Sequence[str] | None = None
-) -> Rows:
+def read_rows(table: Any, schema: Schema, where: str, freq: str | None = None, needed: Sequence[str] = ()) -> Rows:
     """Find series and time stamps of a table.
 
     Args:
@@ -111,7 +115,7 @@ def read_rows(
         schema: how to read it.
         where: description of the table, to start messages with.
         freq: step between time stamps, if it is known.
-        needed: columns that a long table of several series has to have; None takes its targets or values.
+        needed: columns that a long table of several series has to have.
 
     Raises:
         UsageError: There are no time stamps, or one or the name of a series cannot be read.
@@ -183,12 +187,10 @@ def _arranged(table: Any, schema: Schema, where: str) -> tuple[pd.DataFrame, Sch
     return frame, replace(schema, form=names), notes
 
 
-def _is_long(frame: pd.DataFrame, schema: Schema, needed: Sequence[str] | None) -> bool:
-    names, target = schema.form, schema.roles.target
+def _is_long(frame: pd.DataFrame, schema: Schema, needed: Sequence[str]) -> bool:
+    names = schema.form
     if schema.panel is False:
         return names.is_long(frame)
-    if needed is None:
-        needed = () if target and schema.panel else target or (names.value,)
     time = names.dates if names.dates in frame.columns else names.time_among(list(frame.columns))
     return {names.series, time, *needed} <= set(frame.columns)
 

@@ -148,7 +148,7 @@ def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | N
     else:
         minutes = whole // 100 * 60 + whole % 100
         several = len(whole) < 3 or len(np.unique(whole)) >= 3
-        if whole.max() > 2400 or (whole % 100 >= 60).any() or not several:
+        if not 100 <= whole.max() <= 2400 or (whole % 100 >= 60).any() or not several:
             return None
     ends = ends and bool(minutes.min() >= 60)
     return minutes - 60 * ends, ends

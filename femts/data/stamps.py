@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from femts.data.describe import stamp
 from femts.data.near_steps import near_midnights, onto_steps
 from femts.data.wall_clock import instants
-from femts.data.zone_names import Zoned, in_zone, split_zones
+from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -551,9 +551,8 @@ def _of_zones(zoned: Zoned, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     if local.isna().any() or local.dt.tz is not None:
         return local.mask(np.isnan(zoned.minutes)), notes
     there = in_zone(local, zoned)
-    notes = (*notes, *([zoned.note] if zoned.note else []))
     if there is not None:
-        return there, notes
+        return there, (*notes, *note_on(zoned.names, there))
     dates, more = _at_offsets(local, (local - pd.to_timedelta(zoned.minutes, unit="min")).dt.tz_localize("UTC"))
     return dates, (*notes, *more)
 

@@ -52,13 +52,13 @@ class Zoned(NamedTuple):
         local: times on the clocks of the zones.
         minutes: ahead of UTC, (N,), NaN for cells written in another way.
         zone: name of a time zone that may be that of all; None if none is told.
-        note: how names were read, to show the user; empty without any.
+        names: abbreviations of zones in the cells.
     """
 
     local: pd.Series
     minutes: NDArray[np.float64]
     zone: str | None
-    note: str
+    names: tuple[str, ...]
 
 
 def without_zone(cell: str) -> str:
@@ -87,13 +87,7 @@ def split_zones(text: pd.Series, where: str) -> Zoned | None:
     zone = zones.pop() if len(zones) == 1 else None
     local = text.map({cell: _local(match) for cell, match in matches.items()})
     minutes = text.map({cell: _minutes(match, ahead) for cell, match in matches.items()})
-    listed = " and ".join(f"'{name}'" for name in sorted(names))
-    note = (
-        f"{listed} in its stamps {'are' if len(names) > 1 else 'is'} read as in {zone}"
-        if names and zone != "UTC"
-        else ""
-    )
-    return Zoned(local.where(local.notna(), ""), minutes.to_numpy(dtype=np.float64), zone, note)
+    return Zoned(local.where(local.notna(), ""), minutes.to_numpy(dtype=np.float64), zone, tuple(sorted(names)))
 
 
 def _local(match: re.Match[str]) -> str:
@@ -126,6 +120,14 @@ def _meaning(names: dict[str, str], where: str, text: pd.Series) -> tuple[dict[s
         )
     standard, summer, *hours, zone = fitting[0]
     return {standard: float(hours[0]), summer: float(hours[1])}, str(zone)
+
+
+def note_on(names: tuple[str, ...], dates: pd.Series) -> tuple[str, ...]:
+    """How the abbreviations `names` were read; nothing for UTC itself."""
+    if not names or set(names) <= _UTC:
+        return ()
+    listed = " and ".join(f"'{name}'" for name in names)
+    return (f"{listed} in its stamps {'are' if len(names) > 1 else 'is'} read as the time zone {dates.dt.tz}",)
 
 
 def in_zone(local: pd.Series, zoned: Zoned) -> pd.Series | None:

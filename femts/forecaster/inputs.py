@@ -23,6 +23,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.recent import recent_data, recent_rows
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, refuse_repeats
+from femts.data.wall_clock import instants
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.text import quote
@@ -278,7 +279,7 @@ def _on_clock(stamps: pd.Index, when: pd.Index) -> pd.Index:
     if ours == theirs or not len(stamps):
         return stamps
     if all(isinstance(each, pd.DatetimeIndex) and _are_days(each) for each in (stamps, when)):
-        return pd.DatetimeIndex(stamps).tz_localize(None).tz_localize(theirs, ambiguous="NaT", nonexistent="NaT")
+        return instants(pd.DatetimeIndex(stamps).tz_localize(None), theirs)
     if (ours is None) != (theirs is None):
         has, lacks = (KNOWN, "the history") if theirs is None else ("The history", KNOWN[0].lower() + KNOWN[1:])
         raise UsageError(

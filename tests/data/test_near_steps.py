@@ -25,7 +25,7 @@ LOGGERS = {  # step, when steps begin after it, and the most seconds that a stam
     "half-days": ("12h", "0h", 4),
     "hours": ("h", "0h", 3),
     "hours-at-half-past": ("h", "30min", 20),
-    "quarters-of-an-hour": ("15min", "0h", 20),
+    "quarters-of-an-hour": ("15min", "0h", 9),
     "seven-minutes": ("7min", "0h", 2),
     "minutes": ("min", "0h", 1),
     "months": ("MS", "0h", 3),
@@ -93,6 +93,7 @@ def test_weeks_and_days_may_drift(days: int, minutes: float, rows: int) -> None:
 
 
 UNEVEN = {  # a step, seconds at most off it, and what is wrong
+    "a-minute-of-an-hour": ("h", 90),
     "a-tenth-of-the-step": ("10s", 1),
     "a-quarter-of-an-hour": ("h", 900),
     "an-hour-of-a-day": ("D", 3600),
@@ -109,6 +110,14 @@ def test_stamps_further_off_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="irregular frequency"):
         step_of(stamps.sort_values())
     assert first_of_periods(stamps, freq) == (stamps, ()) or first_of_periods(stamps, freq)[0].equals(stamps)
+
+
+def test_one_stamp_off_the_grid_is_located() -> None:
+    hours = pd.date_range("2024-01-01", periods=200, freq="h")
+    one = hours + pd.to_timedelta(60 * (np.arange(200) == 180), unit="s")
+    with pytest.raises(UsageError, match="irregular frequency: from 2024-01-08 11:00:00 to 2024-01-08 12:01:00"):
+        step_of(one)
+    assert first_of_periods(one, "h")[0] is one
 
 
 def test_two_stamps_at_the_same_step_are_refused_or_averaged() -> None:

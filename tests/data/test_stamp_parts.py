@@ -89,6 +89,7 @@ def test_stations_by_hour_ending_are_series() -> None:
 NO_CLOCKS: dict[str, dict[str, Any]] = {
     "a-row-a-day": {"date": DAYS[::24], "time": np.arange(12) * 100},
     "minutes-over-59": {"date": DAYS, "time": np.arange(len(HOURS)) % 24 * 75 + 1},
+    "hour-25": {"date": DAYS, "HE": np.where(np.arange(len(HOURS)) == 50, 25, ENDS)},
     "hours-over-24": {"date": DAYS, "time": np.arange(len(HOURS)) % 24 * 200},
 }
 

@@ -73,7 +73,7 @@ def test_abbreviations_are_read_as_a_zone(name: str, tmp_path: Path) -> None:
         data = femts.load_dataset(source)
         stamps = pd.DatetimeIndex(data.stamps)
         assert data.freq == "h" and list(stamps) == list(HOURS[zone]) and str(stamps.tz) == zone
-        assert any(f"read as in {zone}" in note for note in data.notes) == (name != "java")
+        assert any(f"read as the time zone {zone}" in note for note in data.notes) == (name != "java")
     made = femts.train(table, "naive", 4, seq_len=8)
     if name != "cst-and-cdt":  # the last rows have CST alone
         assert made.predict(table)["when"].iloc[0] == HOURS[zone][-1] + pd.Timedelta("1h")
@@ -83,7 +83,9 @@ def test_abbreviations_are_read_as_a_zone(name: str, tmp_path: Path) -> None:
 def test_one_abbreviation_in_all_seasons_is_one_offset(name: str) -> None:
     hours = pd.date_range("2024-01-01", periods=5000, freq="h")
     ahead = {"CET": 1, "MEZ": 1, "EST": -5, "JST": 9}[name]
-    stamps = read_stamps(pd.Series(hours.strftime(f"%Y-%m-%d %H:%M {name}")))[0]
+    stamps, notes = read_stamps(pd.Series(hours.strftime(f"%Y-%m-%d %H:%M {name}")))
+    says = "Asia/Tokyo" if name == "JST" else f"UTC{ahead:+03d}:00"
+    assert notes == (f"'{name}' in its stamps is read as the time zone {says}",)
     assert list(stamps.tz_convert("UTC")) == list((hours - pd.Timedelta(hours=ahead)).tz_localize("UTC"))  # type: ignore[attr-defined]
 
 
