@@ -260,8 +260,15 @@ class Dataset:
         )
 
     def recent(self, steps: int) -> Self:
-        """The last `steps` rows of each series, after the rows with the last earlier value of each column that has none
-        in the first of them."""
+        """The last rows of each series, after those with the last earlier value of each column that has none in the first
+        of them.
+
+        Args:
+            steps: number of the last rows.
+
+        Returns:
+            The series of these rows.
+        """
         begin = np.maximum(self.spans[:, 0], self.spans[:, 1] - steps)
         lengths = self.spans[:, 1] - begin
         rows, before, places = _ranges(begin, lengths), list[Rows](), list[Rows]()
@@ -301,8 +308,14 @@ class Dataset:
         return longer._of_rows(order, self.lengths + steps)
 
     def preceded(self, steps: int) -> Self:
-        """A single series with at least `steps` rows: if there are fewer, its first season is repeated before them,
-        provided that it has one."""
+        """A single series with at least so many rows.
+
+        Args:
+            steps: number of rows; if there are fewer, the first season is repeated before them, if there is one.
+
+        Returns:
+            The longer series, or this one.
+        """
         missing = steps - len(self.values)
         if missing <= 0 or not 1 < self.season <= len(self.values):
             return self
@@ -311,7 +324,14 @@ class Dataset:
         return self._of_rows(rows, np.array([len(rows)]))
 
     def look_backs(self, steps: int) -> Array:
-        """The last `steps` values of each series, (S, steps, C), NaN where missing and before a series began."""
+        """The last values of each series.
+
+        Args:
+            steps: number of rows.
+
+        Returns:
+            (S, steps, C), NaN where missing and before a series began.
+        """
         rows, first = self.spans[:, 1:] + np.arange(-steps, 0), self.spans[:, :1]
         return np.where((rows >= first)[..., None], self.values[np.maximum(rows, first)], np.nan)
 

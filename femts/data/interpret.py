@@ -81,7 +81,7 @@ def _with_targets(rows: Rows) -> Rows:
     """The rows without the columns that are neither forecast nor covariates, unless the user named targets."""
     roles, value = rows.schema.roles, rows.schema.form.value
     further = {*roles.past, *roles.future, *roles.static}
-    if roles.target or not len(rows) or (rows.schema.panel is False and rows.long):
+    if roles.target or further >= set(rows.columns) or not len(rows) or (rows.schema.panel is False and rows.long):
         return rows
     if rows.long and value in rows.columns:
         chosen: tuple[str, ...] = (value,)

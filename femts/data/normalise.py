@@ -79,7 +79,12 @@ def table_rows(
 
 
 def _is_panel(rows: Rows) -> bool:
-    return rows.long if rows.schema.panel is None else rows.schema.panel
+    """Whether series are separate; those that have roles by their names are columns."""
+    if rows.schema.panel is not None:
+        return rows.schema.panel
+    roles = rows.schema.roles
+    named = {*roles.target, *roles.past, *roles.future}
+    return rows.long and not (named and named <= set(rows.series))
 
 
 def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None) -> Dataset:

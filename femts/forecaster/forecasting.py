@@ -209,10 +209,10 @@ def _windows(
 
 
 def _forecasts(forecaster: Forecaster, windows: Windows) -> Forecasts:
-    """Forecasts of all `windows`, in scaled units."""
+    """Forecasts of `windows`, one for each series, in scaled units."""
     pieces = [
         forecast_batch(forecaster, windows.batch(some), windows.pred_len)
-        for some in torch.arange(len(windows)).split(windows_at_a_time(windows.rows, AT_A_TIME))
+        for some in torch.arange(len(windows.spans)).split(windows_at_a_time(windows.rows, AT_A_TIME))
     ]
     quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
     return Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
@@ -236,7 +236,7 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
         raise RunFailure(
             "The forecast contains NaN or infinity; train again with a lower training.lr, or with other data."
         )
-    offsets = windows.offsets(torch.arange(len(windows)))
+    offsets = windows.offsets(torch.arange(len(windows.spans)))
     return SeriesForecasts(
         data.series,
         preprocess,

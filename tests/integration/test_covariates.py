@@ -392,5 +392,5 @@ def test_warnings_point_at_the_caller() -> None:
     with pytest.warns(femts.AgeWarning) as caught:
         run.predict(small_table())
     with pytest.warns(femts.ScaleWarning) as scaled:
-        femts.train(small_table().assign(flat=1.0), "naive", P, seq_len=L)
+        femts.train(small_table().assign(flat=1.0), "naive", P, seq_len=L, target=["load", "flat"])
     assert {each.filename for each in (*caught, *scaled)} == {__file__}
