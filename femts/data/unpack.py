@@ -21,10 +21,12 @@ from femts.errors import UsageError
 from femts.text import quote
 
 STDIN = Path("-")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 UTF8, WINDOWS = "utf-8", "cp1252"
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
 MOST_EACH = 2**10  # average bytes per cell over many rows
+CELL_ROOM = 16  # bytes per cell while a table is built, with two copies at once
 CELL = 24  # bytes that a cell takes during parsing, in addition to its text
 _ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # line ends and cell separators
 _CHUNK = 2**18  # bytes decompressed at a time
@@ -40,7 +42,7 @@ def name_of(path: Path) -> str:
     """Name of a file without its extension and that of its compression."""
     if path == STDIN:
         return "stdin"
-    return Path(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst") else path.stem
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 class TextBytes(io.RawIOBase):

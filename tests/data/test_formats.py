@@ -15,6 +15,7 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
+from femts.data.read import write_table
 from femts.errors import UsageError
 
 
@@ -183,3 +184,23 @@ def test_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["datasets", "info", str(tmp_path / "mine.csv"), "--target", "nothing"]) == 2
     assert "has no column 'nothing'" in capsys.readouterr().err
     assert main(["datasets", "info", "synthetic"]) == 0 and "name:     synthetic" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.csv.gz", "a.txt.bz2", "a.parquet", "a.feather", "a.xlsx", "a.json", "a.json.xz"]
+)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_tables_are_written_in_the_format_of_their_name(name: str, zone: str | None, tmp_path: Path) -> None:
+    made = table().assign(date=table()["date"].dt.tz_localize(zone))
+    again = femts.load_dataset(write_table(made, tmp_path / name))
+    data = femts.load_dataset(made)
+    np.testing.assert_allclose(again.values, data.values, rtol=1e-15 if "xlsx" not in name else 1e-13)
+    assert (again.columns, again.freq) == (data.columns, data.freq)
+    assert list(pd.to_datetime(again.stamps, utc=True)) == list(pd.to_datetime(data.stamps, utc=True))
+
+
+@pytest.mark.parametrize("name", ["a.tsf", "a.csv.zip", "a.json.zst"])
+def test_formats_that_are_not_written_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot be written in the format '\.\w+'; use \.csv, \.csv\.gz"):
+        write_table(table(), tmp_path / name)
+    assert not (tmp_path / name).exists()

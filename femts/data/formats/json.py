@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from femts.data.unpack import check_room, open_text, place
+from femts.data.formats.registry import Format, ReadOptions, register_format
+from femts.data.unpack import CELL_ROOM, check_room, open_text, place
 from femts.errors import UsageError
 from femts.text import quote
 
-SUFFIXES = {".json", ".jsonl", ".ndjson"}
-PLACE = 16  # bytes of cells per character
+SUFFIXES = (".json", ".jsonl", ".ndjson")
 _NAME = "__name__"  # label with the name of a metric
 
 
@@ -60,7 +61,7 @@ def _parsed(path: Path) -> Any:
             text = file.read()
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it in UTF-8.") from error
-    check_room(PLACE * len(text), path)
+    check_room(CELL_ROOM * len(text), path)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -81,3 +82,22 @@ def _of_prometheus(result: list[dict[str, Any]]) -> pd.DataFrame:
     if len(result) > 1:
         return long
     return long.rename(columns={"ds": "date", "y": labels[0].get(_NAME, "value")}).drop(columns="unique_id")
+
+
+def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
+    yield read_json(path)
+
+
+def _write(frame: pd.DataFrame) -> bytes:
+    stamps = frame.select_dtypes(["datetime", "datetimetz"])
+    text = frame.assign(**{name: stamps[name].map(pd.Timestamp.isoformat, na_action="ignore") for name in stamps})
+    cells = text.astype(object).where(frame.notna(), None)
+    # pandas' own writer rounds to 15 digits
+    return json.dumps(cells.to_dict("records"), ensure_ascii=False, default=str).encode()
+
+
+def _begins(head: bytes) -> bool:
+    return head.lstrip().startswith((b"[", b"{"))
+
+
+register_format("json", Format(SUFFIXES, _read, _write, _begins))

@@ -6,17 +6,18 @@ and then its values, separated by colons.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.formats.registry import Format, ReadOptions, register_format
 from femts.data.unpack import open_text, place
 from femts.errors import UsageError, suggest
 from femts.text import quote
 
-SUFFIX = ".tsf"
 STEPS = {
     "yearly": "YS",
     "quarterly": "QS",
@@ -108,3 +109,10 @@ def _stamps(start: str, step: str, rows: int, where: str) -> pd.DatetimeIndex:
         return pd.date_range(to_offset(step).rollback(first), periods=rows, freq=step)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{where} has the start '{quote(start)}'; write it as 1979-01-31 00-00-00.") from error
+
+
+def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
+    yield read_tsf(path)
+
+
+register_format("tsf", Format((".tsf",), _read))
