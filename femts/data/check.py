@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from femts.data.categories import MOST_CATEGORIES
 from femts.data.column_names import ColumnNames
-from femts.data.columns import whole_numbers
+from femts.data.columns import DOUBTS, whole_numbers
 from femts.data.describe import count
 from femts.data.frequency import check_step, grid_of, order_of, step_of
 from femts.data.schema import PLAIN, Schema
@@ -275,7 +275,10 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
 
 
 def check_marks(column: pd.Series, name: str, where: str) -> None:
-    """Raise UsageError if the numbers in a column of text may have thousands separators."""
+    """Raise UsageError if the numbers in a column of text may have thousands separators, or reading them left a doubt."""
+    doubt = column.attrs.get(DOUBTS, {}).get(name)
+    if doubt is not None:
+        raise UsageError(doubt)
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)
     if not pd.api.types.is_numeric_dtype(column) and pd.api.types.infer_dtype(column, skipna=True) == "string":

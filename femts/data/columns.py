@@ -19,6 +19,7 @@ from femts.errors import UsageError
 from femts.text import quote
 
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
+DOUBTS = "femts.doubts"  # key in `attrs` for why columns cannot be used as numbers, by name
 SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
 NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
 SAMPLE = 20  # cells of a column that are inspected
@@ -40,6 +41,7 @@ _IN_PARTS = (  # columns that form a time stamp together, finest first
 )
 _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 _HOURS = ("hour", "hr", "stunde", "hour ending")
+CALENDAR = frozenset((*_NAMES, *_PARTS, *_HOURS))  # names of columns with parts of time stamps
 
 
 def is_table(table: object) -> bool:

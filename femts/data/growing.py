@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_numeric_dtype, is_string_dtype
 
 from femts.data.stamps import MOST_NUMBER
 
@@ -23,9 +23,17 @@ class Growing:
         self._categories = None if is_numeric_dtype(dtype) else pd.Index([], dtype="str")
         self._rows, self._values = 0, np.empty(0, np.int32 if self._categories is not None else dtype)
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the column has had text."""
+        return self._categories is not None
+
     def append(self, piece: pd.Series) -> bool:
-        """Append `piece`; return whether the column is then the same as if it were read at once."""
-        if is_numeric_dtype(piece.dtype) != (self._categories is None):
+        """Append `piece`; return whether the column is then the same as if it were read at once. If not, it must be
+        read again as text or at once."""
+        if is_numeric_dtype(piece.dtype) != (self._categories is None) and not self._become_alike(piece):
+            return False
+        if self._categories is not None and not _are_text(piece):
             return False
         values = piece.to_numpy() if self._categories is None else self._codes(piece)
         if values.dtype != self._values.dtype:
@@ -41,6 +49,14 @@ class Growing:
         self._rows = stop
         return True
 
+    def _become_alike(self, piece: pd.Series) -> bool:
+        """Return whether either the column or the piece has no values, and turn the column into text in the former
+        case."""
+        if self._categories is None and bool(np.isnan(self._values[: self._rows].astype(np.float64)).all()):
+            self._categories, self._values = pd.Index([], dtype="str"), np.full(self._rows, -1, np.int32)
+            return True
+        return self._categories is not None and bool(piece.isna().all())
+
     def _codes(self, piece: pd.Series) -> np.ndarray:
         assert self._categories is not None
         some = piece.astype("category").cat
@@ -55,3 +71,9 @@ class Growing:
         if self._categories is None:
             return self._values
         return pd.Categorical.from_codes(self._values, self._categories)  # type: ignore[arg-type]
+
+
+def _are_text(piece: pd.Series) -> bool:
+    """Return whether all cells that are not missing are text; pandas 3 converts categories that are numbers."""
+    cells = piece.cat.categories if isinstance(piece.dtype, pd.CategoricalDtype) else piece.dropna()
+    return not len(cells) or is_string_dtype(cells)

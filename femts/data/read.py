@@ -155,7 +155,7 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
         if cells is not None:
             with open_text(path) as file:
                 rows = max(1, cells // len(next(csv.reader(file), [""])))
-        yield from csv_pieces(path, cells, header=None, chunksize=rows)
+        yield from (piece for piece, _ in csv_pieces(path, cells, header=None, chunksize=rows))
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = quote(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); download it again.") from error

@@ -51,11 +51,16 @@ class TextBytes(io.RawIOBase):
 
     Attributes:
         encoding: that of the file, known once reading has begun.
+        ended: whether all bytes have been read.
+        last: whether a reader has no more rows, which it may set.
+        zeros: whether a cell has begun with a zero and another digit, such as 0075.
     """
 
-    def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool) -> None:
+    def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool, comments: bool) -> None:
         self._path, self._source, self._cells, self._rows = path, source, cells, rows
         self._line, self._cell, self._left = 0, 0, b""
+        self._comments = _Comments() if comments else None
+        self.ended, self.last, self.zeros = False, False, False
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
         self.start_piece()
@@ -63,6 +68,11 @@ class TextBytes(io.RawIOBase):
     def start_piece(self) -> None:
         """Reset the count of bytes held in memory at once."""
         self._taken, self._room = 0, available_memory()
+
+    @property
+    def comments(self) -> int:
+        """Number of lines that began with `#` and were left out."""
+        return 0 if self._comments is None else self._comments.count
 
     def readable(self) -> bool:
         """See `io.RawIOBase`."""
@@ -77,7 +87,10 @@ class TextBytes(io.RawIOBase):
                 raise _damaged(self._path, error) from error
             self._left = self._converted(chunk)
             self._check(self._left)
+            if self._comments is not None:
+                self._left = self._comments.left_out(self._left)
             if not chunk:
+                self.ended = True
                 break
         chunk, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(chunk)] = chunk
@@ -117,13 +130,69 @@ class TextBytes(io.RawIOBase):
                 f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on its own line, with "
                 "separators between cells."
             )
-        self._taken += len(chunk) + CELL * (max(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
+        import numpy as np  # slow, and not needed by all that import this module
+
+        values = np.frombuffer(chunk, np.uint8)  # counts faster than bytes do
+        ends, marks = (max(np.count_nonzero(values == mark[0]) for mark in kinds) for kinds in (_ENDS, _MARKS))
+        self._taken += len(chunk) + CELL * (ends + marks)
+        if self._rows and not self.zeros and len(values) > 3:
+            (at,) = np.nonzero((values[1:-2] == ord("0")) & (values[2:-1] - ord("0") < 10))  # below 0 wraps around
+            limits = np.frombuffer(b'\n\r",;\t|', np.uint8)
+            at = at[np.isin(values[at], limits)]
+            after = values[at + 3]
+            self.zeros = bool(((after - ord("0") < 10) | np.isin(after, limits)).any())
         if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows are expected; close its quotes, "
                 "and remove blank lines."
             )
         check_room(self._taken, self._path, self._room)
+
+
+class _Comments:
+    """Leaves out lines that begin with `#` from chunks of bytes.
+
+    Attributes:
+        count: number of lines left out.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._begins, self._inside = True, False  # whether a chunk begins a line, or within one to be left out
+
+    def left_out(self, chunk: bytes) -> bytes:
+        """The chunk, which follows the last one, without these lines."""
+        if not chunk:
+            return chunk
+        begins, self._begins = self._begins, chunk.endswith(_ENDS)
+        if not self._inside and b"#" not in chunk:
+            return chunk
+        kept, at = list[bytes](), 0
+        if begins and not self._inside:
+            mark = len(codecs.BOM_UTF8) if chunk.startswith(codecs.BOM_UTF8) else 0
+            if chunk[mark : mark + 1] == b"#":
+                self._inside, self.count = True, self.count + 1
+        while at < len(chunk):
+            if self._inside:
+                end = _next(chunk, _ENDS, at)
+                if end < 0:
+                    break
+                at = end + 1
+                at += chunk[at : at + 1] == b"\n" and chunk[end : end + 1] == b"\r"
+                self._inside = chunk[at : at + 1] == b"#"
+                self.count += self._inside
+                continue
+            begin = _next(chunk, (b"\n#", b"\r#"), at)
+            kept.append(chunk[at : len(chunk) if begin < 0 else begin + 1])
+            if begin < 0:
+                break
+            at, self._inside, self.count = begin + 1, True, self.count + 1
+        return b"".join(kept)
+
+
+def _next(chunk: bytes, marks: tuple[bytes, ...], start: int) -> int:
+    """Place of the first of `marks` from `start` on; -1 if there is none."""
+    return min((place for mark in marks if (place := chunk.find(mark, start)) >= 0), default=-1)
 
 
 def _encoding_of(head: bytes) -> str:
@@ -139,13 +208,14 @@ def _encoding_of(head: bytes) -> str:
     return UTF8
 
 
-def open_bytes(path: Path, cells: int | None = None, rows: bool = True) -> io.BufferedReader:
+def open_bytes(path: Path, cells: int | None = None, rows: bool = True, comments: bool = False) -> io.BufferedReader:
     """Open a text file, compressed or not, or standard input, as bytes in UTF-8; the `raw` stream is a `TextBytes`.
 
     Args:
         path: the file.
         cells: approximate number of cells read at a time; None reads all at once.
         rows: whether each line is a row, of limited length.
+        comments: whether lines that begin with `#` are left out.
 
     Raises:
         UsageError: The file is missing, a folder, empty or damaged; or, while reading, it is binary, an archive of
@@ -157,7 +227,7 @@ def open_bytes(path: Path, cells: int | None = None, rows: bool = True) -> io.Bu
         source = raw(path) if unpack is None else unpack(path)
     except _DAMAGE as error:
         raise _damaged(path, error) from error
-    return io.BufferedReader(TextBytes(path, source, cells, rows), _CHUNK)
+    return io.BufferedReader(TextBytes(path, source, cells, rows, comments), _CHUNK)
 
 
 def open_text(path: Path, rows: bool = True) -> io.TextIOWrapper:

@@ -3,91 +3,99 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import check_thousands, check_unique
-from femts.data.columns import NAMELESS, NOTES
+from femts.data.columns import CALENDAR, DOUBTS, NAMELESS, NOTES
+from femts.data.dialect import BLANKS, ROUND, Dialect, find_dialect
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
 from femts.data.growing import Growing
+from femts.data.header import MOST_FOOTERS, is_data, without_footer
 from femts.data.stamps import as_text
-from femts.data.unpack import WINDOWS, check_columns, open_bytes, open_text, place
+from femts.data.unpack import WINDOWS, TextBytes, check_columns, open_bytes, place
 from femts.errors import UsageError
 from femts.text import quote
 
 SUFFIXES = (".csv", ".txt", ".tsv", ".tab", ".dat")
-SEPARATORS = ",;\t|"
-SAMPLE, SAMPLE_ROWS = 2**20, 1000  # leading characters and rows from which separators are inferred
-MOST_COMMENTS = 100  # leading comment lines
 ALL = 2**40  # more rows than any file has
 PIECE = 2**22  # cells parsed at a time if the whole file is read
 AGAIN = 2**12  # rows parsed at a time to inspect their text
-_DECIMAL = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+MISSING = ("", "#N/A", "<NA>", "N/A", "NULL", "NaN", "n/a", "nan", "null")  # in text; NA and None may be names there
 _COMMA = r"^\s*([+-]?\d*),(\d*(?:[eE][+-]?\d+)?)\s*$"
-_ROUND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # could be a decimal or a thousands separator
-_ENGLISH = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
-_POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)")
+_POINT = r"\s*[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)\s*"
+_ROUND = r"\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*"  # could be a decimal or a thousands separator
+_ZERO = r"\s*[+-]?0\d+\s*"
+_LINE = re.compile(r"Expected \d+ fields in line (\d+)")
+
+
+@dataclass(frozen=True)
+class _File:
+    """A text file that is being read.
+
+    Attributes:
+        path: the file.
+        dialect: how it is read.
+        words: columns that are read as text.
+        names: names of all columns, in which one without is `Unnamed: 3`, as pandas names it.
+        lax: whether rows with too many cells are left out, which are below the table.
+    """
+
+    path: Path
+    dialect: Dialect
+    words: frozenset[str]
+    names: tuple[str, ...]
+    lax: bool = False
+
+    def how(self) -> dict[str, Any]:
+        """Keywords of pandas."""
+        dialect = self.dialect
+        how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": dialect.skip}
+        if not dialect.plain:
+            how |= {"header": None, "names": list(self.names)}
+        return how | {"comments": dialect.comments} | ({"on_bad_lines": "skip"} if self.lax else {})
+
+    @property
+    def nameless(self) -> list[str]:
+        """Columns without a name in the file."""
+        return [name for name, given in zip(self.names, self.dialect.header, strict=True) if not given]
 
 
 def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     """Read a table with a header from a text file in pieces; text is categorical if the file is read at once."""
-    names, cells = options.names, options.cells
+    names, yielded = options.names, 0
     try:
-        comments = _comments(path)
-        with open_text(path) as file:
-            header = next((row for row in csv.reader(islice(file, comments, None)) if row), [])
-            encoding = file.buffer.raw.encoding  # type: ignore[attr-defined]
-        separator, decimal = ",", "."
-        if any(mark in cell for cell in header for mark in SEPARATORS[1:]):
-            with open_text(path) as file:
-                _ = [file.readline(SAMPLE) for _ in range(comments)]
-                separator, decimal, header = _marks(file.read(SAMPLE), path)
+        dialect = find_dialect(path)
+        header = dialect.header
         check_columns(len(header), path)
-        nameless = header[:1] == [""] and "" not in header[1:]
-        words = {"date", "ds", names.series, *names.keys, *([] if names.time is None else [names.time])}
+        check_unique([name for name in header if name], place(path))
+        columns = tuple(name or f"Unnamed: {n}" for n, name in enumerate(header))
+        words = {"date", "ds", names.series, *names.keys, *(each.column for each in names.categories)}
+        words |= set() if names.time is None else {names.time}
         if not {"date", "ds", names.time} & set(header):
-            words |= {NAMELESS if nameless else name for name in header[:1]}
-        how: dict[str, Any] = {"sep": separator, "decimal": decimal, "skiprows": comments}
-        settled, first = set[str](), ""
-        if cells is None:
-            pieces: Iterable[pd.DataFrame] = [_whole_csv(path, words, max(1, PIECE // max(1, len(header))), how)]
-        else:
-            rows = max(1, cells // max(1, len(header)))
-            pieces = csv_pieces(path, cells, chunksize=rows, dtype=dict.fromkeys(words, str), **how)
-        for piece in pieces:
-            if nameless:
-                first = first if first in ("date", NAMELESS) else name_of_first(piece, names)
-                piece, given = with_first(piece, first), header[1:] if first else header
-            else:
-                given = header
-            if "" in given:
-                raise UsageError(
-                    f"{place(path)} has no name for column {given.index('') + 1}; name the column or remove it."
-                )
-            check_unique(given, place(path))
-            if decimal == ",":
-                _check_points(piece.drop(columns=words, errors="ignore"), path)
-                piece = _with_points(piece, words)
-            doubtful = [name for name in piece.columns if name not in settled and _may_be_thousands(piece[name])]
-            if doubtful:
-                again = csv_pieces(path, AGAIN, chunksize=AGAIN, dtype=str, usecols=doubtful, **how)
-                with warnings.catch_warnings(action="ignore"):  # later rows are checked in turn
-                    check_thousands(again, place(path), decimal)
-                settled.update(doubtful)
-            if encoding == WINDOWS:
-                note = "it is not UTF-8 and is read as Windows-1252"
-                piece.attrs[NOTES] = (note, *piece.attrs.get(NOTES, ()))
-            yield piece
+            words |= set(columns[:1])
+        file = _File(path, dialect, frozenset(words), columns)
+        try:
+            for piece in _pieces(file, options):
+                yield piece
+                yielded += 1
+        except pd.errors.ParserError as error:
+            if not _is_below(file, error):
+                raise
+            for number, piece in enumerate(_pieces(replace(file, lax=True), options)):
+                if number >= yielded:
+                    yield piece
     except UnicodeDecodeError as error:
         raise UsageError(f"{place(path)} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8.") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
@@ -99,98 +107,226 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         ) from error
 
 
-def _whole_csv(path: Path, words: set[str], rows: int, how: dict[str, Any]) -> pd.DataFrame:
-    """Read all rows of a text file piece by piece, because cells take much more memory as text than as numbers; the
-    columns `words` and other text are categoricals. If a column is numeric in some pieces only, the file is read again
-    at once, so that cells keep their text."""
-    columns = dict[str, Growing]()
-    for piece in csv_pieces(path, None, chunksize=rows, dtype=dict.fromkeys(words, "category"), **how):
-        columns = columns or {name: Growing(piece[name].dtype) for name in piece}
-        if not all(column.append(piece[name]) for name, column in columns.items()):
-            columns.clear()
-            (whole,) = csv_pieces(path, None, chunksize=ALL, dtype=dict.fromkeys(words, "category"), **how)
-            return whole.astype({name: "category" for name in whole if not is_numeric_dtype(whole[name].dtype)})
-    return pd.DataFrame({name: column.whole() for name, column in columns.items()}, copy=False)
+def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
+    """The table of a text file in pieces, with its columns named and its numbers converted."""
+    names, cells, dialect = options.names, options.cells, file.dialect
+    settled, first, notes = dict[str, str](), "", dialect.notes
+    if dialect.encoding == WINDOWS:
+        notes = ("it is not UTF-8 and is read as Windows-1252", *notes)
+    if cells is None:
+        whole, more = _whole(file)
+        pieces, notes = iter([whole]), (*notes, *more)
+    else:
+        pieces = _parts(file, cells)
+    for piece in pieces:
+        made = without_empty(piece, file.nameless)
+        missing = [name for name in file.nameless if name in made.columns]
+        if missing and missing == [file.names[0]]:
+            first = first if first in ("date", NAMELESS) else name_of_first(made, names)
+            made = with_first(made, first)
+            missing = [] if first else missing
+        if missing:
+            raise UsageError(
+                f"{place(file.path)} has no name for column {file.names.index(missing[0]) + 1}; name the column or "
+                "remove it."
+            )
+        made = _with_points(made, file) if dialect.decimal == "," or dialect.doubt else made
+        made = _with_decimals(made, file, settled)
+        if notes:
+            made.attrs[NOTES] = (*notes, *made.attrs.get(NOTES, ()))
+        yield made
 
 
-def csv_pieces(path: Path, cells: int | None, **how: Any) -> Iterator[pd.DataFrame]:
-    """Read a text file in pieces, each of which may take as much memory as the first."""
+def without_empty(frame: pd.DataFrame, nameless: Sequence[str]) -> pd.DataFrame:
+    """The frame without those of its `nameless` columns that have no cells, as a separator at the end of each row
+    makes them."""
+    empty = [name for name in nameless if frame[name].isna().all()]
+    return frame.drop(columns=empty) if empty else frame
+
+
+def _is_below(file: _File, error: Exception) -> bool:
+    """Return whether the row of an error and the few after it are remarks below the table."""
+    found = _LINE.search(str(error))
+    if found is None:
+        return False
+    with open_bytes(file.path, comments=file.dialect.comments) as source:
+        lines = list(islice(source, int(found[1]) - 1, int(found[1]) + MOST_FOOTERS))
+    if not lines or len(lines) > MOST_FOOTERS:
+        return False
+    mark = None if file.dialect.separator == BLANKS else file.dialect.separator
+    firsts = [line.decode().strip().split(mark)[0].strip('" ') for line in lines if line.strip()]
+    return bool(firsts) and not any(map(is_data, firsts))
+
+
+def _parts(file: _File, cells: int) -> Iterator[pd.DataFrame]:
+    """The rows of a file in pieces of about `cells` cells, of which the last is without what is below the table."""
+    rows = max(1, cells // max(1, len(file.names)))
+    how = file.how() | _missing(file.names, file.words) | {"dtype": dict.fromkeys(file.words, str)}
+    for piece, state in csv_pieces(file.path, cells, chunksize=rows, **how):
+        yield without_footer(piece, file.words) if state.last else piece
+
+
+def _missing(names: Sequence[str], words: Collection[str]) -> dict[str, Any]:
+    """Keywords of pandas for cells that are missing: fewer kinds of them in the columns `words`."""
+    usual = list(STR_NA_VALUES)
+    marks = {name: list(MISSING) if name in words else usual for name in names}
+    return {"keep_default_na": False, "na_values": marks}
+
+
+def _whole(file: _File) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """All rows of a file and notes, read piece by piece, because cells take much more memory as text than as numbers;
+    text is categorical.
+
+    Columns keep their text as it is written if any cell is neither a number nor missing, or begins with a zero as 0075
+    does.
+    """
+    read, zeros, comments = _columns(file, file.names, file.words)
+    odd = [name for name, column in read.items() if name not in file.words and _has_gaps(column)]
+    padded = [name for name, column in read.items() if zeros and _may_be_codes(name, column)]
+    notes = [
+        f"{comments} lines that begin with # are left out" if comments > 1 else "a line that begins with # is left out"
+    ] * (comments > 0)
+    if odd or padded:
+        again = _columns(file, [*odd, *padded], {*odd, *padded})[0]
+        padded = [name for name in padded if again[name].categories.str.fullmatch(_ZERO).any()]
+        read |= {name: again[name] for name in (*odd, *padded)}
+        notes += [f"column '{quote(name)}' has leading zeros and is read as text" for name in padded]
+    made = without_footer(pd.DataFrame(read, copy=False), file.words)
+    return made, tuple(notes)
+
+
+def _has_gaps(column: Any) -> bool:
+    return isinstance(column, pd.Categorical) and bool((column.codes < 0).any())
+
+
+def _may_be_codes(name: str, column: Any) -> bool:
+    """Return whether the numbers of a column may be codes written with leading zeros, unlike months or hours."""
+    if isinstance(column, pd.Categorical) or column.dtype.kind not in "iuf" or name.lower() in CALENDAR:
+        return False
+    return column.dtype.kind != "f" or bool((np.isnan(column) | (column == np.floor(column))).all())
+
+
+def _columns(file: _File, names: Sequence[str], words: Collection[str]) -> tuple[dict[str, Any], bool, int]:
+    """The columns `names` of a file; whether it has cells with leading zeros; and the number of its comments.
+
+    Those of `words` and other text are categoricals. If a column has numbers in some pieces only, the file is read
+    again.
+    """
+    rows, texts = max(1, PIECE // max(1, len(file.names))), set[str]()
+    how = file.how() | _missing(file.names, words)
+    if len(names) < len(file.names):
+        how["usecols"] = list(names)
+    while True:
+        columns, mixed = dict[str, Growing](), set[str]()
+        dtype = dict.fromkeys(words, "category") | dict.fromkeys(texts, str)
+        zeros, comments = False, 0
+        for piece, state in csv_pieces(file.path, None, chunksize=rows, dtype=dtype, **how):
+            columns = columns or {name: Growing(piece[name].dtype) for name in piece}
+            mixed = {name for name, column in columns.items() if not column.append(piece[name])}
+            if mixed:
+                break
+            zeros, comments = state.zeros, state.comments
+        if not mixed:
+            return {name: column.whole() for name, column in columns.items()}, zeros, comments
+        texts |= {name for name in mixed if columns[name].is_text or not is_numeric_dtype(piece[name].dtype)}
+        if not mixed <= texts:  # whole numbers beyond those of float64, and fractions
+            rows = ALL
+        columns.clear()
+
+
+def csv_pieces(
+    path: Path, cells: int | None, comments: bool = False, **how: Any
+) -> Iterator[tuple[pd.DataFrame, TextBytes]]:
+    """Read a text file in pieces, each of which may take as much memory as the first, with the state of its bytes.
+
+    Attribute `last` of that state tells whether there are no more pieces.
+    """
     # A plain file with a misleading name would otherwise be decompressed.
     how |= {"encoding": "utf-8-sig", "compression": None, "index_col": False, "low_memory": False}
-    with open_bytes(path, cells) as source, pd.read_csv(source, **how) as reader:
+    with open_bytes(path, cells, comments=comments) as source, pd.read_csv(source, **how) as reader:
+        state, held = source.raw, None
+        assert isinstance(state, TextBytes)
         while True:
             # pandas truncates rows longer than the header, with this warning.
             with warnings.catch_warnings():
                 if "usecols" not in how:
                     warnings.simplefilter("error", pd.errors.ParserWarning)
                 piece = next(reader, None)
+            if held is not None:
+                state.last = piece is None
+                yield held, state
+                held = None
             if piece is None:
                 return
             if cells is not None:
-                source.raw.start_piece()  # type: ignore[attr-defined]
-            yield piece
+                state.start_piece()
+            if state.ended:  # few rows are left, or none
+                held = piece
+            else:
+                yield piece, state
 
 
-def _comments(path: Path) -> int:
-    """Number of lines before the header that begin with `#`; 0 if the last one has as many cells as the next line, and
-    so is the header."""
-    with open_text(path) as file:
-        lines = [file.readline(SAMPLE)]
-        while lines[-1].startswith("#") and len(lines) <= MOST_COMMENTS:
-            lines.append(file.readline(SAMPLE))
-    marks = (tuple(line.count(mark) for line in lines[-2:]) for mark in SEPARATORS)
-    return 0 if any(0 < counts[0] == counts[-1] for counts in marks) else len(lines) - 1
-
-
-def _marks(sample: str, path: Path) -> tuple[str, str, list[str]]:
-    """Infer the separator, the decimal mark and the header from the beginning of a table.
-
-    The separator is the first mark in the header that gives all rows as many cells as the header; if none does, it is
-    the comma, provided that the header contains one. A comma is a decimal mark only if it is not the separator.
-
-    Raises:
-        UsageError: A comma in a number could be a decimal or a thousands separator.
-    """
-    whole = sample if len(sample) < SAMPLE else sample[: sample.rfind("\n") + 1]  # the last row may be incomplete
-    tables = {}
-    for mark in SEPARATORS:
-        rows = filter(None, csv.reader(io.StringIO(whole, newline=""), delimiter=mark))
-        tables[mark] = list(islice(rows, SAMPLE_ROWS + 1)) or [[]]
-    in_order = sorted((mark for mark in tables if len(tables[mark][0]) > 1), key=lambda mark: len(tables[mark][0][0]))
-    even = (mark for mark in in_order if len(set(map(len, tables[mark]))) == 1)
-    separator = next(even, "," if "," in in_order else next(iter(in_order), ","))
-    header, *rest = tables[separator]
-    cells = [cell.strip() for row in rest for cell in row]
-    numbers = [cell for cell in cells if _DECIMAL.fullmatch(cell)]
-    if separator == "," or not numbers or any(_ENGLISH.fullmatch(cell) for cell in cells):
-        return separator, ".", header
-    if separator != ";" and all(_ROUND.fullmatch(cell) for cell in numbers):
-        raise UsageError(
-            f"{place(path)} has '{quote(numbers[0])}', in which the comma could be a decimal or a thousands "
-            "separator; remove thousands separators, or use decimal points."
-        )
-    return separator, ",", header
-
-
-def _with_points(piece: pd.DataFrame, words: set[str]) -> pd.DataFrame:
+def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
     """Convert decimal commas in columns that pandas left as text because of other cells, such as `-` for a missing
-    value; the columns `words` are text."""
-    text = [name for name in piece if name not in words and not is_numeric_dtype(piece[name])]
-    made = {name: as_text(piece[name]).str.replace(_COMMA, r"\1.\2", regex=True) for name in text}
-    return piece.assign(**made) if made else piece
+    value. Numbers with a point in other columns of such a file are left as they are, with a doubt if the point could
+    separate thousands."""
+    made, doubts = dict[str, pd.Series](), dict[str, str]()
+    for name in piece:
+        if name in file.words or is_numeric_dtype(piece[name]):
+            continue
+        text = as_text(piece[name])
+        cells = text.drop_duplicates().dropna()
+        if file.dialect.doubt:
+            doubts |= {name: file.dialect.doubt} if cells.str.fullmatch(ROUND.pattern).any() else {}
+            continue
+        pointed = cells.str.fullmatch(_POINT)
+        if not pointed.any():
+            made[name] = text.str.replace(_COMMA, r"\1.\2", regex=True)
+        elif cells.str.fullmatch(_ROUND).any() or cells.str.fullmatch(_COMMA).any():
+            first = cells[pointed].iloc[0]
+            row = int(np.argmax(text == first)) + int(piece.index[0])
+            doubts[name] = (
+                f"{place(file.path)} has '{quote(first.strip())}' in column '{quote(name)}' at data row {row + 1}, but "
+                "other numbers use a decimal comma; remove thousands separators, and use one decimal separator "
+                "throughout."
+            )
+    return _with_attrs(piece.assign(**made) if made else piece, doubts)
 
 
-def _check_points(piece: pd.DataFrame, path: Path) -> None:
-    """Refuse numbers with a point if others have a decimal comma."""
-    for name in piece.columns[[not is_numeric_dtype(kind) for kind in piece.dtypes]]:
-        for cell in piece[name].dropna().unique():
-            if _POINT.fullmatch(cell.strip()):
-                row = piece.index[int(np.argmax(piece[name] == cell))] + 1
-                raise UsageError(
-                    f"{place(path)} has '{quote(cell.strip())}' in column '{quote(name)}' at data row {row}, but "
-                    "other numbers use a decimal comma; remove thousands separators, and use one decimal separator "
-                    "throughout."
-                )
+def _with_attrs(piece: pd.DataFrame, doubts: dict[str, str]) -> pd.DataFrame:
+    if doubts:
+        piece.attrs[DOUBTS] = {**piece.attrs.get(DOUBTS, {}), **doubts}
+    return piece
+
+
+def _with_decimals(piece: pd.DataFrame, file: _File, settled: dict[str, str]) -> pd.DataFrame:
+    """The piece with columns as text whose mark could be a decimal or a thousands separator, and the doubt; `settled`
+    holds that of each column inspected before, which is empty for most."""
+    unseen = [name for name in piece.columns if name not in settled and _may_be_thousands(piece[name])]
+    if unseen:
+        settled |= dict.fromkeys(unseen, "")
+        if _doubt(file, unseen):
+            settled |= {name: _doubt(file, [name]) for name in unseen}
+    doubts = {name: doubt for name, doubt in settled.items() if doubt and name in piece.columns}
+    made = dict[str, pd.Series]()
+    for name in doubts:
+        numbers = pd.Series(piece[name].to_numpy(dtype=np.float64, na_value=np.nan), piece.index)
+        cells = numbers.dropna().unique()
+        written = {cell: f"{cell:.0f}" if cell == int(cell) else f"{cell:.3f}" for cell in cells}
+        made[name] = numbers.map(written)
+    return _with_attrs(piece.assign(**made), doubts) if doubts else piece
+
+
+def _doubt(file: _File, names: Sequence[str]) -> str:
+    """Why the marks in numbers of one of these columns may not be decimal separators; empty if they are."""
+    how = file.how() | {"chunksize": AGAIN, "dtype": str, "usecols": list(names)}
+    again = (piece for piece, _ in csv_pieces(file.path, AGAIN, **how))
+    try:
+        with warnings.catch_warnings(action="ignore"):  # later rows are checked in turn
+            check_thousands(again, place(file.path), file.dialect.decimal)
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def _may_be_thousands(column: pd.Series) -> bool:
