@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
+from femts.data.months import months_in_rows
 from femts.data.numbering import numbered
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of
 from femts.errors import UsageError
@@ -41,6 +42,7 @@ _IN_PARTS = (  # columns that form a time stamp together, finest first
 )
 _WITH_CLOCK = (("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"))
 _HOURS = ("hour", "hr", "stunde", "hour ending")
+CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *_PARTS, *_HOURS))  # names of columns with parts of time stamps
 
 
@@ -76,7 +78,11 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _joined(_without_numbers(_with_index(frame, names, where), names), names)
+    frame = _without_numbers(_with_index(frame, names, where), names)
+    frame, notes = months_in_rows(frame, names)
+    if notes:
+        frame.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), *notes)}
+    frame = _joined(frame, names)
     frame = with_indicators(_with_keys(frame, names), names)
     return numbered(frame, names, where)
 
@@ -444,10 +450,11 @@ def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames)
 
 
 def _are_words(column: pd.Series) -> bool:
-    """Return whether a column holds text, none of it missing and none with a number or time of day in it."""
+    """Return whether a column holds text, none of it missing and none with a time of day in it, nor numbers unless some
+    begin with a zero."""
     if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
         return False
-    return (
-        all(isinstance(cell, str) for cell in column.head(SAMPLE))
-        and pd.to_numeric(column.astype(str), errors="coerce").isna().all()
-    )
+    if not all(isinstance(cell, str) for cell in column.head(SAMPLE)):
+        return False
+    cells = as_text(column.drop_duplicates())
+    return bool(pd.to_numeric(cells, errors="coerce").isna().all() or cells.str.fullmatch(CODE).any())

@@ -240,6 +240,9 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = ()) -> pd.DataF
     rows = len(frame)
     if rows < 2 or frame.shape[1] < 2 or is_numeric_dtype(frame.dtypes.iloc[0]):
         return frame
+    last = frame.iloc[-1, 0]
+    if isinstance(last, str) and is_data(last.strip()):  # as in most tables
+        return frame
     start = max(0, rows - MOST_FOOTERS - ABOVE)
     end = frame.iloc[start:]
     first = as_text(end.iloc[:, 0]).where(end.iloc[:, 0].notna(), "").str.strip().tolist()

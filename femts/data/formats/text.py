@@ -17,7 +17,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import check_thousands, check_unique
-from femts.data.columns import CALENDAR, DOUBTS, NAMELESS, NOTES
+from femts.data.columns import CALENDAR, CODE, DOUBTS, NAMELESS, NOTES
 from femts.data.dialect import BLANKS, ROUND, Dialect, find_dialect
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
@@ -36,7 +36,6 @@ MISSING = ("", "#N/A", "<NA>", "N/A", "NULL", "NaN", "n/a", "nan", "null")  # in
 _COMMA = r"^\s*([+-]?\d*),(\d*(?:[eE][+-]?\d+)?)\s*$"
 _POINT = r"\s*[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)\s*"
 _ROUND = r"\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*"  # could be a decimal or a thousands separator
-_ZERO = r"\s*[+-]?0\d+\s*"
 _LINE = re.compile(r"Expected \d+ fields in line (\d+)")
 
 
@@ -188,7 +187,7 @@ def _whole(file: _File) -> tuple[pd.DataFrame, tuple[str, ...]]:
     ] * (comments > 0)
     if odd or padded:
         again = _columns(file, [*odd, *padded], {*odd, *padded})[0]
-        padded = [name for name in padded if again[name].categories.str.fullmatch(_ZERO).any()]
+        padded = [name for name in padded if again[name].categories.str.fullmatch(CODE).any()]
         read |= {name: again[name] for name in (*odd, *padded)}
         notes += [f"column '{quote(name)}' has leading zeros and is read as text" for name in padded]
     made = without_footer(pd.DataFrame(read, copy=False), file.words)
