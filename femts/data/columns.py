@@ -78,6 +78,8 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
+    dropped = [name for name in names.layout.drop if name in frame.columns]
+    frame = frame.drop(columns=dropped) if dropped else frame
     frame = _without_numbers(_with_index(frame, names, where), names)
     frame, notes = months_in_rows(frame, names)
     if notes:
@@ -371,7 +373,7 @@ def infer_columns(
         notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
     rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
     if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
-        names = ColumnNames(time, *found)
+        names = replace(names, time=time, series=found[0], value=found[1])
         series, value = map(quote, found)
         notes = (*notes, f"column '{series}' is used as series names, and '{value}' as their values")
     return names, notes

@@ -174,6 +174,11 @@ def is_header(row: Sequence[str]) -> bool:
     return bool((steps > 0).all() or (steps < 0).all()) and (whole or len(numbers) > 2)
 
 
+def is_year(cell: str) -> bool:
+    """Return whether a cell is a year."""
+    return bool(re.fullmatch(r"(?:1[6-9]|20|21)\d{2}", cell))
+
+
 def is_data(cell: str) -> bool:
     """Return whether a cell is a number or a date."""
     return bool(_NUMBER.fullmatch(cell) or _DATE.fullmatch(cell)) if cell else False
@@ -261,6 +266,7 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = ()) -> pd.DataF
     what = f"its last {len(end) - stop} rows are" if len(end) - stop > 1 else "its last row is"
     shown = ", ".join(f"'{quote(cell[:60])}'" for cell in gone[:2]) + ", ..." * (len(gone) > 2)
     note = f"{what} left out as a footer ({shown or 'empty'})"
+    kept = kept.infer_objects()
     kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return kept
 

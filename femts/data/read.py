@@ -24,7 +24,7 @@ from femts.data.formats.registry import FORMATS, TEXT, Format, ReadOptions, form
 from femts.data.formats.text import ALL, csv_pieces
 from femts.data.numbering import with_numbers
 from femts.data.unpack import COMPRESSED, STDIN, name_of, open_text, place, raw, too_large
-from femts.errors import UsageError
+from femts.errors import UsageError, suggest
 from femts.files import check_target, file_sha256, write_file
 from femts.text import quote
 
@@ -84,6 +84,10 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
         table = source
     else:
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
+    columns = list(map(str, getattr(table, "columns", ())))
+    absent = next((name for name in names.layout.drop if name not in columns), None)
+    if absent is not None:
+        raise UsageError(f"{where} has no column '{quote(absent)}' to drop{suggest(absent, columns)}")
     frame = to_frame(table, where, names)
     names, notes = infer_columns(frame, names, where, long=guess)
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):

@@ -228,7 +228,13 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
-CHECKED = ("thousands, English", "thousands, Swiss", "both marks", "no header")  # after it is read
+CHECKED = (
+    "thousands, English",
+    "thousands, Swiss",
+    "thousands, or decimals",
+    "both marks",
+    "no header",
+)  # after it is read
 
 
 @pytest.mark.parametrize("name", BAD)

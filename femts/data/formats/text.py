@@ -75,7 +75,7 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     """Read a table with a header from a text file in pieces; text is categorical if the file is read at once."""
     names, yielded = options.names, 0
     try:
-        dialect = find_dialect(path)
+        dialect = find_dialect(path, names.layout.skip_rows)
         header = dialect.header
         check_columns(len(header), path)
         check_unique([name for name in header if name], place(path))
@@ -276,7 +276,8 @@ def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
         text = as_text(piece[name])
         cells = text.drop_duplicates().dropna()
         if file.dialect.doubt:
-            doubts |= {name: file.dialect.doubt} if cells.str.fullmatch(ROUND.pattern).any() else {}
+            if cells.str.fullmatch(ROUND.pattern).any():
+                doubts[name], made[name] = file.dialect.doubt, text.str.replace(_COMMA, r"\1.\2", regex=True)
             continue
         pointed = cells.str.fullmatch(_POINT)
         if not pointed.any():
