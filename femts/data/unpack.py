@@ -53,6 +53,7 @@ class TextBytes(io.RawIOBase):
         encoding: that of the file, known once reading has begun.
         ended: whether all bytes have been read.
         last: whether a reader has no more rows, which it may set.
+        watched: whether cells are inspected for `zeros`, which may be set.
         zeros: whether a cell has begun with a zero and another digit, such as 0075.
     """
 
@@ -60,7 +61,8 @@ class TextBytes(io.RawIOBase):
         self._path, self._source, self._cells, self._rows = path, source, cells, rows
         self._line, self._cell, self._left = 0, 0, b""
         self._comments = _Comments() if comments else None
-        self.ended, self.last, self.zeros = False, False, False
+        self.ended, self.last = False, False
+        self.watched, self.zeros = False, False
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
         self.start_piece()
@@ -135,18 +137,25 @@ class TextBytes(io.RawIOBase):
         values = np.frombuffer(chunk, np.uint8)  # counts faster than bytes do
         ends, marks = (max(np.count_nonzero(values == mark[0]) for mark in kinds) for kinds in (_ENDS, _MARKS))
         self._taken += len(chunk) + CELL * (ends + marks)
-        if self._rows and not self.zeros and len(values) > 3:
+        if self.watched and not self.zeros and len(values) > 3:
             (at,) = np.nonzero((values[1:-2] == ord("0")) & (values[2:-1] - ord("0") < 10))  # below 0 wraps around
-            limits = np.frombuffer(b'\n\r",;\t|', np.uint8)
-            at = at[np.isin(values[at], limits)]
+            at = at[_limits()[values[at]]]
             after = values[at + 3]
-            self.zeros = bool(((after - ord("0") < 10) | np.isin(after, limits)).any())
+            self.zeros = bool(((after - ord("0") < 10) | _limits()[after]).any())
         if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows are expected; close its quotes, "
                 "and remove blank lines."
             )
         check_room(self._taken, self._path, self._room)
+
+
+@lru_cache(maxsize=1)
+def _limits() -> Any:
+    """Whether each byte limits a cell, (256,) of bool."""
+    import numpy as np
+
+    return np.isin(np.arange(256), np.frombuffer(b'\n\r",;\t|', np.uint8))
 
 
 class _Comments:

@@ -10,16 +10,24 @@ import pandas as pd
 
 from femts.data.arrow import to_pandas
 from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
-from femts.data.unpack import check_file
+from femts.data.unpack import CELL_ROOM, check_columns, check_file, check_room
+
+COLUMN = 2**13  # bytes of overhead per column
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
-    check_file(path)
-    from pyarrow import ArrowException, feather
+    old = check_file(path).startswith(b"FEA1")  # of the first version, which is not compressed
+    from pyarrow import ArrowException, dataset, feather
 
     try:
+        # Compressed numbers may take a few bytes for any number of rows, which the metadata tell.
+        facts = None if old else dataset.dataset(path, format="feather")
+        if facts is not None:
+            columns = len(facts.schema)
+            check_columns(columns, path)
+            check_room(columns * max(COLUMN, CELL_ROOM * facts.count_rows()), path)
         yield to_pandas(feather.read_table(path))
-    except (ArrowException, OSError, ValueError) as error:
+    except (ArrowException, OSError) as error:
         raise damaged(path, "Feather", error) from error
 
 

@@ -6,6 +6,7 @@ import csv
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,7 @@ from pandas.api.types import is_numeric_dtype
 from femts.data.check import check_thousands, check_unique
 from femts.data.columns import CALENDAR, CODE, DOUBTS, NAMELESS, NOTES
 from femts.data.dialect import BLANKS, ROUND, Dialect, find_dialect
+from femts.data.eurostat import is_eurostat, unjoined
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
 from femts.data.growing import Growing
@@ -131,6 +133,7 @@ def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
             )
         made = _with_points(made, file) if dialect.decimal == "," or dialect.doubt else made
         made = _with_decimals(made, file, settled)
+        made = unjoined(made) if is_eurostat(dialect.header) else made
         if notes:
             made.attrs[NOTES] = (*notes, *made.attrs.get(NOTES, ()))
         yield made
@@ -242,9 +245,11 @@ def csv_pieces(
     """
     # A plain file with a misleading name would otherwise be decompressed.
     how |= {"encoding": "utf-8-sig", "compression": None, "index_col": False, "low_memory": False}
-    with open_bytes(path, cells, comments=comments) as source, pd.read_csv(source, **how) as reader:
+    with open_bytes(path, cells, comments=comments) as source, ExitStack() as stack:
         state, held = source.raw, None
         assert isinstance(state, TextBytes)
+        state.watched = cells is None
+        reader = stack.enter_context(pd.read_csv(source, **how))
         while True:
             # pandas truncates rows longer than the header, with this warning.
             with warnings.catch_warnings():

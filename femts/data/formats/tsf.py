@@ -6,15 +6,21 @@ and then its values, separated by colons.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
+from femts.data.columns import NOTES
 from femts.data.formats.registry import Format, ReadOptions, register_format
-from femts.data.unpack import open_text, place
+from femts.data.stamps import YEARS
+from femts.data.unpack import CELL_ROOM, check_room, open_text, place
+from femts.environment import available_memory
 from femts.errors import UsageError, suggest
 from femts.text import quote
 
@@ -41,14 +47,15 @@ def read_tsf(path: Path) -> pd.DataFrame:
 
     Returns:
         `unique_id` (the `series_name`, or the number of the series), `ds` (time stamps, or row numbers if the file has
-        no start or no frequency), `y` (NaN where the file has `?`), and the further attributes.
+        no start or no frequency, or if its time stamps would go beyond the year 2261), `y` (NaN where the file has `?`),
+        and the further attributes.
 
     Raises:
         UsageError: The file has no `@data`, an unknown frequency, or a line that does not match its header.
     """
-    attributes, parts = list[tuple[str, str]](), list[pd.DataFrame]()
-    step = None
-    with open_text(path) as file:
+    attributes, step = list[tuple[str, str]](), None
+    places, cells, values = list[str](), list[list[str]](), list[NDArray[np.float64]]()
+    with open_text(path) as file, warnings.catch_warnings():
         lines = iter(enumerate(file, 1))
         for _, line in lines:
             words = line.split("#")[0].split()
@@ -61,12 +68,23 @@ def read_tsf(path: Path) -> pd.DataFrame:
                 step = _step(words[1], path)
         else:
             raise UsageError(f"{place(path)} has no line '@data', which precedes the series of a .tsf file.")
+        read, room = 0, available_memory()
+        warnings.simplefilter("ignore", DeprecationWarning)  # older NumPy returns fewer values for text
         for number, line in lines:
             if line.strip() and not line.startswith("#"):
-                parts.append(_series(line.strip(), attributes, step, len(parts), f"{place(path)}, line {number},"))
-    if not parts:
+                *given, numbers = line.strip().split(":")
+                places.append(f"{place(path)}, line {number},")
+                if len(given) != len(attributes):
+                    raise UsageError(
+                        f"{places[-1]} has {len(given)} attributes, but the header declares {len(attributes)}."
+                    )
+                cells.append(given)
+                values.append(_values(numbers, places[-1]))
+                read += len(values[-1])
+                check_room(CELL_ROOM * read * (3 + len(attributes)), path, room)
+    if not values:
         raise UsageError(f"{place(path)} has no series after '@data'.")
-    return pd.concat(parts, ignore_index=True)
+    return _long(attributes, step, places, cells, values)
 
 
 def _step(name: str, path: Path) -> str:
@@ -80,35 +98,82 @@ def _step(name: str, path: Path) -> str:
     return STEPS[name.lower()]
 
 
-def _series(line: str, attributes: list[tuple[str, str]], step: str | None, number: int, where: str) -> pd.DataFrame:
-    """The rows of one series, whose line begins with the values of its attributes."""
-    cells = line.split(":")
-    if len(cells) != len(attributes) + 1:
-        raise UsageError(f"{where} has {len(cells) - 1} attributes, but the header declares {len(attributes)}.")
+def _values(text: str, where: str) -> NDArray[np.float64]:
+    """The values of a series, separated by commas, NaN for `?`."""
+    with suppress(ValueError):
+        values = np.fromstring(text.replace("?", "nan"), sep=",")
+        if len(values) == text.count(",") + 1:
+            return values
     try:
-        values = np.array([np.nan if cell.strip() == "?" else float(cell) for cell in cells[-1].split(",")])
+        return np.array(text.replace("?", "nan").split(","), dtype=np.float64)
     except ValueError as error:
         raise UsageError(f"{where} has a value that is not a number ({quote(error)}); write ? for a gap.") from error
-    given = {name: cell for (name, _), cell in zip(attributes, cells, strict=False)}
+
+
+def _long(
+    attributes: list[tuple[str, str]],
+    step: str | None,
+    places: list[str],
+    cells: list[list[str]],
+    values: list[NDArray[np.float64]],
+) -> pd.DataFrame:
+    """All series as a long table."""
+    lengths = np.array(list(map(len, values)))
+    given = {name: [row[k] for row in cells] for k, (name, _) in enumerate(attributes)}
     numeric = {name for name, kind in attributes if kind in ("numeric", "real", "integer")}
-    start, name = given.pop(START, None), given.pop("series_name", f"T{number + 1}")
-    table = pd.DataFrame({"unique_id": name, "ds": np.arange(len(values)), "y": values})
-    if start is not None and step is not None:
-        table["ds"] = _stamps(start, step, len(values), where)
-    for attribute, cell in given.items():
-        table[f"{attribute}_" if attribute in OWN else attribute] = float(cell) if attribute in numeric else cell
+    starts, names = given.pop(START, None), given.pop("series_name", [f"T{n + 1}" for n in range(len(values))])
+    steps = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
+    table = pd.DataFrame({"unique_id": _repeated(names, lengths), "ds": steps, "y": np.concatenate(values)})
+    if starts is not None and step is not None:
+        stamps = _stamps(_starts(starts, places), step, steps, lengths)
+        if stamps is None:
+            table.attrs[NOTES] = (
+                "its time stamps would go beyond the year 2261, so the rows of each series are numbered",
+            )
+        else:
+            table["ds"] = stamps
+    for name, column in given.items():
+        repeated = np.repeat(np.array(column, np.float64), lengths) if name in numeric else _repeated(column, lengths)
+        table[f"{name}_" if name in OWN else name] = repeated
     return table
 
 
-def _stamps(start: str, step: str, rows: int, where: str) -> pd.DatetimeIndex:
+def _repeated(names: list[str], lengths: NDArray[np.int64]) -> pd.Categorical:
+    """The text of each series in each of its rows."""
+    codes, unique = pd.factorize(pd.Series(names, dtype=object))
+    return pd.Categorical.from_codes(np.repeat(codes, lengths), unique)
+
+
+def _starts(texts: list[str], places: list[str]) -> NDArray[np.datetime64]:
+    """First time stamp of each series."""
+    text = pd.Series(texts, dtype=object)
     try:
-        first = pd.to_datetime(start, format="%Y-%m-%d %H-%M-%S" if " " in start else "%Y-%m-%d")
-        if step == "W":  # weeks may begin on any day
-            return pd.date_range(first, periods=rows, freq="7D")
-        # Months, quarters and years are dated by their first day.
-        return pd.date_range(to_offset(step).rollback(first), periods=rows, freq=step)
+        days = pd.to_datetime(text.str.partition(" ")[0], format="%Y-%m-%d", errors="coerce")
+        clocks = text.str.partition(" ")[2].replace("", "00-00-00")
+        times = pd.to_datetime("2000-01-01 " + clocks, format="%Y-%m-%d %H-%M-%S", errors="coerce")
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{where} has the start '{quote(start)}'; write it as 1979-01-31 00-00-00.") from error
+        raise UsageError(f"{places[0]} has a start that is no date; write it as 1979-01-31 00-00-00.") from error
+    wrong = (days.isna() | times.isna()).to_numpy()
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise UsageError(f"{places[n]} has the start '{quote(texts[n])}'; write it as 1979-01-31 00-00-00.")
+    return (days + (times - pd.Timestamp("2000-01-01"))).to_numpy().astype("M8[s]")
+
+
+def _stamps(
+    starts: NDArray[np.datetime64], step: str, steps: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.datetime64] | None:
+    """Time stamp of each row, from the start of its series and its number in it; None if some are beyond the years that
+    pandas supports. Months, quarters and years are dated by their first day."""
+    months = {"MS": 1, "QS": 3, "YS": 12}.get(step)
+    if months is not None:
+        first = starts.astype("M8[M]").astype(np.int64)
+        first -= first % months
+        stamps = (np.repeat(first, lengths) + months * steps).astype("M8[M]").astype("M8[s]")
+    else:  # weeks may begin on any day
+        each = pd.Timedelta(7 * to_offset("24h") if step == "W" else to_offset({"D": "24h"}.get(step, step)))
+        stamps = np.repeat(starts, lengths) + (each.value // 10**9) * steps.astype("m8[s]")
+    return stamps if stamps.max() < np.datetime64(f"{YEARS[1] + 1}-01-01") else None
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
