@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from femts.data.eurostat import is_eurostat
 from femts.data.header import MOST_BEFORE, Header, find_header, is_plain
 from femts.data.unpack import open_text, place
 from femts.text import quote
@@ -90,7 +91,9 @@ def _dialect(sample: str, begin: list[str], encoding: str, path: Path) -> Dialec
     skip = sum(not (comments and line.startswith("#")) for line in begin)
     header = next(filter(None, csv.reader(io.StringIO(sample, newline=""))), [])
     separator = ","
-    if any(mark in cell for cell in header for mark in SEPARATORS[1:]):
+    if is_eurostat(sample.split("\t", 1)[:1]):
+        separator, header = "\t", _table(sample, "\t")[0]
+    elif any(mark in cell for cell in header for mark in SEPARATORS[1:]):
         separator, header = _separator(sample)
     rows, ends = _rows(sample, separator, LOOK)
     if not is_plain(rows):

@@ -9,7 +9,7 @@ from pandas.api.types import is_numeric_dtype
 
 from femts.data.stamps import as_text
 
-_HEADER = re.compile(r"[\w-]+(?:,[\w-]+)*\\\\(?:time|time_period)", re.IGNORECASE)
+_HEADER = re.compile(r"[\w-]+(?:,[\w-]+)*\\(?:time|time_period)", re.IGNORECASE)
 _FLAGGED = r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s+[a-z]{1,4}\s*|\s*([-+]?\d+(?:\.\d+)?)\s*"
 _GAP = r"\s*:?\s*[a-z]{0,4}\s*"
 

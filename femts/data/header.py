@@ -103,28 +103,46 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header | None:
     year_rows = _year_rows(rows, filled)
     if year_rows is not None:
         return year_rows
-    place = next(
-        (
-            n
-            for n, each in enumerate(filled[:MOST_BEFORE])
-            if full <= len(rows[each]) <= width and is_header(rows[each][:full])
-        ),
-        None,
-    )
+    place = _place(rows, filled, width, full)
     if place is None:
         return None
-    number = filled[place]
-    block = [number]
-    for after in filled[place + 1 : place + MOST_HEADERS + 1]:
+    block = [filled[place]]
+    for above in reversed(filled[:place]):
+        row = rows[above]
+        if (
+            above != block[0] - 1
+            or len(row) != len(rows[block[0]])
+            or sum(map(bool, row)) < 2
+            or any(map(is_data, row))
+        ):
+            break
+        block.insert(0, above)
+    place -= len(block) - 1
+    for after in filled[place + len(block) : place + MOST_HEADERS + 1]:
         if any(map(is_data, rows[after])) or len(rows[after]) > width:
             break
         block.append(after)
     below = filled[place + len(block) : place + len(block) + ABOVE]
     if len(below) < min(3, len(filled) - place - 1) or not all(any(map(is_data, rows[each])) for each in below):
-        block = block[:1]
+        block = [filled[_place(rows, filled, width, full) or 0]]
     names, first, notes = _names([[*rows[each], *[""] * width][:width] for each in block])
     before = block[first]
     return Header(names, before, block[-1] + 1, (*_before(rows, filled, before), *notes))
+
+
+def _place(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int, full: int) -> int | None:
+    """Place among the `filled` rows of the first that names all columns, or else most of them; None if there is none."""
+    like = [
+        n
+        for n, each in enumerate(filled[:MOST_BEFORE])
+        if full <= len(rows[each]) <= width and is_header(rows[each][:full])
+    ]
+    for n in like:
+        row = rows[filled[n]][:full]
+        numbers = [cell for cell in row if _NUMBER.fullmatch(cell)]
+        if all(row[1:]) and (n == like[0] or all(map(is_year, numbers))):
+            return n
+    return next(iter(like), None)
 
 
 def _before(rows: Sequence[Sequence[str]], filled: Sequence[int], before: int) -> tuple[str, ...]:
@@ -141,7 +159,11 @@ def _year_rows(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> Header |
     for place, number in enumerate(filled[:MOST_BEFORE]):
         few = [rows[each] for each in filled[place : place + 3]]
         years = [int(row[0]) if re.fullmatch(r"[12]\d{3}", row[0]) else 0 for row in few]
-        if len(few) == 3 and all(len(row) == 13 and all(map(is_data, row)) for row in few) and years[0]:
+        if (
+            len(few) == 3
+            and all(len(row) == 13 and all(is_data(cell) or cell.lower() in _EMPTY for cell in row) for row in few)
+            and years[0]
+        ):
             if np.diff(years).tolist() != [1, 1]:
                 continue
             above = rows[filled[place - 1]] if place else []
@@ -240,10 +262,11 @@ def _shown(row: Sequence[str]) -> str:
     return ", ".join(f"'{quote(cell)}'" for cell in given[:SHOWN]) + ", ..." * (len(given) > SHOWN)
 
 
-def without_footer(frame: pd.DataFrame, words: Collection[str] = ()) -> pd.DataFrame:
-    """The frame without remarks and totals below its rows; a note quotes them. The columns `words` stay text."""
+def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequence[str] = ()) -> pd.DataFrame:
+    """The frame without remarks and totals below its rows; a note quotes them. The columns `words` stay text, and
+    `above` are cells of the first column above the frame."""
     rows = len(frame)
-    if rows < 2 or frame.shape[1] < 2 or is_numeric_dtype(frame.dtypes.iloc[0]):
+    if rows + len(above) < 2 or frame.shape[1] < 2 or not rows or is_numeric_dtype(frame.dtypes.iloc[0]):
         return frame
     last = frame.iloc[-1, 0]
     if isinstance(last, str) and is_data(last.strip()):  # as in most tables
@@ -251,10 +274,12 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = ()) -> pd.DataF
     start = max(0, rows - MOST_FOOTERS - ABOVE)
     end = frame.iloc[start:]
     first = as_text(end.iloc[:, 0]).where(end.iloc[:, 0].notna(), "").str.strip().tolist()
+    before = [*above, *first]
     empty = end.iloc[:, 1:].isna().to_numpy()
     stop = len(end)
-    while stop > 1 and len(end) - stop < MOST_FOOTERS:
-        dated = sum(map(is_data, first[max(0, stop - 1 - ABOVE) : stop - 1])) * 2 > min(ABOVE, stop - 1)
+    while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
+        near = before[max(0, stop + len(above) - 1 - ABOVE) : stop + len(above) - 1]
+        dated = 2 * sum(map(is_data, near)) > len(near)
         if not _is_footer(first[stop - 1], empty[stop - 1], dated):
             break
         stop -= 1

@@ -42,25 +42,21 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     years = text[dated].str[:4].astype(np.int64).to_numpy()
     keys = [name for name in frame.columns if name not in (year, *months) and _names_series(rows[name])]
     counted = pd.DataFrame({name: rows[name] for name in keys}).assign(**{year: years})
-    if len(rows) < 2 or counted.duplicated().any():
+    if counted.duplicated().any():
         return frame, ()
     if not all(map(_are_numbers, (rows[name] for name in months))):
         return frame, ()  # refused later
     values = np.column_stack([_numbers(rows[name]) for name in months])
     missing = pd.to_numeric(text[~dated], errors="coerce").dropna().to_numpy(dtype=np.float64)
     values[np.isin(values, missing)] = np.nan
-    # months in the order of time, also if years are not in order
-    stamps = (
-        pd.Series(np.repeat(years, 12)).map("{:04d}".format)
-        + "-"
-        + pd.Series(np.tile([f"{month:02d}" for month in range(1, 13)], len(rows)))
-    )
-    made = pd.DataFrame({"date": stamps + "-01"})
+    stamps = pd.Series([f"{year:04d}-{month:02d}-01" for year in years for month in range(1, 13)], dtype=str)
+    made = pd.DataFrame({"date": stamps})
     for name in keys:
         made[name] = rows[name].repeat(12).to_numpy()
     made[VALUE] = values.ravel()
-    last = stamps[~np.isnan(made[VALUE].to_numpy())].max() if not np.isnan(values).all() else stamps.max()
-    made = made[(stamps <= last).to_numpy()].reset_index(drop=True)
+    given = ~np.isnan(made[VALUE].to_numpy())
+    if given.any():
+        made = made[(stamps <= stamps[given].max()).to_numpy()].reset_index(drop=True)
     made.attrs = frame.attrs
     notes = [f"each row is a year with its months beside it (column '{quote(year)}'), which are read as rows"]
     left = [str(name) for name in frame.columns if name not in (year, *months, *keys)]

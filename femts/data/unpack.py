@@ -59,7 +59,7 @@ class TextBytes(io.RawIOBase):
 
     def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool, comments: bool) -> None:
         self._path, self._source, self._cells, self._rows = path, source, cells, rows
-        self._line, self._cell, self._left = 0, 0, b""
+        self._line, self._cell, self._left, self._ahead = 0, 0, b"", cast("bytes | None", None)
         self._comments = _Comments() if comments else None
         self.ended, self.last = False, False
         self.watched, self.zeros = False, False
@@ -83,20 +83,24 @@ class TextBytes(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`; raises UsageError if the content is binary, damaged or too large."""
         while not self._left:
-            try:
-                chunk = self._source.read(len(buffer))
-            except _DAMAGE as error:
-                raise _damaged(self._path, error) from error
+            chunk = self._read(len(buffer)) if self._ahead is None else self._ahead
+            self._ahead = self._read(len(buffer)) if chunk else b""
+            self.ended = not self._ahead
             self._left = self._converted(chunk)
             self._check(self._left)
             if self._comments is not None:
                 self._left = self._comments.left_out(self._left)
             if not chunk:
-                self.ended = True
                 break
         chunk, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._source.read(size)
+        except _DAMAGE as error:
+            raise _damaged(self._path, error) from error
 
     def close(self) -> None:
         """See `io.RawIOBase`."""

@@ -24,7 +24,7 @@ from femts.data.eurostat import is_eurostat, unjoined
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
 from femts.data.growing import Growing
-from femts.data.header import MOST_FOOTERS, is_data, without_footer
+from femts.data.header import ABOVE, MOST_FOOTERS, is_data, without_footer
 from femts.data.stamps import as_text
 from femts.data.unpack import WINDOWS, TextBytes, check_columns, open_bytes, place
 from femts.errors import UsageError
@@ -164,8 +164,10 @@ def _parts(file: _File, cells: int) -> Iterator[pd.DataFrame]:
     """The rows of a file in pieces of about `cells` cells, of which the last is without what is below the table."""
     rows = max(1, cells // max(1, len(file.names)))
     how = file.how() | _missing(file.names, file.words) | {"dtype": dict.fromkeys(file.words, str)}
+    above = list[str]()
     for piece, state in csv_pieces(file.path, cells, chunksize=rows, **how):
-        yield without_footer(piece, file.words) if state.last else piece
+        yield without_footer(piece, file.words, above) if state.last else piece
+        above = as_text(piece.iloc[-ABOVE:, 0].dropna()).tolist()
 
 
 def _missing(names: Sequence[str], words: Collection[str]) -> dict[str, Any]:
