@@ -71,6 +71,8 @@ def _parsed(path: Path) -> Any:
 
 def _table(content: Any, path: Path) -> pd.DataFrame | None:
     """The table that `content` is or holds; None if there is none."""
+    if isinstance(content, Mapping) and {"metric", "values", "timestamps"} <= content.keys():
+        return _table([content], path)
     if isinstance(content, Mapping):
         return _of_object(content, path)
     if not isinstance(content, list) or not content:

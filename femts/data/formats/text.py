@@ -287,9 +287,10 @@ def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
                 doubts[name], made[name] = file.dialect.doubt, text.str.replace(_COMMA, r"\1.\2", regex=True)
             continue
         pointed = cells.str.fullmatch(_POINT)
-        if not pointed.any():
+        mixed = bool(cells.str.fullmatch(_COMMA).any())
+        if mixed or not pointed.any():
             made[name] = text.str.replace(_COMMA, r"\1.\2", regex=True)
-        elif cells.str.fullmatch(_ROUND).any() or cells.str.fullmatch(_COMMA).any():
+        if pointed.any() and (mixed or cells.str.fullmatch(_ROUND).any()):
             first = cells[pointed].iloc[0]
             row = int(np.argmax(text == first)) + int(piece.index[0])
             doubts[name] = (
