@@ -87,6 +87,14 @@ class ReadingOptions:
             show_default="a long table is a panel",
         ),
     ] = None
+    sheet: Annotated[
+        str | None,
+        option("Sheet of a workbook.", "NAME", default="the one that looks most like a table"),
+    ] = None
+    skip_rows: Annotated[
+        str | None, option("Number of lines before the header of a file.", "N", default="as the file shows")
+    ] = None
+    drop: Annotated[str | None, option("Columns to leave out.", "NAME[,NAME...]")] = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadingOptions:
@@ -103,6 +111,7 @@ class ReadingOptions:
             "na": _parse_na(self.na),
             "columns": _parse_columns(self.columns),
             **{argument: _parse_names(argument, getattr(self, argument)) for argument in NAMED.values()},
+            "drop": _parse_names("drop", self.drop),
             "calendar": _check_flag("calendar", self.calendar or False),
         }
         from femts.data.schema import Schema  # importing pandas is slow

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.columns import DOUBTS
 from femts.data.describe import count
 from femts.data.schema import Schema
 from femts.data.stamps import are_clocks, as_text
@@ -178,7 +179,10 @@ def _amounts(text: pd.Series) -> pd.Series | None:
 
 
 def check_marks(column: pd.Series, name: str, where: str) -> None:
-    """Raise UsageError if the numbers in a column of text may have thousands separators."""
+    """Raise UsageError if the numbers in a column of text may have thousands separators, or reading them left a doubt."""
+    doubt = column.attrs.get(DOUBTS, {}).get(name)
+    if doubt is not None:
+        raise UsageError(doubt)
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)
     if not pd.api.types.is_numeric_dtype(column) and pd.api.types.infer_dtype(column, skipna=True) == "string":

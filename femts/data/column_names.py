@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from femts.config.arguments import check_text
+from femts.config.values import whole_number
 from femts.errors import UsageError, suggest
 from femts.text import quote
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _KEYS = ("time", "series", "value", "dates")
+MOST_SKIPPED = 10_000  # lines before a header
 ROW = "row"  # name of the row numbers in a table without time stamps
 _BOUND = re.compile(r"(.+)-(?:lo|hi|q)-\d+(?:\.\d+)?", re.DOTALL)
 
@@ -37,6 +40,39 @@ class Categories(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where a table is in its file.
+
+    Attributes:
+        sheet: name of the sheet of a workbook; None chooses the one that looks most like a table.
+        skip_rows: number of lines, or rows of a sheet, before the header; 0 infers it.
+        drop: names of columns that are left out.
+    """
+
+    sheet: str | None = None
+    skip_rows: int = 0
+    drop: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for YAML, without defaults."""
+        given = {"sheet": self.sheet, "skip_rows": self.skip_rows, "drop": list(self.drop)}
+        return {name: value for name, value in given.items() if value}
+
+    @classmethod
+    def of(cls, sheet: object = None, skip_rows: object = None, drop: object = ()) -> Layout:
+        """Create from what a user gives; UsageError if a value is invalid."""
+        names = (drop,) if isinstance(drop, str) else drop
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise UsageError(f"Argument 'drop' is a {type(names).__name__}; give column names, as in drop=['flag'].")
+        rows = 0 if skip_rows is None else whole_number(skip_rows, "Argument 'skip_rows'")
+        if rows is None or not 0 <= rows <= MOST_SKIPPED:
+            raise UsageError(
+                f"Argument 'skip_rows' takes a number of lines from 0 to {MOST_SKIPPED}, not '{quote(skip_rows)}'."
+            )
+        return cls(None if sheet is None else check_text(sheet, "sheet"), rows, tuple(names))
+
+
+@dataclass(frozen=True)
 class ColumnNames:
     """Column names.
 
@@ -47,6 +83,7 @@ class ColumnNames:
         value: values in a long table.
         categories: categories of text covariates, found during loading.
         dates: dates by which rows are numbered if `time` is `row`, found during loading.
+        layout: where the table is in its file.
     """
 
     time: str | None = None
@@ -54,6 +91,7 @@ class ColumnNames:
     value: str = "y"
     categories: tuple[Categories, ...] = ()
     dates: str | None = None
+    layout: Layout = Layout()
 
     @property
     def keys(self) -> tuple[str, ...]:

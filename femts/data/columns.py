@@ -12,14 +12,16 @@ import pandas as pd
 
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
+from femts.data.months import months_in_rows
 from femts.data.numbering import numbered
-from femts.data.stamp_parts import joined
+from femts.data.stamp_parts import HOURS, PARTS, joined
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
 from femts.text import quote
 
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
+DOUBTS = "femts.doubts"  # key in `attrs` for why columns cannot be used as numbers, by name
 SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
 NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
 SAMPLE = 20  # cells of a column that are inspected
@@ -31,6 +33,8 @@ _WORDS = re.compile(
     r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
     r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
 )
+CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
+CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps
 
 
 def is_table(table: object) -> bool:
@@ -65,7 +69,10 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if names is None:
         return frame
-    frame = _noted(*joined(_without_numbers(_with_index(frame, names, where), names), names, _dated))
+    dropped = [name for name in names.layout.drop if name in frame.columns]
+    frame = frame.drop(columns=dropped) if dropped else frame
+    frame = _noted(*months_in_rows(_without_numbers(_with_index(frame, names, where), names), names))
+    frame = _noted(*joined(frame, names, _dated))
     frame = with_indicators(with_keys(frame, names), names)
     return numbered(frame, names)
 
@@ -235,7 +242,7 @@ def infer_columns(
         notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
     rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
     if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
-        names = ColumnNames(time, *found)
+        names = replace(names, time=time, series=found[0], value=found[1])
         series, value = map(quote, found)
         notes = (*notes, f"column '{series}' is used as series names, and '{value}' as their values")
     return names, notes
@@ -324,10 +331,11 @@ def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames)
 
 
 def _are_words(column: pd.Series) -> bool:
-    """Return whether a column holds text, none of it missing and none with a number or time of day in it."""
+    """Return whether a column holds text, none of it missing and none with a time of day in it, nor numbers unless some
+    begin with a zero."""
     if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
         return False
-    return (
-        all(isinstance(cell, str) for cell in column.head(SAMPLE))
-        and pd.to_numeric(column.astype(str), errors="coerce").isna().all()
-    )
+    if not all(isinstance(cell, str) for cell in column.head(SAMPLE)):
+        return False
+    cells = as_text(column.drop_duplicates())
+    return bool(pd.to_numeric(cells, errors="coerce").isna().all() or cells.str.fullmatch(CODE).any())

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from femts.config.arguments import check_flag, check_text
 from femts.config.values import check_plain, whole_number
-from femts.data.column_names import USUAL, ColumnNames
+from femts.data.column_names import USUAL, ColumnNames, Layout
 from femts.data.domain import ANY, Domain
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
@@ -38,6 +38,9 @@ class Reading(TypedDict, total=False):
     freq: str | int
     aggregate: str
     panel: bool | None
+    sheet: str
+    skip_rows: int
+    drop: Sequence[str] | str
 
 
 AGGREGATES = ("mean", "sum", "median", "min", "max")
@@ -49,7 +52,7 @@ class Schema:
 
     Attributes:
         na: numbers that mean "missing", in addition to empty cells; None finds those of the training data.
-        form: names of the columns with time stamps, series names and values.
+        form: names of the columns with time stamps, series names and values, and where the table is in its file.
         roles: roles of the columns.
         split: requested training, validation and test splits.
         domain: bounds and transform of the targets.
@@ -81,7 +84,7 @@ class Schema:
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
                 `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
-                `freq`, `aggregate` and `panel` as above.
+                `freq`, `aggregate` and `panel` as above; `sheet`, `skip_rows` and `drop` as in `Layout`.
 
         Raises:
             UsageError: A keyword is unknown or its value is invalid.
@@ -93,9 +96,11 @@ class Schema:
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
+        form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
+        layout = Layout.of(*(reading.get(name) for name in ("sheet", "skip_rows")), reading.get("drop") or ())
         return cls(
             _sentinels(reading.get("na")),
-            ColumnNames.of({} if reading.get("columns") is None else reading["columns"]),
+            replace(form, layout=layout),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
@@ -121,6 +126,7 @@ class Schema:
             | panel
             | self.split.to_dict()
             | self.domain.to_dict()
+            | self.form.layout.to_dict()
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,13 +134,16 @@ class Schema:
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
         always = {"na": list(self.na or ()), "columns": self.form.named(), "roles": self.roles.to_dict()}
-        return always | {name: value for name, value in further.items() if value or value is False}
+        given = {name: value for name, value in further.items() if value or value is False}
+        return always | given | self.form.layout.to_dict()
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
-        read = tuple(record["na"]), ColumnNames.of(record["columns"]), Roles.of(record["roles"])
+        layout = Layout.of(record.get("sheet"), record.get("skip_rows"), record.get("drop", ()))
+        form = replace(ColumnNames.of(record["columns"]), layout=layout)
+        read = tuple(record["na"]), form, Roles.of(record["roles"])
         freq = _step(record.get("freq"))
         aggregate = _aggregate(record.get("aggregate"), freq)
         return cls(*read, split, domain, tuple(record.get("season", ())), freq, record.get("panel"), aggregate)

@@ -1,39 +1,57 @@
-"""Conversion of tables with one series per row, as published by competitions, to long tables."""
+"""Conversion of tables with one series per row, as published by competitions and statistics offices, to long tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import holds_dates
+from femts.data.describe import MOST_NAMES
 from femts.data.stamps import as_text
 from femts.text import quote
+
+LEAST_DATES = 3  # columns whose names are dates
+MOST_KEYS = 4  # columns that name a series together
+_YEAR = re.compile(r"(?:y|yr|year)?\s*([12]\d{3})(?:\s*\[YR[12]\d{3}\])?", re.IGNORECASE)
 
 
 def from_rows(
     frame: pd.DataFrame, names: ColumnNames, where: str, na: Sequence[float] = ()
 ) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """Convert a table with one series per row to a long one, with its column names and a note; other tables are
+    """Convert a table with one series per row to a long one, with its column names and notes; other tables are
     unchanged.
 
-    The first column names the series. The names of the other columns are time stamps if they are dates; otherwise steps
-    are numbered from 0. Empty cells before the first and after the last value of a series are dropped.
+    Either the first column names the series and all others are numbers, whose names are time stamps if they are dates,
+    or else steps, numbered from 0. Or there are at least `LEAST_DATES` columns whose names are dates, and those before
+    them name the series: as few of them as tell all rows apart. Empty cells before the first and after the last value
+    of a series are dropped.
 
     Raises:
         UsageError: A cell is not a number; the message says which.
     """
     series = _series_of(frame, names)
-    if series is None:
-        return frame, names, ()
-    table = check_values(frame.iloc[:, 1:], None, where, na)
-    values, headers = table.to_numpy(), pd.Series(table.columns, name="date")
+    if series is not None:
+        values, keys, left = frame.iloc[:, 1:], [series], list[str]()
+        cells = as_text(frame.iloc[:, 0])
+    else:
+        found = _dated_columns(frame, names)
+        if found is None:
+            return frame, names, ()
+        frame, dates, keys, left = found
+        series, values = "+".join(keys), frame[dates].rename(columns=_plain_year)
+        cells = frame[keys].apply(as_text).agg(" / ".join, axis=1) if len(keys) > 1 else as_text(frame[keys[0]])
+    table = check_values(values, None, where, na)
+    numbers, headers = table.to_numpy(), pd.Series(table.columns, name="date")
     dated = names.time is None and holds_dates(headers)
-    here = ~np.isnan(values)
+    here = ~np.isnan(numbers)
     begins, ends = here.argmax(1), here.shape[1] - here[:, ::-1].argmax(1)
     ends = np.where(here.any(1), ends, 1)  # a series without values keeps one step, so that it is reported
     steps = np.arange(here.shape[1])
@@ -41,13 +59,23 @@ def from_rows(
     names = replace(names, time=None if dated else ROW, series=series)
     long = pd.DataFrame(
         {
-            series: pd.Categorical.from_codes(codes, as_text(frame.iloc[:, 0])),
+            series: pd.Categorical.from_codes(codes, cells),
             names.time or "ds": pd.Categorical.from_codes(places, headers) if dated else places,
-            names.value: values[codes, places],
+            names.value: numbers[codes, places],
         }
     )
     others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
-    return long, names, (f"each row is read as a series, named by column '{quote(series)}'; {others}",)
+    named = f"column{'s' * (len(keys) > 1)} {_listed(keys)}"
+    note = f"each row is read as a series, named by {named}; {others}"
+    if not left:
+        return long, names, (note,)
+    rest = f"column{'s' * (len(left) > 1)} {_listed(left)} {'are' if len(left) > 1 else 'is'}"
+    return long, names, (note, f"{rest} left out, since {named} name{'s' * (len(keys) == 1)} the series")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    some = ", ".join(f"'{quote(name)}'" for name in columns[:MOST_NAMES])
+    return some + f" and {len(columns) - MOST_NAMES} more" * (len(columns) > MOST_NAMES)
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
@@ -62,3 +90,64 @@ def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
         return None
     words = words_of(frame.set_axis(columns, axis=1))
     return columns[0] if words in ([columns[0]], [] if columns[0] == names.series else None) else None
+
+
+def _dated_columns(
+    frame: pd.DataFrame, names: ColumnNames
+) -> tuple[pd.DataFrame, list[str], list[str], list[str]] | None:
+    """The table, those of its columns whose names are dates, those that name its series, and the others; None if it is not
+    of this kind."""
+    columns = list(map(str, frame.columns))
+    if len(set(columns)) < len(columns) or names.time not in (None, ROW) or {ROW, "date", "ds"} & set(columns):
+        return None
+    dates = _dates_among(columns)
+    others = [name for name in columns if name not in dates and name not in (names.series, *names.keys)]
+    if not dates or columns.index(dates[0]) == 0:
+        return None
+    frame = frame.set_axis(columns, axis=1)
+    full = frame[~frame[dates].isna().all(axis=1).to_numpy() | frame[columns[0]].notna().to_numpy()]
+    ahead = [name for name in others if columns.index(name) < columns.index(dates[0]) and not full[name].isna().all()]
+    given = [name for name in (names.keys or (names.series,)) if name in columns]
+    try:
+        keys = given or _keys(full, ahead)
+    except TypeError:  # cells that cannot be compared, such as lists
+        return None
+    if (
+        keys is None
+        or any(holds_dates(full[name]) for name in keys)
+        or full[keys].isna().any(axis=None)
+        or full.duplicated(keys).any()
+    ):
+        return None
+    left = [name for name in others if name not in keys]
+    return full.reset_index(drop=True), dates, list(keys), left
+
+
+def _dates_among(columns: list[str]) -> list[str]:
+    """Columns whose names are dates of one kind in order, such as years."""
+    years = [name for name in columns if _YEAR.fullmatch(name.strip())]
+    found = years or [name for name in columns if holds_dates(pd.Series([name], name="date"))]
+    if len(found) < LEAST_DATES:
+        return []
+    headers = pd.Series(list(map(_plain_year, found)), name="date")
+    return found if headers.is_unique and holds_dates(headers) else []
+
+
+def _plain_year(name: str) -> str:
+    """A year as it is written in many tables, such as `1990 [YR1990]` of the World Bank, by its digits."""
+    found = _YEAR.fullmatch(name.strip())
+    return name if found is None else found[1]
+
+
+def _keys(frame: pd.DataFrame, names: list[str]) -> list[str] | None:
+    """As few of the columns `names` as tell all rows of a table apart, text before numbers; None if they do not."""
+    varying = [name for name in names if frame[name].notna().all() and frame[name].nunique() > 1]
+    text = [name for name in varying if not is_numeric_dtype(frame[name])]
+    if len(frame) == 1 and names:
+        return next(([name] for name in names if not is_numeric_dtype(frame[name])), None)
+    for pool in (text, varying):
+        for number in range(1, MOST_KEYS + 1):
+            for few in combinations(pool, number):
+                if not frame.duplicated(list(few)).any():
+                    return list(few)
+    return None

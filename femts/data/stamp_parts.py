@@ -17,7 +17,7 @@ from femts.text import quote
 Dated = Callable[[pd.DataFrame], str | None]
 
 _SAMPLE = 20  # rows that are compared with dates in another column
-_PARTS = {  # components of a time stamp, with the smallest and largest value of each
+PARTS = {  # components of a time stamp, with the smallest and largest value of each
     **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
     "week": (0, 53),  # week 0 is refused later, with its row number
 }
@@ -33,7 +33,7 @@ _WITH_CLOCK = (
     *(("date", "time"), ("datum", "uhrzeit"), ("datum", "zeit"), ("date", "hour")),
     *(("fecha", "hora"), ("data", "ora"), ("date", "heure")),
 )
-_HOURS = ("hour", "hr", "stunde", "hora", "heure", "ora")
+HOURS = ("hour", "hr", "stunde", "hora", "heure", "ora")
 _ENDS = ("he", "hour ending", "hourending", "hr ending", "hour end")  # hour 1 ends at 01:00
 _CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit", "lst time", "utc time", "local time")  # numbers such as 1330
 _DAYS = ("date", "datum", "fecha", "data", "lst date", "utc date", "delivery date")
@@ -90,7 +90,7 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
         parts = [by_part.get(part, "") for part in pair]
         if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
             return parts
-    hour = next((by_part[name] for name in (*_ENDS, *_HOURS, *_CLOCKS) if name in by_part), None)
+    hour = next((by_part[name] for name in (*_ENDS, *HOURS, *_CLOCKS) if name in by_part), None)
     if hour is not None:
         day = next((by_part[name] for name in _DAYS if name in by_part), dated(frame.drop(columns=hour)))
         if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
@@ -138,7 +138,7 @@ def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | N
             if all(matches):
                 numbers, ends = np.array([float(match[1]) for match in matches if match])[codes], True
                 break
-    if numbers is None or kind not in (*_HOURS, *_ENDS, *_CLOCKS) or not len(numbers) or numbers.min() < 0:
+    if numbers is None or kind not in (*HOURS, *_ENDS, *_CLOCKS) or not len(numbers) or numbers.min() < 0:
         return None
     whole = numbers.astype(np.int64)
     if whole.max() <= 24:
@@ -217,7 +217,7 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
     """Return whether all cells are whole numbers in the range of the time stamp component `part`."""
     if isinstance(column, pd.DataFrame) or not len(column):
         return False
-    numbers, (least, most) = whole_numbers(_numbers(column, part)), _PARTS[part]
+    numbers, (least, most) = whole_numbers(_numbers(column, part)), PARTS[part]
     return numbers is not None and bool(((numbers >= least) & (numbers <= most)).all())
 
 

@@ -21,10 +21,12 @@ from femts.errors import UsageError
 from femts.text import quote
 
 STDIN = Path("-")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 UTF8, WINDOWS = "utf-8", "cp1252"
 MOST_COLUMNS = 2**20
 MOST_LINE, MOST_CELL = 2**24, 2**18  # bytes
 MOST_EACH = 2**10  # average bytes per cell over many rows
+CELL_ROOM = 16  # bytes per cell while a table is built, with two copies at once
 CELL = 24  # bytes that a cell takes during parsing, in addition to its text
 _ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # line ends and cell separators
 _CHUNK = 2**18  # bytes decompressed at a time
@@ -40,7 +42,7 @@ def name_of(path: Path) -> str:
     """Name of a file without its extension and that of its compression."""
     if path == STDIN:
         return "stdin"
-    return Path(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst") else path.stem
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 class TextBytes(io.RawIOBase):
@@ -49,11 +51,18 @@ class TextBytes(io.RawIOBase):
 
     Attributes:
         encoding: that of the file, known once reading has begun.
+        ended: whether all bytes have been read.
+        last: whether a reader has no more rows, which it may set.
+        watched: whether cells are inspected for `zeros`, which may be set.
+        zeros: whether a cell has begun with a zero and another digit, such as 0075.
     """
 
-    def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool) -> None:
+    def __init__(self, path: Path, source: BinaryIO, cells: int | None, rows: bool, comments: bool) -> None:
         self._path, self._source, self._cells, self._rows = path, source, cells, rows
-        self._line, self._cell, self._left = 0, 0, b""
+        self._line, self._cell, self._left, self._ahead = 0, 0, b"", cast("bytes | None", None)
+        self._comments = _Comments() if comments else None
+        self.ended, self.last = False, False
+        self.watched, self.zeros = False, False
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
         self.start_piece()
@@ -62,6 +71,11 @@ class TextBytes(io.RawIOBase):
         """Reset the count of bytes held in memory at once."""
         self._taken, self._room = 0, available_memory()
 
+    @property
+    def comments(self) -> int:
+        """Number of lines that began with `#` and were left out."""
+        return 0 if self._comments is None else self._comments.count
+
     def readable(self) -> bool:
         """See `io.RawIOBase`."""
         return True
@@ -69,17 +83,24 @@ class TextBytes(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`; raises UsageError if the content is binary, damaged or too large."""
         while not self._left:
-            try:
-                chunk = self._source.read(len(buffer))
-            except _DAMAGE as error:
-                raise _damaged(self._path, error) from error
+            chunk = self._read(len(buffer)) if self._ahead is None else self._ahead
+            self._ahead = self._read(len(buffer)) if chunk else b""
+            self.ended = not self._ahead
             self._left = self._converted(chunk)
             self._check(self._left)
+            if self._comments is not None:
+                self._left = self._comments.left_out(self._left)
             if not chunk:
                 break
         chunk, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._source.read(size)
+        except _DAMAGE as error:
+            raise _damaged(self._path, error) from error
 
     def close(self) -> None:
         """See `io.RawIOBase`."""
@@ -115,13 +136,76 @@ class TextBytes(io.RawIOBase):
                 f"{place(self._path)} has a {what} of more than {most >> 10} KiB; put each row on its own line, with "
                 "separators between cells."
             )
-        self._taken += len(chunk) + CELL * (max(map(chunk.count, _ENDS)) + max(map(chunk.count, _MARKS)))
+        import numpy as np  # slow, and not needed by all that import this module
+
+        values = np.frombuffer(chunk, np.uint8)  # counts faster than bytes do
+        ends, marks = (max(np.count_nonzero(values == mark[0]) for mark in kinds) for kinds in (_ENDS, _MARKS))
+        self._taken += len(chunk) + CELL * (ends + marks)
+        if self.watched and not self.zeros and len(values) > 3:
+            (at,) = np.nonzero((values[1:-2] == ord("0")) & (values[2:-1] - ord("0") < 10))  # below 0 wraps around
+            at = at[_limits()[values[at]]]
+            after = values[at + 3]
+            self.zeros = bool(((after - ord("0") < 10) | _limits()[after]).any())
         if self._cells is not None and self._taken > max(MOST_EACH * self._cells, 16 * MOST_LINE):
             raise UsageError(
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows are expected; close its quotes, "
                 "and remove blank lines."
             )
         check_room(self._taken, self._path, self._room)
+
+
+@lru_cache(maxsize=1)
+def _limits() -> Any:
+    """Whether each byte limits a cell, (256,) of bool."""
+    import numpy as np
+
+    return np.isin(np.arange(256), np.frombuffer(b'\n\r",;\t|', np.uint8))
+
+
+class _Comments:
+    """Leaves out lines that begin with `#` from chunks of bytes.
+
+    Attributes:
+        count: number of lines left out.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._begins, self._inside = True, False  # whether a chunk begins a line, or within one to be left out
+
+    def left_out(self, chunk: bytes) -> bytes:
+        """The chunk, which follows the last one, without these lines."""
+        if not chunk:
+            return chunk
+        begins, self._begins = self._begins, chunk.endswith(_ENDS)
+        if not self._inside and b"#" not in chunk:
+            return chunk
+        kept, at = list[bytes](), 0
+        if begins and not self._inside:
+            mark = len(codecs.BOM_UTF8) if chunk.startswith(codecs.BOM_UTF8) else 0
+            if chunk[mark : mark + 1] == b"#":
+                self._inside, self.count = True, self.count + 1
+        while at < len(chunk):
+            if self._inside:
+                end = _next(chunk, _ENDS, at)
+                if end < 0:
+                    break
+                at = end + 1
+                at += chunk[at : at + 1] == b"\n" and chunk[end : end + 1] == b"\r"
+                self._inside = chunk[at : at + 1] == b"#"
+                self.count += self._inside
+                continue
+            begin = _next(chunk, (b"\n#", b"\r#"), at)
+            kept.append(chunk[at : len(chunk) if begin < 0 else begin + 1])
+            if begin < 0:
+                break
+            at, self._inside, self.count = begin + 1, True, self.count + 1
+        return b"".join(kept)
+
+
+def _next(chunk: bytes, marks: tuple[bytes, ...], start: int) -> int:
+    """Place of the first of `marks` from `start` on; -1 if there is none."""
+    return min((place for mark in marks if (place := chunk.find(mark, start)) >= 0), default=-1)
 
 
 def _encoding_of(head: bytes) -> str:
@@ -137,13 +221,14 @@ def _encoding_of(head: bytes) -> str:
     return UTF8
 
 
-def open_bytes(path: Path, cells: int | None = None, rows: bool = True) -> io.BufferedReader:
+def open_bytes(path: Path, cells: int | None = None, rows: bool = True, comments: bool = False) -> io.BufferedReader:
     """Open a text file, compressed or not, or standard input, as bytes in UTF-8; the `raw` stream is a `TextBytes`.
 
     Args:
         path: the file.
         cells: approximate number of cells read at a time; None reads all at once.
         rows: whether each line is a row, of limited length.
+        comments: whether lines that begin with `#` are left out.
 
     Raises:
         UsageError: The file is missing, a folder, empty or damaged; or, while reading, it is binary, an archive of
@@ -155,7 +240,7 @@ def open_bytes(path: Path, cells: int | None = None, rows: bool = True) -> io.Bu
         source = raw(path) if unpack is None else unpack(path)
     except _DAMAGE as error:
         raise _damaged(path, error) from error
-    return io.BufferedReader(TextBytes(path, source, cells, rows), _CHUNK)
+    return io.BufferedReader(TextBytes(path, source, cells, rows, comments), _CHUNK)
 
 
 def open_text(path: Path, rows: bool = True) -> io.TextIOWrapper:

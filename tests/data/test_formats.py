@@ -198,3 +198,170 @@ def test_days_of_workbooks_from_1904_are_read(cells: str, name: str, tmp_path: P
     book.save(tmp_path / "mac.xlsx")
     data = femts.load_dataset(tmp_path / "mac.xlsx")
     assert list(data.stamps) == list(days) and data.values[0, 0] == 44000  # type: ignore[arg-type]
+
+
+STAMPED = pd.DataFrame(
+    {
+        "stamp": pd.date_range("2024-01-01", periods=60, freq="h").strftime("%Y-%m-%d %H:%M:%S"),
+        "load": np.arange(60.0) % 7,
+    }
+)
+
+
+@pytest.mark.parametrize("orient", ["records", "split", "index", "columns", "values", "table"])
+@pytest.mark.parametrize("kept", [slice(None), slice(5, None), slice(None, None, 2), [*range(40, 60), *range(10)]])
+def test_every_orient_of_pandas(orient: str, kept: object, tmp_path: Path) -> None:
+    """Row numbers of a filtered frame are no time stamps."""
+    some = STAMPED.iloc[kept]  # type: ignore[call-overload]
+    (tmp_path / "mine.json").write_text(some.to_json(orient=orient))  # type: ignore[call-overload]
+    data = femts.load_dataset(tmp_path / "mine.json")
+    stamps = pd.DatetimeIndex(pd.to_datetime(some["stamp"].sort_values()))
+    expected = some.set_index(pd.to_datetime(some["stamp"]))["load"].sort_index()
+    assert data.stamps is not None and data.freq == ("2h" if isinstance(kept, slice) and kept.step else "h")
+    assert data.stamps[0] == stamps[0] and data.stamps[-1] == stamps[-1]
+    np.testing.assert_array_equal(pd.Series(data.values[:, -1], data.stamps)[stamps], expected)
+
+
+@pytest.mark.parametrize("orient", ["split", "index", "columns", "table"])
+def test_index_of_dates_in_every_orient(orient: str, tmp_path: Path) -> None:
+    dated = STAMPED.set_index(pd.DatetimeIndex(STAMPED["stamp"]).rename(None))[["load"]]
+    (tmp_path / "mine.json").write_text(dated.to_json(orient=orient, date_format="iso"))  # type: ignore[call-overload]
+    data = femts.load_dataset(tmp_path / "mine.json")
+    assert data.columns == ("load",) and data.freq == "h" and data.rows == 60
+    assert str(data.stamps[0])[:19] == "2024-01-01 00:00:00"  # type: ignore[index]
+
+
+HOURS = [f"2024-01-{1 + n // 24:02}T{n % 24:02}:00" for n in range(60)]
+NUMBERS = [float(n % 7) for n in range(60)]
+RECORDS = [{"time": hour, "load": number} for hour, number in zip(HOURS, NUMBERS, strict=True)]
+SERVICES: dict[str, tuple[object, str | None]] = {
+    "Open-Meteo": (
+        {
+            "latitude": 52.5,
+            "hourly_units": {"time": "iso8601", "load": "°C"},
+            "hourly": {"time": HOURS, "load": NUMBERS},
+        },
+        "its units are load in °C",
+    ),
+    "Open-Meteo by day and hour": (
+        {"daily": {"time": HOURS[::24], "x": NUMBERS[:3]}, "hourly": {"time": HOURS, "load": NUMBERS}},
+        "the table 'hourly' in it is read, the largest of 2",
+    ),
+    "records in an object": ({"count": 60, "results": RECORDS}, "the table 'results' in it is read"),
+    "a page of the World Bank": ([{"page": 1, "pages": 1}, RECORDS], None),
+    "arrays below names": ([["time", "load"], *map(list, zip(HOURS, NUMBERS, strict=True))], None),
+    "an object of arrays in an object": (
+        {"status": "ok", "data": {"time": HOURS, "load": NUMBERS}},
+        "the table 'data' in it is read",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_responses_of_web_services(name: str, tmp_path: Path) -> None:
+    content, note = SERVICES[name]
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    data = femts.load_dataset(tmp_path / "mine.json")
+    assert data.columns == ("load",) and data.freq == "h" and data.values[:, 0].tolist() == NUMBERS
+    assert note is None or note in data.notes
+
+
+def test_history_of_home_assistant(tmp_path: Path) -> None:
+    def states(entity: str, cells: list[str]) -> list[dict[str, str]]:
+        """As in a minimal response, in which only the first state names its entity."""
+        each = [{"state": cell, "last_changed": f"{hour}:00+00:00"} for hour, cell in zip(HOURS, cells, strict=True)]
+        return [{"entity_id": entity, "attributes": "x"} | each[0], *each[1:]]
+
+    numbers = [*map(str, NUMBERS[:-1]), "unavailable"]
+    content = [states("sensor.load", numbers), states("switch.pump", ["on", "off"] * 30), states("sun", ["up"] * 60)]
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    data = femts.load_dataset(tmp_path / "mine.json")
+    assert (
+        data.series == ("sensor.load", "switch.pump")
+        and "sun: left out, since the states are not numbers" in data.notes
+    )
+    assert (
+        data.values[58, 0] == NUMBERS[58] and np.isnan(data.values[59, 0]) and data.values[60:62, 0].tolist() == [1, 0]
+    )
+    (tmp_path / "mine.json").write_text(json.dumps(content[:1]))
+    assert femts.load_dataset(tmp_path / "mine.json").columns == ("sensor.load",)
+
+
+def test_export_of_victoria_metrics(tmp_path: Path) -> None:
+    stamps = [1_700_000_000_000 + 60_000 * n for n in range(60)]
+    rows = [
+        {"metric": {"__name__": "load", "host": host}, "values": NUMBERS, "timestamps": stamps} for host in ("a", "b")
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    data = femts.load_dataset(tmp_path / "mine.jsonl")
+    assert data.series == ("host=a", "host=b") and data.freq == "min" and data.values[60:, 0].tolist() == NUMBERS
+    (tmp_path / "mine.json").write_text(json.dumps(rows[0]) + "\n")
+    assert femts.load_dataset(tmp_path / "mine.json").columns == ("load",)
+
+
+def query_of(*series: tuple[dict[str, str], list[str]]) -> str:
+    result = [
+        {"metric": labels, "values": [[1_700_000_000 + 60 * n, cell] for n, cell in enumerate(cells)]}
+        for labels, cells in series
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([{"__name__": "rps", "job": "x"}, {"__name__": "rps", "job": "x", "host": "b"}], ("rps", "host=b")),
+        ([{}, {"host": "b"}], ("value", "host=b")),
+        ([{"job": "x"}, {"job": "x", "host": "b"}, {"job": "x", "host": "c"}], ("value", "host=b", "host=c")),
+        ([{"__name__": "up"}, {"__name__": "down"}], ("__name__=up", "__name__=down")),
+        ([{"a": "1"}, {"b": "1"}], ("a=1", "b=1")),
+    ],
+)
+def test_series_of_prometheus_have_names(labels: list[dict[str, str]], names: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(query_of(*((each, list(map(str, NUMBERS))) for each in labels)))
+    assert femts.load_dataset(tmp_path / "mine.json").series == names
+
+
+@pytest.mark.parametrize("cell", ["+Inf", "-Inf", "Inf", "NaN", "inf"])
+def test_infinite_values_of_prometheus_are_missing(cell: str, tmp_path: Path) -> None:
+    cells = [*map(str, NUMBERS[:-5]), cell, *map(str, NUMBERS[-4:])]
+    (tmp_path / "mine.json").write_text(query_of(({"job": "x"}, cells)))
+    data = femts.load_dataset(tmp_path / "mine.json")
+    assert np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == [55]
+    assert ("1 value is infinite and counts as missing" in data.notes) == (cell != "NaN")
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])
+def test_other_ends_of_lines_within_strings(mark: str, tmp_path: Path) -> None:
+    rows = [row | {"note": f"a{mark}b" if n == 9 else "c"} for n, row in enumerate(RECORDS)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert femts.load_dataset(tmp_path / "mine.jsonl", target="load").rows == 60
+
+
+@pytest.mark.parametrize("kind", ["records", "lines", "columns", "index", "nested"])
+def test_objects_with_keys_of_their_own_are_refused(kind: str, tmp_path: Path) -> None:
+    rows = [{"date": f"d{n}", f"k{n}": n} for n in range(6000)]
+    content: object = rows
+    if kind in ("columns", "index"):
+        content = {f"k{n}": {f"r{n}": n} for n in range(6000)}
+    elif kind == "nested":
+        content = [{"a": {"b": {f"k{n}": n}}} for n in range(6000)]
+    text = "\n".join(map(json.dumps, rows)) if kind == "lines" else json.dumps(content)
+    (tmp_path / "mine.json").write_text(text)
+    with pytest.raises(
+        UsageError, match=r"has 6000 rows and 600[01] columns, but only \d+ values; give all rows the same"
+    ):
+        femts.load_dataset(tmp_path / "mine.json")
+
+
+def test_feather_of_very_many_rows_is_refused_without_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    made = pyarrow.table({"date": pyarrow.array(np.zeros(20_000_000, dtype=np.int8))})
+    feather.write_feather(made, tmp_path / "mine.feather", compression="zstd", chunksize=20_000_000)
+    assert (tmp_path / "mine.feather").stat().st_size < 10_000
+    monkeypatch.setattr("femts.data.unpack.available_memory", lambda: 2**28)
+    before = pyarrow.total_allocated_bytes()
+    with pytest.raises(UsageError, match=r"does not fit into memory \(256 MiB\)"):
+        femts.load_dataset(tmp_path / "mine.feather")
+    assert pyarrow.total_allocated_bytes() - before < 2**20

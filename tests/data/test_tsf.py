@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from femts.cli import main
+from femts.data.formats.tsf import read_tsf
 from femts.data.loading import load_dataset
-from femts.data.monash import read_tsf
 
 HEADER = """# A comment
 @relation demand

@@ -1,0 +1,1 @@
+"""Formats of table files: each module registers one, and any module may add another."""

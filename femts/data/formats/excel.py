@@ -1,0 +1,181 @@
+"""Excel workbooks."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas._libs.parsers import STR_NA_VALUES
+
+from femts.data.column_names import ColumnNames
+from femts.data.columns import CODE, NOTES, holds_dates
+from femts.data.first_column import name_of_first, with_first
+from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
+from femts.data.formats.text import MISSING
+from femts.data.header import find_header, is_data, is_plain, is_year, without_footer
+from femts.data.stamps import from_1904
+from femts.data.unpack import CELL_ROOM, check_file, check_room
+from femts.errors import UsageError, suggest
+from femts.text import quote
+
+UNPACKED = 3  # bytes of cells per byte of a workbook's XML
+LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and years as columns
+ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
+
+
+def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
+    yield _excel_table(path, options.names)
+
+
+def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
+    """Read the sheet that the user names, or else that whose first rows have most dates and numbers; notes in `attrs`
+    name it if there are several, and tell which rows are left out.
+
+    Raises:
+        UsageError: The file is not a workbook, is empty or has an unnamed column, or the sheet does not exist.
+    """
+    check_file(path)
+    layout = names.layout
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_room(
+                UNPACKED * sum(part.file_size for part in archive.infolist() if part.filename.endswith(".xml")), path
+            )
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            sheets = {sheet.title: sheet for sheet in book.book.worksheets}
+            full = {title: sheet for title, sheet in sheets.items() if _has_cells(sheet)}
+            if layout.sheet is not None and layout.sheet not in full:
+                what = "is empty" if layout.sheet in sheets else f"does not exist{suggest(layout.sheet, list(sheets))}"
+                raise UsageError(f"Sheet '{quote(layout.sheet)}' of file {path} {what.rstrip('.')}.")
+            if not full:
+                raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
+            chosen = layout.sheet or _best(full)
+            table = _sheet_table(full[chosen], path, names)
+            if book.book.epoch.year == 1904:
+                table = _with_days_from_1904(table)
+    except (UsageError, ImportError):
+        raise
+    except Exception as error:  # openpyxl parses arbitrary XML
+        if isinstance(error, MemoryError):
+            raise
+        raise damaged(path, "an Excel workbook", error, "save") from error
+    if len(full) > 1 and layout.sheet is None:
+        note = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read"
+        if chosen != next(iter(full)):
+            what = f"of its {len(full)} sheets, '{quote(chosen)}' was read, as it looks most like a table"
+            note = f"{what}; choose another with sheet=NAME"
+        table.attrs[NOTES] = (note, *table.attrs.get(NOTES, ()))
+    return table
+
+
+def _with_days_from_1904(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with day numbers as in other workbooks; openpyxl converts only cells with a date format."""
+    made = table.copy(deep=False)
+    for number in range(table.shape[1]):
+        days = from_1904(table.iloc[:, number])
+        if holds_dates(days):
+            made.isetitem(number, days)
+    return made
+
+
+def _has_cells(sheet: Any) -> bool:
+    sheet.reset_dimensions()  # stored dimensions may be wrong
+    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+
+
+def _best(sheets: Mapping[str, Any]) -> str:
+    """Title of the sheet whose first rows have most rows of numbers with a date, or below dates; the first of equals."""
+    return max(sheets, key=lambda title: _rows_of_table(sheets[title])) if len(sheets) > 1 else next(iter(sheets))
+
+
+def _rows_of_table(sheet: Any) -> int:
+    rows = [[cell.value for cell in row] for row in sheet.iter_rows(max_row=LOOK)]
+    texts = [[_text(cell) for cell in row] for row in rows]
+    below_dates = any(sum(map(is_year, row)) >= LEAST_YEARS for row in texts)
+    count = 0
+    for row, text in zip(rows, texts, strict=True):
+        numbers = sum(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in row)
+        dates = sum(isinstance(cell, datetime | date) or (isinstance(cell, str) and is_data(cell)) for cell in row)
+        dates += bool(text and is_year(text[0]) and numbers > 1)
+        count += numbers > 0 and (dates > 0 or below_dates)
+    return count
+
+
+def _sheet_table(sheet: Any, path: Path, names: ColumnNames) -> pd.DataFrame:
+    """The table in a sheet, without empty rows and columns; memory depends on the number of its cells, not their
+    position."""
+    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, str](), 0, 0
+    for row in sheet.iter_rows(min_row=names.layout.skip_rows + 1):
+        cells = {column: cell for column, cell in enumerate(row) if cell.value is not None}
+        spanned, filled = spanned + len(row), filled + len(cells)
+        if spanned > max(ROOM, MOST_EMPTY * filled):
+            raise UsageError(f"File {path} has a sheet that is nearly empty; clear the cells far from its table.")
+        if cells:
+            rows.append({column: _value(cell) for column, cell in cells.items()})
+            for column in cells.keys() - first.keys():
+                first[column] = cells[column].coordinate
+    if not rows:
+        raise UsageError(f"File {path} has no rows after the first {names.layout.skip_rows}; skip fewer.")
+    used = sorted(first)
+    check_room(CELL_ROOM * len(rows) * len(used), path)
+    top = [[_text(row.get(column)) for column in used] for row in rows[:LOOK]]
+    found = None if is_plain(top) else find_header(top)
+    header, data, notes = (top[0], 1, ()) if found is None else (found.names, found.data, found.notes)
+    made = pd.DataFrame({n: _column([row.get(column) for row in rows[data:]]) for n, column in enumerate(used)})
+    made = made.set_axis([name or f"Unnamed: {n}" for n, name in enumerate(header)], axis=1)
+    nameless = [n for n, name in enumerate(header) if not name]
+    made = without_footer(made)
+    empty = [n for n in nameless if made.iloc[:, n].isna().all()]
+    nameless = [n for n in nameless if n not in empty]
+    made = made.iloc[:, [n for n in range(len(header)) if n not in empty]] if empty else made
+    if notes:
+        made.attrs[NOTES] = (*notes, *made.attrs.get(NOTES, ()))
+    if not nameless:
+        return made
+    name = name_of_first(made, names) if nameless == [0] else ""
+    if not name:
+        column = used[nameless[0]]
+        raise UsageError(
+            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
+            "name the column or clear the cell."
+        )
+    return with_first(made, name)
+
+
+def _value(cell: Any) -> object:
+    """Value of a cell: whole numbers as int, and NaN for a formula error."""
+    if cell.data_type == "e":
+        return np.nan
+    if cell.data_type != "n":
+        return cell.value
+    return int(cell.value) if cell.value == int(cell.value) else float(cell.value)
+
+
+def _text(value: object) -> str:
+    """A cell as text; empty for a missing one."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+
+
+def _column(cells: list[Any]) -> pd.Series:
+    """A column of cells; text that is all numbers or missing becomes numbers, unless one begins with a zero."""
+    words = {cell.strip() for cell in cells if isinstance(cell, str)}
+    if words:
+        cells = [None if isinstance(cell, str) and cell.strip() in MISSING else cell for cell in cells]
+        numeric = words - STR_NA_VALUES
+        if all(cell is None or isinstance(cell, str | int | float) for cell in cells):
+            numbers = pd.to_numeric(pd.Series(sorted(numeric), dtype=object), errors="coerce")
+            if numbers.notna().all() and not any(re.fullmatch(CODE, word) for word in numeric):
+                cells = [None if cell in STR_NA_VALUES else cell for cell in cells]
+                return pd.to_numeric(pd.Series(cells, dtype=object))
+    return pd.Series(cells, dtype=object).infer_objects()
+
+
+register_format("excel", Format((".xlsx", ".xlsm"), _read, library="openpyxl"))

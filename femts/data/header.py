@@ -1,0 +1,320 @@
+"""Where a table begins among rows of cells: lines before its header, headers of several rows, and footers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from femts.data.columns import NOTES
+from femts.data.stamps import as_text
+from femts.text import quote
+
+MOST_BEFORE = 100  # rows before the header
+MOST_HEADERS = 5  # rows of a header
+MOST_FOOTERS = 50  # rows after the last one of the table
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+ABOVE = 20  # rows with which footers are compared
+SHOWN = 4  # cells of a row that a note quotes
+_NUMBER = re.compile(r"[+-]?(?:\d[\d.,'\u00a0\u202f]*|[.,]\d+)(?:[eE][+-]?\d+)?\s?%?|[+-]?(?:inf|nan)", re.IGNORECASE)
+_MONTH = r"(?:jan|feb|m[a\u00e4]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]{0,6}"
+_DATE = re.compile(
+    r"(?=.*\d).{0,12}\d{1,4}\s?[-/.:]\s?\d{1,2}.{0,30}|\d{4}[- ]?[QMWqmw]\d{1,2}.{0,3}|[QqMmWw]\d{1,2}[- /]?\d{4}|"
+    rf"(?:\d{{1,2}}[-./ ]?)?{_MONTH}\.?[-./ ]?\d{{2,4}}.{{0,20}}|\d{{4}}[-./ ]?{_MONTH}\.?.{{0,20}}|\d{{8}}T?\d{{0,6}}Z?",
+    re.IGNORECASE,
+)
+_EMPTY = (
+    "",
+    "nan",
+    "na",
+    "n/a",
+    "n.a.",
+    "null",
+    "none",
+    "-",
+    "--",
+    "\u2013",
+    "?",
+    ".",
+    "..",
+    "...",
+    ":",
+    "***",
+    "****",
+)
+_TIMES = re.compile(
+    r"\W*(date|time|year|month|day|hour|ds|timestamp|datum|zeit|jahr|monat|fecha|period)", re.IGNORECASE
+)
+_TOTALS = re.compile(
+    r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme",
+    re.IGNORECASE,
+)
+_REMARKS = re.compile(
+    r"(source|sources|notes?|last updated?|data from|copyright|quelle|footnotes?|remarks?|hinweis|fuente|updated|"
+    r"downloaded|generated|q|legend|disclaimer)\b.{0,3}:|\u00a9|\*|\([a-z0-9]\)|(data|source|notes?)\b.*[.:]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a table among rows.
+
+    Attributes:
+        names: names of the columns, of which those without one are empty.
+        before: number of the first row of the header.
+        data: number of the first row after it.
+        notes: messages to show the user once.
+    """
+
+    names: list[str]
+    before: int
+    data: int
+    notes: tuple[str, ...]
+
+
+def is_plain(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first of these rows names the columns of the others and all have as many cells."""
+    table = [row for row in rows if row]
+    if not table or len(set(map(len, table))) > 1 or len(table[0]) < 2 or not all(table[0][1:]):
+        return False
+    if len(table) == 1:
+        return True
+    return any(map(is_data, table[1])) or not any(any(map(is_data, row)) for row in table[2:ABOVE])
+
+
+def find_header(rows: Sequence[Sequence[str]]) -> Header | None:
+    """Find the header among the first rows of a file; None if no row looks like one.
+
+    Args:
+        rows: stripped cells by row, in which an empty row has none.
+    """
+    filled = [number for number, row in enumerate(rows) if any(row)]
+    if not filled:
+        return None
+    width, full = _width([rows[number] for number in filled])
+    if width < 2:
+        return None
+    year_rows = _year_rows(rows, filled)
+    if year_rows is not None:
+        return year_rows
+    place = _place(rows, filled, width, full)
+    if place is None:
+        return None
+    block = [filled[place]]
+    for above in reversed(filled[:place]):
+        row = rows[above]
+        if (
+            above != block[0] - 1
+            or len(row) != len(rows[block[0]])
+            or sum(map(bool, row)) < 2
+            or any(map(is_data, row))
+        ):
+            break
+        block.insert(0, above)
+    place -= len(block) - 1
+    for after in filled[place + len(block) : place + MOST_HEADERS + 1]:
+        if any(map(is_data, rows[after])) or len(rows[after]) > width:
+            break
+        block.append(after)
+    below = filled[place + len(block) : place + len(block) + ABOVE]
+    if len(below) < min(3, len(filled) - place - 1) or not all(any(map(is_data, rows[each])) for each in below):
+        block = [filled[_place(rows, filled, width, full) or 0]]
+    names, first, notes = _names([[*rows[each], *[""] * width][:width] for each in block])
+    before = block[first]
+    return Header(names, before, block[-1] + 1, (*_before(rows, filled, before), *notes))
+
+
+def _place(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int, full: int) -> int | None:
+    """Place among the `filled` rows of the first that names all columns, or else most of them; None if there is none."""
+    like = [
+        n
+        for n, each in enumerate(filled[:MOST_BEFORE])
+        if full <= len(rows[each]) <= width and is_header(rows[each][:full])
+    ]
+    for n in like:
+        row = rows[filled[n]][:full]
+        numbers = [cell for cell in row if _NUMBER.fullmatch(cell)]
+        if all(row[1:]) and (n == like[0] or all(map(is_year, numbers))):
+            return n
+    return next(iter(like), None)
+
+
+def _before(rows: Sequence[Sequence[str]], filled: Sequence[int], before: int) -> tuple[str, ...]:
+    """Note on the rows before a header."""
+    skipped = [each for each in filled if each < before]
+    if not skipped:
+        return ()
+    what = f"its first {len(skipped)} lines, before the header, are" if skipped[1:] else "its first line is"
+    return (f"{what} left out ({_shown(rows[skipped[0]])})",)
+
+
+def _year_rows(rows: Sequence[Sequence[str]], filled: Sequence[int]) -> Header | None:
+    """Header of a table without one, whose rows are a year and the values of its twelve months."""
+    for place, number in enumerate(filled[:MOST_BEFORE]):
+        few = [rows[each] for each in filled[place : place + 3]]
+        years = [int(row[0]) if re.fullmatch(r"[12]\d{3}", row[0]) else 0 for row in few]
+        if (
+            len(few) == 3
+            and all(len(row) == 13 and all(is_data(cell) or cell.lower() in _EMPTY for cell in row) for row in few)
+            and years[0]
+        ):
+            if np.diff(years).tolist() != [1, 1]:
+                continue
+            above = rows[filled[place - 1]] if place else []
+            if len(above) == 13 and is_header(above):
+                return None
+            return Header(["Year", *MONTHS], number, number, _before(rows, filled, number))
+    return None
+
+
+def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Number of cells of most rows, wide ones counting more, and one past the last cell that any of these has filled."""
+    counts = Counter(map(len, rows))
+    width = max(counts, key=lambda cells: (cells * counts[cells], cells))
+    last = (next((n for n in range(width, 0, -1) if row[n - 1]), 0) for row in rows if len(row) == width)
+    return width, max(last)
+
+
+def is_header(row: Sequence[str]) -> bool:
+    """Return whether a row may hold the names of columns: the first is no number or date, at least half are not empty,
+    and numbers among them, such as years, increase or decrease."""
+    given = [cell for cell in row if cell]
+    if len(given) < 2 or 2 * len(given) < len(row) or is_data(row[0]):
+        return False
+    numbers = [float(cell) for cell in given if re.fullmatch(r"-?\d+(\.\d+)?", cell)]
+    dates = [cell for cell in given if is_data(cell)]
+    if len(numbers) < len(dates):  # names of columns are dates, all of them different
+        return len(set(dates)) == len(dates) > 2
+    steps = np.diff(numbers)
+    whole = all(number == int(number) for number in numbers)
+    return bool((steps > 0).all() or (steps < 0).all()) and (whole or len(numbers) > 2)
+
+
+def is_year(cell: str) -> bool:
+    """Return whether a cell is a year."""
+    return bool(re.fullmatch(r"(?:1[6-9]|20|21)\d{2}", cell))
+
+
+def is_data(cell: str) -> bool:
+    """Return whether a cell is a number or a date."""
+    return bool(_NUMBER.fullmatch(cell) or _DATE.fullmatch(cell)) if cell else False
+
+
+def _names(block: Sequence[Sequence[str]]) -> tuple[list[str], int, tuple[str, ...]]:
+    """Column names from the rows of a header, the number of the first row that they come from, and notes."""
+    if len(block) == 1:
+        return list(block[0]), 0, ()
+    named = [bool(row[0]) and not any(row[1:]) for row in block]
+    if named[-1] and any(block[0][1:]):  # pandas writes the name of an index below the levels of the columns
+        last, levels = block[-1][0], [["", *row[1:]] for row in block[:-1]]
+        names = _joined(levels)
+        return [last, *names[1:]], 0, _level_notes(levels, names)
+    timed = next((n for n, row in enumerate(block) if any(map(_TIMES.match, row))), 0)
+    start = next((n for n, row in enumerate(block) if all(row[1:]) and len(set(row)) == len(row)), None)
+    start = timed if start is None or (timed > start and all(block[timed])) else start
+    row = list(block[start])
+    groups = [each for each in block[:start] if sum(map(bool, each)) > 1]
+    if groups and not all(all(each) for each in groups):
+        levels = [*groups, row]
+        names = _joined(levels)
+        return names, block.index(groups[0]), _level_notes(levels, names)
+    below = block[start + 1 :]
+    if not all(row[1:]) and below and all(below[0][1:]):  # groups above names, with the time stamps named in the first
+        levels = [row, list(below[0])]
+        names = _joined(levels)
+        names[0] = row[0] or below[0][0]
+        return names, start, _level_notes(levels, names)
+    if not row[0]:
+        row[0] = next((each[0] for each in below if each[0]), "")
+    notes = tuple(f"the row below its header is left out ({_shown(each)})" for each in below)
+    return row, start, notes
+
+
+def _joined(levels: Sequence[Sequence[str]]) -> list[str]:
+    """Names joined from rows of which upper ones name groups of columns; one that all columns share is left out."""
+    filled = []
+    for number, row in enumerate(levels):
+        cells, last = list(row), ""
+        for n, cell in enumerate(cells[1:], 1):
+            last = cell or last
+            cells[n] = last if number < len(levels) - 1 else cell
+        filled.append(cells)
+    kept = [row for row in filled if len(set(row[1:])) > 1] or filled[-1:]
+    names = [" ".join(dict.fromkeys(filter(None, cells))) for cells in zip(*kept, strict=True)]
+    names[0] = next((row[0] for row in reversed(filled) if row[0]), "")
+    return names
+
+
+def _level_notes(levels: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[str, ...]:
+    if len(levels) < 2:
+        return ()
+    return (f"the {len(levels)} rows of its header are joined, as in '{quote(names[1])}'",)
+
+
+def _shown(row: Sequence[str]) -> str:
+    given = [cell for cell in row if cell]
+    return ", ".join(f"'{quote(cell)}'" for cell in given[:SHOWN]) + ", ..." * (len(given) > SHOWN)
+
+
+def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequence[str] = ()) -> pd.DataFrame:
+    """The frame without remarks and totals below its rows; a note quotes them. The columns `words` stay text, and
+    `above` are cells of the first column above the frame."""
+    rows = len(frame)
+    if rows + len(above) < 2 or frame.shape[1] < 2 or not rows or is_numeric_dtype(frame.dtypes.iloc[0]):
+        return frame
+    last = frame.iloc[-1, 0]
+    if isinstance(last, str) and is_data(last.strip()):  # as in most tables
+        return frame
+    start = max(0, rows - MOST_FOOTERS - ABOVE)
+    end = frame.iloc[start:]
+    first = as_text(end.iloc[:, 0]).where(end.iloc[:, 0].notna(), "").str.strip().tolist()
+    before = [*above, *first]
+    empty = end.iloc[:, 1:].isna().to_numpy()
+    stop = len(end)
+    while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
+        near = before[max(0, stop + len(above) - 1 - ABOVE) : stop + len(above) - 1]
+        dated = 2 * sum(map(is_data, near)) > len(near)
+        if not _is_footer(first[stop - 1], empty[stop - 1], dated):
+            break
+        stop -= 1
+    if stop == len(end):
+        return frame
+    gone = [cell for cell in first[stop:] if cell]
+    kept = frame.iloc[: start + stop]
+    kept = kept.assign(**{str(name): _numeric(kept[name]) for name in kept.columns if name not in words})
+    what = f"its last {len(end) - stop} rows are" if len(end) - stop > 1 else "its last row is"
+    shown = ", ".join(f"'{quote(cell[:60])}'" for cell in gone[:2]) + ", ..." * (len(gone) > 2)
+    note = f"{what} left out as a footer ({shown or 'empty'})"
+    kept = kept.infer_objects()
+    kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
+    return kept
+
+
+def _is_footer(cell: str, empty: np.ndarray, dated: bool) -> bool:
+    """Return whether a row is below the table, from its first cell and which others are empty; `dated` tells whether
+    the rows above begin with dates or numbers."""
+    if not cell:
+        return bool(empty.all())
+    if is_data(cell):
+        return False
+    if cell.lower() in _EMPTY:
+        return False
+    if dated:
+        return bool(empty.all()) or bool(_TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
+    return bool(empty.all()) and bool(_REMARKS.match(cell))
+
+
+def _numeric(column: pd.Series) -> pd.Series:
+    """The column as numbers if text that is left has none but numbers."""
+    if is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    cells = column.drop_duplicates().dropna()
+    if not len(cells) or pd.to_numeric(as_text(cells), errors="coerce").isna().any():
+        return column
+    return pd.to_numeric(as_text(column), errors="coerce")
