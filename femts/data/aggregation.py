@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from femts.data.check import numbers_of, words_of
 from femts.data.describe import count
 from femts.data.frequency import is_set_back
 from femts.data.rows import Rows
+from femts.data.schema import COUNT
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock, instants
 from femts.errors import UsageError
 
@@ -22,7 +24,7 @@ STEADY = 0.9  # share of distances between rows that are near the usual one
 _KEY, _STEP, _LAST = "femts.series", "femts.step", "femts.last"  # columns that no table has
 
 
-def by_step(rows: Rows) -> Rows:
+def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     """One row for each step of the schema's `freq` and each series, if rows are to be aggregated; otherwise `rows`.
 
     They are if the user gave an aggregate, or a step that the dates do not keep; repeated dates are then refused
@@ -32,9 +34,16 @@ def by_step(rows: Rows) -> Rows:
     each step. If targets are named, columns without a role are dropped. If rows come at steady distances, as from
     sensors, the last step of a series is left out unless they reach its end.
 
+    Args:
+        rows: rows of a table.
+        known: names of the series that a model was trained on; in sums and counts, these and others are 0 from the first
+            row of the table, which is an excerpt.
+
     Raises:
         UsageError: A cell is not a number; the message says which.
     """
+    if rows.schema.aggregate == COUNT and COUNT not in rows.columns:
+        rows = replace(rows, frame=rows.frame.assign(**{COUNT: 1.0}))
     names, roles, freq = rows.schema.form, rows.schema.roles, str(rows.schema.freq)
     listed = {*roles.target, *roles.past, *roles.future, *roles.static}
     cells = [name for name in rows.columns if not roles.target or name in listed]
@@ -72,7 +81,8 @@ def by_step(rows: Rows) -> Rows:
     groups = parts.groupby([_KEY, grid], sort=False)
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
-    how |= {**dict.fromkeys(targets, aggregate or "mean"), _LAST: "max"}
+    total = aggregate in ("sum", COUNT)
+    how |= {**dict.fromkeys(targets, "sum" if total else aggregate or "mean"), _LAST: "max"}
     made = pd.DataFrame({name: _reduced(groups[name], how[name]) for name in (*cells, _LAST)}).reset_index()
     if steady:
         last = made.groupby(_KEY, sort=False)[_STEP].transform("max")
@@ -81,8 +91,10 @@ def by_step(rows: Rows) -> Rows:
     made = made.drop(columns=_LAST)
     if zone is not None:
         made[_STEP] = instants(pd.DatetimeIndex(made[_STEP]), zone)
-    if aggregate == "sum":
-        made = _with_zeros(made, targets, freq)
+    if total and known:
+        rows = replace(rows, series=(*rows.series, *(name for name in known if name not in rows.series)))
+    if total and len(made):
+        made = _with_zeros(made, targets, freq, len(rows.series) if known else 0)
     codes, steps = made.pop(_KEY).to_numpy(dtype=np.intp), pd.DatetimeIndex(made.pop(_STEP))
     return replace(rows, frame=made, stamps=steps, codes=codes, notes=(*rows.notes, note))
 
@@ -91,12 +103,15 @@ def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
     return cells.sum(min_count=1) if how == "sum" else getattr(cells, how)()
 
 
-def _with_zeros(made: pd.DataFrame, targets: list[str], freq: str) -> pd.DataFrame:
-    """The sums with rows of 0 for steps without any, from the first of each series to the last of all."""
+def _with_zeros(made: pd.DataFrame, targets: list[str], freq: str, every: int) -> pd.DataFrame:
+    """The sums with rows of 0 for steps without any, from the first of each series to the last of all; with a number of
+    series `every`, from the first of all."""
     steps = pd.DataFrame({_STEP: dates_at(freq, made[_STEP].min(), made[_STEP].max())})
     first = made.groupby(_KEY, sort=False)[_STEP].min().rename(_LAST).reset_index()
-    every = first.merge(steps, how="cross")
-    full = every.loc[every[_STEP] >= every[_LAST], [_KEY, _STEP]].merge(
+    if every:
+        first = pd.DataFrame({_KEY: np.arange(every), _LAST: made[_STEP].min()})
+    pairs = first.merge(steps, how="cross")
+    full = pairs.loc[pairs[_STEP] >= pairs[_LAST], [_KEY, _STEP]].merge(
         made, on=[_KEY, _STEP], how="left", indicator=_LAST
     )
     full.loc[full[_LAST] == "left_only", targets] = 0.0
@@ -109,7 +124,7 @@ def _why(rows: Rows) -> str | None:
     if freq is None or freq.isdecimal() or not isinstance(stamps, pd.DatetimeIndex):
         return None
     if aggregate is not None:
-        return f"each step of '{freq}' is the {aggregate} of its rows"
+        return f"each step of '{freq}' is the {'number' if aggregate == COUNT else aggregate} of its rows"
     again = pd.MultiIndex.from_arrays([rows.codes, stamps]).duplicated()
     if again.any() and not is_set_back(stamps, again):
         return None

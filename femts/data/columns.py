@@ -262,7 +262,7 @@ def holds_dates(column: pd.Series) -> bool:
         return True
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return False
-    text = starts_of(as_text(column.dropna().head(SAMPLE)))
+    text = starts_of(as_text(column.dropna().head(SAMPLE)).str.strip())
     if not pd.api.types.is_numeric_dtype(column) and not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
         return _are_dates(text)
     # Years, months (202412), days or Unix time: accepted if in order, or if the name says so.

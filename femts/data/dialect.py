@@ -99,10 +99,10 @@ def _dialect(sample: str, begin: list[str], encoding: str, path: Path) -> Dialec
     if not is_plain(rows):
         found = _search(sample)
         if found is not None:
-            mark, table, ends = found
+            mark, table, stops = found
             plain = table.data == table.before + 1 and all(table.names[1:]) and mark != BLANKS
-            first = table.before if plain else table.data  # the first row that pandas reads
-            lines = ends[first - 1] if first else 0
+            before = table.before if plain else table.data  # rows that pandas does not read
+            lines = stops[before - 1] if before else 0
             rest = "".join(sample.splitlines(keepends=True)[lines:])
             decimal, doubt = _decimal(rest, mark, path)
             return Dialect(mark, decimal, table.names, skip + lines, plain, comments, encoding, doubt, table.notes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.describe import count
-from femts.data.frequency import check_step, grid_of, order_of, step_of
+from femts.data.frequency import check_step, few_missing, grid_of, order_of, step_of
 from femts.data.rows import Rows, as_numbers
 from femts.data.stamps import first_of_periods
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
@@ -135,7 +135,9 @@ def _steps(
         some = slice(int(starts[number]), int(starts[number] + counts[number]))
         dates = stamps[some]
         named = f"Series '{quote(rows.series[number])}' of {rows.where}" if rows.long else rows.where
-        check_step(dates, freq, named, given)
+        sparse = len(counts) > 1 and few_missing(dates, freq, sure=True) and dates.isin(grid_of(dates, freq)).all()
+        if not sparse:  # the step is clear from other series
+            check_step(dates, freq, named, given)
         if step is None:
             grids[number] = grid_of(dates, freq)
             at[some], steps[number] = grids[number].get_indexer(dates), len(grids[number])

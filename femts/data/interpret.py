@@ -15,6 +15,7 @@ from femts.data.describe import count, names
 from femts.data.frequency import order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
 from femts.data.rows import Rows, number_series
+from femts.data.schema import COUNT
 from femts.data.sentinels import sentinels_by_column
 from femts.errors import UsageError
 from femts.text import quote
@@ -29,8 +30,21 @@ def interpreted(rows: Rows) -> Rows:
     Raises:
         UsageError: Dates repeat and no columns name series, or no column can be forecast; the message names a remedy.
     """
-    rows = _with_targets(_with_series(rows))
+    rows = _counted(rows) if rows.schema.aggregate == COUNT else _with_targets(_with_series(rows))
     return _with_step(_with_sentinels(rows))
+
+
+def _counted(rows: Rows) -> Rows:
+    """The rows of a table whose rows are counted, with nothing but that number as target."""
+    roles = rows.schema.roles
+    if roles.target not in ((), (COUNT,)) or roles.past:
+        raise UsageError(
+            f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate; remove "
+            "it, or use aggregate='sum'."
+        )
+    kept = {*roles.future, *roles.static}
+    counted = replace(rows.only(kept - {COUNT}), schema=replace(rows.schema, roles=replace(roles, target=(COUNT,))))
+    return replace(counted, frame=counted.frame.assign(**{COUNT: 1.0}))
 
 
 def _looked_at(rows: Rows) -> Advice:

@@ -77,9 +77,9 @@ def load_dataset(
             such steps, here and in each table given to a model trained on these data. 1 numbers the rows in order of
             their dates instead.
 
-            `aggregate`: what the targets of each step of `freq` are, `sum` for transactions such as orders, or `mean`,
-            `median`, `min` or `max`; dates may then repeat. In a sum, steps without rows are 0, from the first row of a
-            series to the last of the table.
+            `aggregate`: what the targets of each step of `freq` are, `sum` for transactions such as orders, `count` for
+            the number of rows, in a column of that name, or `mean`, `median`, `min` or `max`; dates may then repeat. In
+            sums and counts, steps without rows are 0, from the first row of a series to the last of the table.
 
             `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.

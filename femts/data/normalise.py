@@ -68,14 +68,16 @@ def table_rows(
     columns: Sequence[str] | None,
     freq: str | None,
     needed: Sequence[str] = (),
+    series: Sequence[str] = (),
 ) -> Rows:
-    """The rows of a table, aggregated if they have to be; arguments as in `normalise` and `read_rows`."""
+    """The rows of a table, aggregated if they have to be; arguments as in `normalise` and `read_rows`, and
+    `series`, those of the training data."""
     if columns is not None and freq is None:
         return numbered_rows(table, schema, where)
     rows = read_rows(table, schema, where, freq, needed)
     if columns is None:
         rows = interpreted(rows)
-    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows))))
+    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows))), series)
 
 
 def _is_panel(rows: Rows) -> bool:

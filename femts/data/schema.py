@@ -43,7 +43,8 @@ class Reading(TypedDict, total=False):
     drop: Sequence[str] | str
 
 
-AGGREGATES = ("mean", "sum", "median", "min", "max")
+AGGREGATES = ("mean", "sum", "median", "min", "max", "count")
+COUNT = "count"  # how many rows a step has, and the column of these numbers
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Schema:
             used by models, for look-backs, the seasonal naive forecast and MASE; `mstl` removes all of them.
         freq: step between time stamps, a pandas frequency or a number; None infers it. Rows with dates that do not keep
             it are averaged over such steps. 1 numbers the rows of each series in order of their dates.
-        aggregate: what the targets of a step are, one of `AGGREGATES`; None is the mean, and refuses repeated dates.
+        aggregate: what the targets of a step are, one of `AGGREGATES`, of which `count` is the number of rows, in a column
+            of that name; None is the mean, and refuses repeated dates.
         panel: True trains one model on the separate series; False forecasts the series jointly, as columns. None means
             True for long tables and False for wide ones.
     """
@@ -97,7 +99,7 @@ class Schema:
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
-        layout = Layout.of(*(reading.get(name) for name in ("sheet", "skip_rows")), reading.get("drop") or ())
+        layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), reading.get("drop") or ())
         return cls(
             _sentinels(reading.get("na")),
             replace(form, layout=layout),

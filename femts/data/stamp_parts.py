@@ -95,6 +95,11 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
         day = next((by_part[name] for name in _DAYS if name in by_part), dated(frame.drop(columns=hour)))
         if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
             return [day, hour]
+    clocks = [name for name in texts if not pd.api.types.is_numeric_dtype(frame[name]) and are_clocks(frame[name])]
+    if len(clocks) == 1 and len(set(texts)) == len(texts):
+        day = dated(frame.drop(columns=clocks))
+        if day is not None and "date" not in columns - {day} and _are_days_and_clocks(frame[[day, *clocks]]):
+            return [day, *clocks]
     if "date" in columns:
         return []
     for way in _IN_PARTS:

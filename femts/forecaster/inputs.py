@@ -81,7 +81,7 @@ def read_history(
         if series is not None:
             raise UsageError("This model was trained on a single table without series; omit series.")
         return _table_history(forecaster, history)
-    rows = table_rows(history, config.schema, where, forecaster.columns, forecaster.freq)
+    rows = table_rows(history, config.schema, where, forecaster.columns, forecaster.freq, series=forecaster.series)
     data = to_dataset(rows, "history", forecaster.columns, forecaster.freq)
     if series is not None:
         chosen = check_names(series, "series")

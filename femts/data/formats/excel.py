@@ -26,6 +26,7 @@ from femts.text import quote
 
 UNPACKED = 3  # bytes of cells per byte of a workbook's XML
 LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and years as columns
+OLD = b"\xd0\xcf\x11\xe0"  # how workbooks before 2007 begin
 ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
 
 
@@ -40,7 +41,8 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
     Raises:
         UsageError: The file is not a workbook, is empty or has an unnamed column, or the sheet does not exist.
     """
-    check_file(path)
+    if check_file(path).startswith(OLD):
+        raise UsageError(f"File {path} is in the format of Excel before 2007; save it as .xlsx.")
     layout = names.layout
     try:
         with zipfile.ZipFile(path) as archive:
@@ -178,4 +180,4 @@ def _column(cells: list[Any]) -> pd.Series:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-register_format("excel", Format((".xlsx", ".xlsm"), _read, library="openpyxl"))
+register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl"))

@@ -126,6 +126,11 @@ def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
             first = first if first in ("date", NAMELESS) else name_of_first(made, names)
             made = with_first(made, first)
             missing = [] if first else missing
+        if missing and not first and len(missing) < len(file.names) - 1:
+            numbered = {name: f"column {file.names.index(name) + 1}" for name in missing if name != file.names[0]}
+            made, missing = made.rename(columns=numbered), [name for name in missing if name not in numbered]
+            note = f"columns without a name are called {', '.join(map(repr, numbered.values()))}"
+            notes = (*notes, note) if note not in notes and numbered else notes
         if missing:
             raise UsageError(
                 f"{place(file.path)} has no name for column {file.names.index(missing[0]) + 1}; name the column or "
