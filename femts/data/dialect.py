@@ -102,10 +102,10 @@ def _dialect(sample: str, begin: list[str], encoding: str, path: Path) -> Dialec
             mark, table, ends = found
             plain = table.data == table.before + 1 and all(table.names[1:]) and mark != BLANKS
             first = table.before if plain else table.data  # the first row that pandas reads
-            lines = ends[first - 1] if first else 0
-            rest = "".join(sample.splitlines(keepends=True)[lines:])
+            above = ends[first - 1] if first else 0
+            rest = "".join(sample.splitlines(keepends=True)[above:])
             decimal, doubt = _decimal(rest, mark, path)
-            return Dialect(mark, decimal, table.names, skip + lines, plain, comments, encoding, doubt, table.notes)
+            return Dialect(mark, decimal, table.names, skip + above, plain, comments, encoding, doubt, table.notes)
     decimal, doubt = _decimal(sample, separator, path)
     return Dialect(separator, decimal, header, skip, True, comments, encoding, doubt)
 

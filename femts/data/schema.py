@@ -97,7 +97,7 @@ class Schema:
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
-        layout = Layout.of(*(reading.get(name) for name in ("sheet", "skip_rows")), reading.get("drop") or ())
+        layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), reading.get("drop") or ())
         return cls(
             _sentinels(reading.get("na", ())),
             replace(form, layout=layout),

@@ -203,9 +203,9 @@ def _within(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
             lists = list(each.values())
             if all(isinstance(cells, list) and len(cells) == len(lists[0]) > 1 for cells in lists):
                 sizes[name] = len(lists[0])
-    name = max(sizes, key=sizes.__getitem__, default=None)
-    if name is None:
+    if not sizes:
         return None
+    name = max(sizes, key=sizes.__getitem__)
     frame = _table(content[name], path)
     if frame is None:
         return None
