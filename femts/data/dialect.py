@@ -95,17 +95,17 @@ def _dialect(sample: str, begin: list[str], encoding: str, path: Path) -> Dialec
         separator, header = "\t", _table(sample, "\t")[0]
     elif any(mark in cell for cell in header for mark in SEPARATORS[1:]):
         separator, header = _separator(sample)
-    rows, ends = _rows(sample, separator, LOOK)
+    rows, _ = _rows(sample, separator, LOOK)
     if not is_plain(rows):
         found = _search(sample)
         if found is not None:
             mark, table, stops = found
             plain = table.data == table.before + 1 and all(table.names[1:]) and mark != BLANKS
-            before = table.before if plain else table.data  # rows that pandas does not read
-            lines = stops[before - 1] if before else 0
-            rest = "".join(sample.splitlines(keepends=True)[lines:])
+            first = table.before if plain else table.data  # the first row that pandas reads
+            above = stops[first - 1] if first else 0
+            rest = "".join(sample.splitlines(keepends=True)[above:])
             decimal, doubt = _decimal(rest, mark, path)
-            return Dialect(mark, decimal, table.names, skip + lines, plain, comments, encoding, doubt, table.notes)
+            return Dialect(mark, decimal, table.names, skip + above, plain, comments, encoding, doubt, table.notes)
     decimal, doubt = _decimal(sample, separator, path)
     return Dialect(separator, decimal, header, skip, True, comments, encoding, doubt)
 

@@ -221,7 +221,7 @@ def _names(block: Sequence[Sequence[str]]) -> tuple[list[str], int, tuple[str, .
     row = list(block[start])
     groups = [each for each in block[:start] if sum(map(bool, each)) > 1]
     if groups and not all(all(each) for each in groups):
-        levels = [*map(list, groups), list(row)]
+        levels = [*map(list, groups), row]
         names = _joined(levels)
         return names, block.index(groups[0]), _level_notes(levels, names)
     below = block[start + 1 :]

@@ -139,7 +139,7 @@ class TextBytes(io.RawIOBase):
         import numpy as np  # slow, and not needed by all that import this module
 
         values = np.frombuffer(chunk, np.uint8)  # counts faster than bytes do
-        ends, marks = (max(int((values == mark[0]).sum()) for mark in kinds) for kinds in (_ENDS, _MARKS))
+        ends, marks = (max(int(np.count_nonzero(values == mark[0])) for mark in kinds) for kinds in (_ENDS, _MARKS))
         self._taken += len(chunk) + CELL * (ends + marks)
         if self.watched and not self.zeros and len(values) > 3:
             (at,) = np.nonzero((values[1:-2] == ord("0")) & (values[2:-1] - ord("0") < 10))  # below 0 wraps around

@@ -33,6 +33,7 @@ from femts.text import quote
 SUFFIXES = (".csv", ".txt", ".tsv", ".tab", ".dat")
 ALL = 2**40  # more rows than any file has
 PIECE = 2**22  # cells parsed at a time if the whole file is read
+MOST_MARKED = 1000  # columns for each of which pandas keeps a table of marks of missing values
 AGAIN = 2**12  # rows parsed at a time to inspect their text
 MISSING = ("", "#N/A", "<NA>", "N/A", "NULL", "NaN", "n/a", "nan", "null")  # in text; NA and None may be names there
 _COMMA = r"^\s*([+-]?\d*),(\d*(?:[eE][+-]?\d+)?)\s*$"
@@ -168,7 +169,9 @@ def _is_below(file: _File, error: Exception) -> bool:
 def _parts(file: _File, cells: int) -> Iterator[pd.DataFrame]:
     """The rows of a file in pieces of about `cells` cells, of which the last is without what is below the table."""
     rows = max(1, cells // max(1, len(file.names)))
-    how = file.how() | _missing(file.names, file.words) | {"dtype": dict.fromkeys(file.words, str)}
+    how = file.how() | {"dtype": dict.fromkeys(file.words, str)}
+    if len(file.names) <= MOST_MARKED:
+        how |= _missing(file.names, file.words)
     above = list[str]()
     for piece, state in csv_pieces(file.path, cells, chunksize=rows, **how):
         yield without_footer(piece, file.words, above) if state.last else piece
@@ -189,16 +192,16 @@ def _whole(file: _File) -> tuple[pd.DataFrame, tuple[str, ...]]:
     Columns keep their text as it is written if any cell is neither a number nor missing, or begins with a zero as 0075
     does.
     """
-    read, zeros, comments = _columns(file, file.names, file.words)
-    odd = [name for name, column in read.items() if name not in file.words and _has_gaps(column)]
+    read, zeros, comments = _columns(file)
+    odd = [name for name, column in read.items() if _has_gaps(column)]
     padded = [name for name, column in read.items() if zeros and _may_be_codes(name, column)]
     notes = [
         f"{comments} lines that begin with # are left out" if comments > 1 else "a line that begins with # is left out"
     ] * (comments > 0)
     if odd or padded:
-        again = _columns(file, [*odd, *padded], {*odd, *padded})[0]
-        padded = [name for name in padded if again[name].categories.str.fullmatch(CODE).any()]
-        read |= {name: again[name] for name in (*odd, *padded)}
+        text = _columns(file, [*odd, *padded])[0]
+        padded = [name for name in padded if text[name].categories.str.fullmatch(CODE).any()]
+        read |= {name: text[name] for name in (*odd, *padded)}
         notes += [f"column '{quote(name)}' has leading zeros and is read as text" for name in padded]
     made = without_footer(pd.DataFrame(read, copy=False), file.words)
     return made, tuple(notes)
@@ -215,16 +218,16 @@ def _may_be_codes(name: str, column: Any) -> bool:
     return column.dtype.kind != "f" or bool((np.isnan(column) | (column == np.floor(column))).all())
 
 
-def _columns(file: _File, names: Sequence[str], words: Collection[str]) -> tuple[dict[str, Any], bool, int]:
-    """The columns `names` of a file; whether it has cells with leading zeros; and the number of its comments.
+def _columns(file: _File, again: Sequence[str] | None = None) -> tuple[dict[str, Any], bool, int]:
+    """The columns of a file; whether it has cells with leading zeros; and the number of its comments. Columns `again` are
+    read alone, as text of which few kinds are missing values.
 
-    Those of `words` and other text are categoricals. If a column has numbers in some pieces only, the file is read
+    Text is categorical. If a column has numbers in some pieces only, the file is read
     again.
     """
     rows, texts = max(1, PIECE // max(1, len(file.names))), set[str]()
-    how = file.how() | _missing(file.names, words)
-    if len(names) < len(file.names):
-        how["usecols"] = list(names)
+    words = file.words if again is None else again
+    how = file.how() | ({} if again is None else {"usecols": list(again), **_missing(again, again)})
     while True:
         columns, mixed = dict[str, Growing](), set[str]()
         dtype = dict.fromkeys(words, "category") | dict.fromkeys(texts, str)
@@ -232,12 +235,13 @@ def _columns(file: _File, names: Sequence[str], words: Collection[str]) -> tuple
         for piece, state in csv_pieces(file.path, None, chunksize=rows, dtype=dtype, **how):
             columns = columns or {name: Growing(piece[name].dtype) for name in piece}
             mixed = {name for name, column in columns.items() if not column.append(piece[name])}
+            texts |= {name for name in mixed if columns[name].is_text or not is_numeric_dtype(piece[name].dtype)}
+            zeros, comments = state.zeros, state.comments
+            del piece  # before the next is read
             if mixed:
                 break
-            zeros, comments = state.zeros, state.comments
         if not mixed:
             return {name: column.whole() for name, column in columns.items()}, zeros, comments
-        texts |= {name for name in mixed if columns[name].is_text or not is_numeric_dtype(piece[name].dtype)}
         if not mixed <= texts:  # whole numbers beyond those of float64, and fractions
             rows = ALL
         columns.clear()
@@ -275,6 +279,7 @@ def csv_pieces(
                 held = piece
             else:
                 yield piece, state
+            del piece  # before the next is read
 
 
 def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
