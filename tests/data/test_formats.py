@@ -194,7 +194,7 @@ def test_tables_are_written_in_the_format_of_their_name(name: str, zone: str | N
     made = table().assign(date=table()["date"].dt.tz_localize(zone))
     again = femts.load_dataset(write_table(made, tmp_path / name))
     data = femts.load_dataset(made)
-    np.testing.assert_allclose(again.values, data.values, rtol=1e-15 if "xlsx" not in name else 1e-13)
+    np.testing.assert_allclose(again.values, data.values, rtol=1e-13)
     assert (again.columns, again.freq) == (data.columns, data.freq)
     assert list(pd.to_datetime(again.stamps, utc=True)) == list(pd.to_datetime(data.stamps, utc=True))
 
