@@ -89,11 +89,13 @@ def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list
 
 
 def _names_series(column: pd.Series) -> bool:
-    """Return whether a column of text names series, none of whose cells is a number or missing."""
+    """Return whether a column of text names several series, and no cell is a number or missing."""
     if is_numeric_dtype(column) or column.isna().any():
         return False
     cells = as_text(column.drop_duplicates())
-    return bool(pd.to_numeric(cells, errors="coerce").isna().all()) and len(cells) < len(column)
+    if cells.str.strip().str.fullmatch(_GAP).any() or not 1 < len(cells) < len(column):
+        return False
+    return bool(pd.to_numeric(cells, errors="coerce").isna().all())
 
 
 def _are_numbers(column: pd.Series) -> bool:

@@ -241,6 +241,7 @@ MONTHLY: dict[str, str] = {
     "no header, as of weather services": " 2000 2007\n" + month_rows("   "),
     "a sentinel below": " 2000 2007\n" + month_rows("   ") + "  -99.90\n nino, from somewhere\n https://example.org\n",
     "names and means": "Land: means\nYear," + ",".join(LETTERS) + ",J-D,DJF\n" + month_rows(",", more=",20.1,***"),
+    "a mean without any value": "Year," + ",".join(LETTERS) + ",D-N\n" + month_rows(",", more=",***"),
     "numbers as names": "YEAR;" + ";".join(map(str, range(1, 13))) + "\n" + month_rows(";"),
     "full names": "Jahr\tJanuar\tFebruar\tMärz\tApril\tMai\tJuni\tJuli\tAugust\tSeptember\tOktober\tNovember\tDezember\n"
     + month_rows("\t"),
