@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from femts.data.write import write_table as write_table
 from femts.errors import UsageError, suggest
 from femts.files import file_sha256
 from femts.text import quote
+
+_NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d+(\.\d*)?|[+-]?\d+\.\d*)\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +83,20 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
     if absent is not None:
         raise UsageError(f"{where} has no column '{quote(absent)}' to drop{suggest(absent, columns)}")
     frame = to_frame(table, where, names)
+    _check_header(frame, where)
     names, notes = infer_columns(frame, names, where, long=guess)
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
         notes = (*notes, *more)
     file = None if path is None or path == STDIN else str(path.resolve())
     return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, file)
+
+
+def _check_header(frame: pd.DataFrame, where: str) -> None:
+    """Raise UsageError if the column names are numbers of a data row rather than names, or years of columns."""
+    columns = list(map(str, frame.columns))
+    if len(columns) > 1 and all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
+        raise UsageError(f"{where} has numbers such as '{quote(columns[0])}' as column names; add a header row.")
 
 
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:

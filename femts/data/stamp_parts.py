@@ -26,7 +26,17 @@ _IN_PARTS = (  # columns that form a time stamp together, finest first
     *(("year", "week"), ("year", "month"), ("year", "quarter")),
 )
 _OTHER_NAMES = {  # of components
-    **{"yr": "year", "yyyy": "year", "jahr": "year", "mo": "month", "mon": "month", "monat": "month", "tag": "day"},
+    **{
+        "yr": "year",
+        "yyyy": "year",
+        "jahr": "year",
+        "mo": "month",
+        "mon": "month",
+        "monat": "month",
+        "tag": "day",
+        "m": "month",
+        "d": "day",
+    },
     **dict.fromkeys(("date of month", "day of month", "dayofmonth", "dom", "mday"), "day"),
 }
 _WITH_CLOCK = (
@@ -65,6 +75,9 @@ def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.Da
     else:
         stamps = first.astype(float).astype(int).map("{:04d}".format)
         for name, column in zip(parts[1:], others, strict=True):
+            if are_clocks(column):
+                stamps += " " + as_text(column).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
+                continue
             part, numbers = _part(name), _numbers(column, _part(name)).astype(int)
             numbers = numbers * 3 - 2 if part == "quarter" else numbers
             stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
@@ -95,8 +108,10 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
         day = next((by_part[name] for name in _DAYS if name in by_part), dated(frame.drop(columns=hour)))
         if day is not None and "date" not in columns - {day} and _are_days_and_hours(frame, day, hour, names):
             return [day, hour]
+    if len(set(texts)) < len(texts):  # refused later
+        return []
     clocks = [name for name in texts if not pd.api.types.is_numeric_dtype(frame[name]) and are_clocks(frame[name])]
-    if len(clocks) == 1 and len(set(texts)) == len(texts):
+    if len(clocks) == 1:
         day = dated(frame.drop(columns=clocks))
         if day is not None and "date" not in columns - {day} and _are_days_and_clocks(frame[[day, *clocks]]):
             return [day, *clocks]
@@ -105,7 +120,9 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
     for way in _IN_PARTS:
         if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
             found = {part: by_part[part] for part in way}
-            return [] if _derived_from_dates(frame, found, dated) else list(found.values())
+            if _derived_from_dates(frame, found, dated):
+                return []
+            return [*found.values(), *(clocks if len(clocks) == 1 and way[-1] == "day" else [])]
     return []
 
 
