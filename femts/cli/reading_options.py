@@ -75,7 +75,7 @@ class ReadingOptions:
         str | None,
         option(
             "How to combine the rows of each step of --freq; dates may then repeat.",
-            "mean|sum|median|min|max",
+            "mean|sum|count|median|min|max",
             default="mean, without repeated dates",
         ),
     ] = None

@@ -56,10 +56,11 @@ def load_dataset(
             models read the last value before them.
 
             `columns`: your names for the standard columns, as a mapping from `time`, and for long tables `series` and
-            `value`.
+            `value`. By default, the column of dates and, if these repeat, the columns that name series are found.
 
-            `target`: columns to forecast and score; by default all columns that are not covariates. If targets are
-            named, columns without a role are ignored.
+            `target`: columns to forecast and score; by default those of numbers that vary and are not covariates, nor
+            identifiers, flags, running numbers or parts of the date. If targets are named, columns without a role are
+            ignored.
 
             `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
 
@@ -73,13 +74,16 @@ def load_dataset(
             `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
             imply it; 1 for no season.
 
-            `freq`: step between rows, if the time stamps do not show it. Rows that do not keep it are averaged over
-            such steps, here and in each table given to a model trained on these data. 1 numbers the rows in order of
-            their dates instead.
+            `freq`: step between rows; by default that of the time stamps or, at uneven distances, about the usual one.
+            Rows that do not keep it are averaged over such steps, here and in each table given to a model trained on
+            these data. 1 numbers the rows in order of their dates instead.
 
             `aggregate`: what the targets of each step of `freq` are, `sum` for transactions such as orders, `count` for
             the number of rows, in a column of that name, or `mean`, `median`, `min` or `max`; dates may then repeat. In
             sums and counts, steps without rows are 0, from the first row of a series to the last of the table.
+
+            `sheet`, `skip_rows`, `drop`: sheet of a workbook, number of lines or rows above the header, and columns to
+            leave out.
 
             `panel`: True makes each column of a wide table a series of a panel, for which one model is trained; False
             forecasts the columns jointly. By default, long tables are panels and wide ones are not.
