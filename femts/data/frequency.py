@@ -153,7 +153,7 @@ def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:
             return step_of(first)
     days, notes = first_of_periods(dates, "D")
     with suppress(UsageError):
-        return step_of(days) if notes else None
+        return step_of(days) if notes and days.is_unique else None
     return None
 
 

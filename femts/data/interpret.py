@@ -9,18 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from femts.data.check import parsed
+from femts.data.check import parsed, words_of
+from femts.data.column_names import bounded
 from femts.data.columns import with_keys
 from femts.data.describe import count, names
-from femts.data.frequency import order_of, round_step, step_of
+from femts.data.frequency import is_set_back, order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
 from femts.data.rows import Rows, number_series
 from femts.data.schema import COUNT
 from femts.data.sentinels import sentinels_by_column
+from femts.data.stamp_parts import is_clock
 from femts.errors import UsageError
 from femts.text import quote
 
-MOST_LISTED = 12  # columns in a remedy
+MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
 FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
 
 
@@ -62,8 +64,10 @@ def _with_series(rows: Rows) -> Rows:
     schema = rows.schema
     if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates:
         return rows
+    if schema.freq is not None and is_set_back(rows.stamps, rows.stamps.duplicated()):
+        return rows
     found = _looked_at(rows)
-    if found.keys is None:
+    if found.keys is None or any(map(is_clock, found.keys)):  # clocks that could not be read
         raise _repeated(rows, found)
     if not found.keys:  # whole rows repeat
         return rows
@@ -100,11 +104,19 @@ def _with_targets(rows: Rows) -> Rows:
     if rows.long and value in rows.columns:
         chosen: tuple[str, ...] = (value,)
         reasons = [(name, "has no role") for name in rows.columns if name not in further]
+    elif len(rows.columns) > MOST_LOOKED:  # such tables hold one quantity in every column
+        text = [name for name in rows.columns if not pd.api.types.is_numeric_dtype(rows.frame[name])]
+        reasons = [(name, "contains text") for name in words_of(rows.frame[text]) if name not in further]
+        chosen = tuple(name for name in rows.columns if name not in {*further, *(name for name, _ in reasons)})
     else:
         found = _looked_at(rows.only(name for name in rows.columns if name not in further))
         chosen, reasons = _in_order(rows, found.targets), list(found.left_out)
         if not chosen:
-            chosen = tuple(each.name for each in found.columns[1:] if not each.words and each.kind != "empty")
+            chosen = tuple(
+                each.name
+                for each in found.columns[1:]
+                if each.kind != "empty" and (not each.words or parsed(rows.frame[each.name])[1] is None)
+            )
     if not chosen:
         raise UsageError(
             f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
@@ -115,6 +127,10 @@ def _with_targets(rows: Rows) -> Rows:
         return rows
     kept = tuple(name for name in rows.columns if name in {*chosen, *further})
     notes = rows.notes
+    bounds = tuple(name for name, reason in out if bounded(name, chosen))
+    out = [(name, reason) for name, reason in out if name not in bounds]
+    if bounds:
+        notes += (f"{names(bounds)} are bounds of forecasts and are left out",)
     if out:
         notes += (f"left out: {reasons_in_words(out)}; to use them, name them as target or covariates",)
     schema = replace(rows.schema, roles=replace(roles, target=chosen))
@@ -126,22 +142,21 @@ def _with_sentinels(rows: Rows) -> Rows:
     if rows.schema.na is not None:
         return rows
     roles = rows.schema.roles
-    columns = roles.target or ((rows.schema.form.value,) if rows.long else rows.columns)
-    listed = [name for name in (*columns, *roles.past, *roles.future) if name in rows.columns]
+    columns, there = roles.target or ((rows.schema.form.value,) if rows.long else rows.columns), set(rows.columns)
+    listed = [name for name in (*columns, *roles.past, *roles.future) if name in there]
     values = {name: parsed(rows.frame[name])[0] for name in listed}
     found = sentinels_by_column(values)
     numbers = sorted({number for each in found.values() for number in each})
     # A schema has one list for all columns, so a number that is real elsewhere is not in it.
     lawful = [n for n in numbers if any(n not in found.get(name, ()) and (values[name] == n).any() for name in values)]
     chosen = tuple(number for number in numbers if number not in lawful)
-    schema = replace(rows.schema, na=chosen)
     if not chosen:
-        return replace(rows, schema=schema)
+        return rows
     cells = sum(int(np.isin(each, chosen).sum()) for each in values.values())
     where = names(tuple(name for name in found if set(found[name]) & set(chosen)))
     listed_numbers = ", ".join(f"{number:g}" for number in chosen)
     note = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')}); keep such numbers with na='none'"
-    return replace(rows, schema=schema, notes=(*rows.notes, note))
+    return replace(rows, schema=replace(rows.schema, na=chosen), notes=(*rows.notes, note))
 
 
 def _with_step(rows: Rows) -> Rows:
@@ -157,7 +172,8 @@ def _with_step(rows: Rows) -> Rows:
     except UsageError:
         steps = longest[1:] - longest[:-1]
         usual = steps.to_series().median()
-        if ((steps >= usual / 3) & (steps <= 3 * usual)).mean() < STEADY:
+        near = ((steps >= usual / 3) & (steps <= 3 * usual)).mean()
+        if near < STEADY or (steps % usual == pd.Timedelta(0)).all():  # events, or even steps with long gaps
             return rows
         freq = round_step(steps)
         note = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'; another one is set with freq=STEP"

@@ -255,6 +255,8 @@ def _of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
     part = calendar_part(name, pd.Series(numbers), dates)
     if part is not None:
         return replace(made, kind="calendar", detail=part)
+    if is_flag and is_entity(name):
+        return replace(made, kind="category")
     if is_flag:
         return made if is_value(name) and not pd.api.types.is_bool_dtype(each.cells) else replace(made, kind="flag")
     if is_coordinate(name):

@@ -124,7 +124,8 @@ def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
     data = normalise(opened.frame, schema, opened.where, name=opened.name)
     data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
     if not data.schema.panel:
-        return _with_published(_with_roles_and_notes(replace(data, notes=(*opened.notes, *data.notes)), schema))
+        data = replace(data, schema=replace(data.schema, panel=asked))
+        return _with_published(_with_roles_and_notes(replace(data, notes=(*opened.notes, *data.notes))))
     notes = (*opened.notes, *data.notes)
     if asked is None:
         notes += ("the table is long, so one model is trained on separate series; panel=False forecasts them jointly",)
@@ -175,15 +176,10 @@ def _check_known(data: Dataset) -> None:
                 )
 
 
-def _with_roles_and_notes(data: Dataset, schema: Schema) -> Dataset:
-    """A wide table with the roles of its columns, and notes on what is unusual about it."""
-    first, others = data.columns[0], data.columns[1:]
-    if others and not schema.roles.any and (np.diff(data.values[:, 0]) == 1).all():
-        listed = ", ".join([f"'{quote(name)}'" for name in others[:6]] + ["..."] * (len(others) > 6))
-        note = f"column '{quote(first)}' only numbers the rows, but is forecast; leave it out with target=[{listed}]"
-        data = replace(data, notes=(*data.notes, note))
-    data = _checked(data)
-    return with_roles(data, schema.roles) if schema.roles.any else data
+def _with_roles_and_notes(data: Dataset) -> Dataset:
+    """A wide table with its columns in the order of their roles, and notes on what is unusual about it."""
+    data, roles = _checked(data), data.schema.roles
+    return with_roles(data, roles) if roles.any else data
 
 
 def _with_published(data: Dataset) -> Dataset:

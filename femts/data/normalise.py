@@ -20,7 +20,6 @@ from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.even import evenly_spaced
 from femts.data.interpret import interpreted
-from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, numbered_rows, read_rows, refuse_repeats
 from femts.data.schema import Schema
 from femts.data.splits import Split
@@ -74,6 +73,8 @@ def table_rows(
     `series`, those of the training data."""
     if columns is not None and freq is None:
         return numbered_rows(table, schema, where)
+    if columns is not None:
+        schema = replace(schema, panel=bool(schema.panel))
     rows = read_rows(table, schema, where, freq, needed)
     if columns is None:
         rows = interpreted(rows)
@@ -164,7 +165,6 @@ def _joint(rows: Rows, name: str, columns: Sequence[str] | None, freq: str | Non
         schema.roles.refuse_static()
         rows, further = rows.only(schema.roles.check(rows.columns, rows.where)) if schema.roles.target else rows, {}
         values, channels = rows.values(None), rows.columns
-        schema = replace(schema, roles=NO_ROLES)
     else:
         needed, channels = (*columns, *schema.roles.future), tuple(columns)
         values = (rows.only(needed) if schema.roles.any else rows).values(needed)

@@ -54,7 +54,7 @@ def read_recent(
     Raises:
         UsageError: As in `read_table`.
     """
-    path, kept = Path(path), pd.DataFrame()
+    path, kept, schema = Path(path), pd.DataFrame(), replace(schema, panel=False)
     if schema.form.dates is not None:  # all rows are needed to number them
         return read_table(path, schema.form)
     cut = partial(_cut, steps=steps, schema=schema, where=place(path), columns=columns, freq=freq)
@@ -77,17 +77,13 @@ def read_recent(
 def _cut(
     table: pd.DataFrame, steps: int, schema: Schema, where: str, columns: Sequence[str], freq: str | None
 ) -> pd.DataFrame:
-    """The rows of `read_recent` in one piece; all rows if a step or a series is made of several.
-
-    Time stamps are parsed, because those of other rows may be ambiguous, unless they have UTC offsets: of these, the
-    offset of the last rows is that of the forecast.
-    """
+    """The rows of `read_recent` in one piece, with their time stamps parsed, because those of later rows may be
+    ambiguous; all rows if a step or a series is made of several."""
     frame = to_frame(table, where, None if freq is None else schema.form)
     rows = numbered_rows(frame, schema, where) if freq is None else read_rows(frame, schema, where, freq)
     if len(rows) != len(frame) or by_step(rows) is not rows:
         return frame
-    zone = str(getattr(rows.stamps, "tz", None) or "")
-    if freq is not None and not zone.startswith("UTC"):
+    if freq is not None:
         frame = frame.assign(**{rows.time: rows.stamps})
     return frame[np.logical_or(*recent_rows(rows, steps, columns))].infer_objects()
 

@@ -135,7 +135,8 @@ class Schema:
         """Plain types for YAML."""
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
-        always = {"na": list(self.na or ()), "columns": self.form.named(), "roles": self.roles.to_dict()}
+        na = "none" if self.na == () else list(self.na or ())
+        always = {"na": na, "columns": self.form.named(), "roles": self.roles.to_dict()}
         given = {name: value for name, value in further.items() if value or value is False}
         return always | given | self.form.layout.to_dict()
 
@@ -145,7 +146,8 @@ class Schema:
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         layout = Layout.of(record.get("sheet"), record.get("skip_rows"), record.get("drop", ()))
         form = replace(ColumnNames.of(record["columns"]), layout=layout)
-        read = tuple(record["na"]), form, Roles.of(record["roles"])
+        na = () if record["na"] == "none" else tuple(record["na"]) or None
+        read = na, form, Roles.of(record["roles"])
         freq = _step(record.get("freq"))
         aggregate = _aggregate(record.get("aggregate"), freq)
         return cls(*read, split, domain, tuple(record.get("season", ())), freq, record.get("panel"), aggregate)

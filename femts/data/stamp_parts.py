@@ -126,6 +126,11 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
     return []
 
 
+def is_clock(name: str) -> bool:
+    """Return whether a column is named for hours or times of day."""
+    return _part(name) in (*HOURS, *_ENDS, *_CLOCKS)
+
+
 def _part(name: str) -> str:
     """The name of a column without marks and what is in parentheses, as the components are named here."""
     plain = " ".join(re.sub(r"\(.*?\)|[_.-]", " ", name.lower()).split())

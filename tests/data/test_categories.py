@@ -84,7 +84,6 @@ def test_errors_name_the_original_column() -> None:
         femts.load_dataset(pd.concat([HISTORY, HISTORY[["promo"]]], axis=1), future_covariates="promo")
     with pytest.raises(UsageError, match="Argument 'columns' takes column names"):
         femts.load_dataset(HISTORY, columns={"categories": "promo"})
-    with pytest.raises(
-        UsageError, match=r"covariate \(past_covariates or future_covariates\), or name .* with target=.'sales'"
-    ):
-        femts.load_dataset(HISTORY)
+    assert "left out: 'promo' (contains categories); to use them, name them as target or covariates" in (
+        femts.load_dataset(HISTORY).notes
+    )

@@ -26,6 +26,8 @@ from femts.data.catalog import CATALOG, DatasetCard, register_dataset
 from femts.data.check import check_values
 from femts.data.loading import load_dataset
 from femts.data.read import read_table, write_table
+from femts.data.roles import Roles
+from femts.data.schema import Schema
 from femts.errors import UsageError
 
 DAYS = pd.date_range("2021-10-01", periods=60, freq="D")
@@ -38,12 +40,7 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
     "no values": ("date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
     "header alone": ("date,a\n", "has 0 data rows; at least 3"),
-    "text": (GOOD.replace("3,4", "3,off"), "the text 'off' in column 'b' at data row 2; enter a number"),
     "decimal comma": (GOOD.replace("3,4", '3,"4,5"'), "the text '4,5' in column 'b' at data row 2"),
-    "thousands": (
-        GOOD.replace("3,4", '3,"4,500.1"'),
-        "the text '4,500.1' in column 'b' at data row 2; remove thousands separators",
-    ),
     "inf": (GOOD.replace("5,6", "5,-inf"), "1 infinite cell, the first in column 'b' at data row 3"),
     "no such date": (GOOD.replace("2024-01-01 01", "2024-13-01 01"), "'2024-13-01 01:00' where data row 2"),
     "no date in a row": (GOOD.replace("2024-01-01 01:00", ""), "where data row 2 should have a date"),
@@ -127,11 +124,11 @@ def test_index_is_ignored_and_rows_are_sorted(table: pd.DataFrame) -> None:
 
 def test_non_float_columns_are_converted(table: pd.DataFrame) -> None:
     whole = table.assign(a=range(30), b=[True, False] * 15)
-    assert checked(whole)["b"].tolist() == [1.0, 0.0] * 15
-    nullable = table.assign(a=pd.array([1] * 29 + [None], dtype="Int64"))
+    assert checked(whole, Schema(roles=Roles(("a", "b"))))["b"].tolist() == [1.0, 0.0] * 15
+    nullable = table.assign(a=pd.array([1, 2, 4] * 9 + [1, 4, None], dtype="Int64"))
     assert np.isnan(checked(nullable)["a"].iloc[-1])
     with pytest.raises(UsageError, match=r"has the text '2024-01-01.*' in column 'a' at data row 1"):
-        checked(table.assign(a=table["date"]))
+        checked(table.assign(a=table["date"]), Schema(roles=Roles(("a", "b"))))
     assert list(checked(table.rename(columns={"a": 0})).columns) == ["date", "0", "b"]
     assert check_values(table[["a", "b"]], columns=["b", "a"]).columns.tolist() == ["b", "a"], "without dates"
 
@@ -262,7 +259,6 @@ def test_ambiguous_thousands_separators_in_frames_are_refused() -> None:
     assert load_dataset(wide.assign(y=pd.Series([1.027, 960] * 30, dtype=object))).values[0, 0] == 1.027
 
 
-SHOPS = {"day": [*DAYS] * 2, "shop": ["a"] * 60 + ["b"] * 60, "x": 1.0}
 # A table, what is said of it, and how it looks and is read once that is followed.
 REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFrame], dict[str, Any]]] = {
     "codes": (
@@ -271,23 +267,17 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, Callable[[pd.DataFrame], pd.DataFram
         lambda table: table.assign(date=range(60)),
         {},
     ),
-    "one key": (
-        pd.DataFrame({**SHOPS, "price": 2.0}),
-        "columns={'time': 'day', 'series': 'shop'}, target='x'",
+    "orders": (
+        pd.DataFrame({"day": DAYS.repeat(5), "order": range(300), "amount": np.arange(300) ** 2 % 97 + 0.5}),
+        r"aggregate them with freq='D', aggregate='sum', target=\['amount'\]\.",
         lambda table: table,
-        {"columns": {"time": "day", "series": "shop"}, "target": ["x"]},
+        {"freq": "D", "aggregate": "sum", "target": ["amount"]},
     ),
-    "two keys": (
-        pd.DataFrame({**SHOPS, "kind": "c"}),
-        r"columns={'time': 'day', 'series': 'shop\+kind'}, target='x'",
+    "events": (
+        pd.DataFrame({"day": DAYS.repeat(range(60)), "person": [f"p{n}" for n in range(1770)]}),
+        "aggregate them with freq='D', aggregate='count'",
         lambda table: table,
-        {"columns": {"time": "day", "series": "shop+kind"}, "target": ["x"]},
-    ),
-    "dates besides": (
-        pd.DataFrame({"date": DAYS, "x": np.arange(60.0), "again": DAYS.strftime("%Y-%m-%d")}),
-        r"in column 'again' at data row 1; remove the column, or name the columns to forecast with target=\['x'\]",
-        lambda table: table,
-        {"target": ["x"]},
+        {"freq": "D", "aggregate": "count"},
     ),
 }
 
@@ -297,7 +287,7 @@ def test_suggested_remedies_work() -> None:
         table, words, follow, reading = REFUSED[name]
         with pytest.raises(UsageError, match=words):
             load_dataset(table)
-        assert load_dataset(follow(table), **reading).rows == 60
+        assert load_dataset(follow(table), **reading).rows in (59, 60)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -56,14 +56,17 @@ def test_log1p_and_boxcox_match_scipy() -> None:
 def test_boxcox_power_uses_training_rows_only() -> None:
     table = demand().assign(y=lambda f: f["y"] + 1, none=1.0)
     later = table.assign(y=table["y"].where(table.index < 280, 1e6))
-    fitted = [Preprocess.fit(femts.load_dataset(each, transform="boxcox")).power for each in (table, later)]
+    fitted = [
+        Preprocess.fit(femts.load_dataset(each, target=["y", "none"], transform="boxcox")).power
+        for each in (table, later)
+    ]
     assert fitted[0] is not None and fitted[1] is not None
     np.testing.assert_array_equal(fitted[0].powers, fitted[1].powers)
 
 
 @pytest.mark.parametrize(("model", "transform"), [("ridge", "log1p"), ("fem_sm", "none")])
 def test_forecasts_and_intervals_stay_in_the_domain(model: str, transform: str, tmp_path: Path) -> None:
-    data = femts.load_dataset(demand(), min=0, max=30, transform=transform)
+    data = femts.load_dataset(demand(), target=["y", "none"], min=0, max=30, transform=transform)
     run = femts.train(data, model, **QUICK)
     forecast = run.predict(demand(), level=[50, 80, 95], quantiles=[0.1, 0.9])
     values = forecast.drop(columns="date").to_numpy()
@@ -76,7 +79,7 @@ def test_forecasts_and_intervals_stay_in_the_domain(model: str, transform: str, 
 
 
 def test_raw_scores_match_raw_forecasts() -> None:
-    data = femts.load_dataset(demand(), min=0, transform="log1p")
+    data = femts.load_dataset(demand(), target=["y", "none"], min=0, transform="log1p")
     run = femts.train(data, "ridge", **QUICK)
     windows, first = int(data.split.windows("test", 24, 12)[0, 3]), int(data.split.test[0, 0])
     looks = np.stack([data.values[first + i - 24 : first + i] for i in range(windows)])
@@ -90,7 +93,7 @@ def test_raw_scores_match_raw_forecasts() -> None:
 
 
 def test_log1p_intervals_are_asymmetric() -> None:
-    run = femts.train(femts.load_dataset(demand(), transform="log1p"), "ridge", **QUICK)
+    run = femts.train(femts.load_dataset(demand(), target=["y", "none"], transform="log1p"), "ridge", **QUICK)
     forecast = run.predict(demand(), level=[80])
     up, down = forecast["y-hi-80"] - forecast["y"], forecast["y"] - forecast["y-lo-80"]
     assert (up > down).all()
@@ -106,20 +109,20 @@ def test_invalid_domain_is_refused() -> None:
     ]
     for wish, says in cases:
         with pytest.raises(UsageError, match=says):
-            femts.load_dataset(demand(), **wish)
+            femts.load_dataset(demand(), target=["y", "none"], **wish)
 
 
 def test_values_outside_a_transforms_range_are_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"'frame' has 0 in column 'none' at data row .* values above 0; use transform='log1p'"
+        UsageError, match=r"has 0 in column 'none' at data row .* values above 0; use transform='log1p'"
     ):
-        femts.train(femts.load_dataset(demand(), transform="boxcox"), "naive", **QUICK)
+        femts.train(femts.load_dataset(demand(), target=["y", "none"], transform="boxcox"), "naive", **QUICK)
     below = demand().assign(none=-2.0)
     with pytest.raises(
         UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1; use transform='none'"
     ):
         femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
-    run = femts.train(femts.load_dataset(demand(), transform="log1p"), "naive", **QUICK)
+    run = femts.train(femts.load_dataset(demand(), target=["y", "none"], transform="log1p"), "naive", **QUICK)
     with pytest.raises(UsageError, match="'history' has -2 in column 'none'"):
         run.predict(below)
 

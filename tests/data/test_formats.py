@@ -53,7 +53,10 @@ def test_json_gives_the_same_data_as_csv(form: str, tmp_path: Path, monkeypatch:
 
 
 def test_nested_json_objects_become_columns(tmp_path: Path) -> None:
-    rows = [{"date": f"2024-01-{day:02}", "cpu": {"user": day, "system": {"irq": -day}}} for day in range(1, 31)]
+    rows = [
+        {"date": f"2024-01-{day:02}", "cpu": {"user": day**2 % 5 + 0.5, "system": {"irq": -(day % 7)}}}
+        for day in range(1, 31)
+    ]
     (tmp_path / "nested.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert femts.load_dataset(tmp_path / "nested.jsonl").columns == ("cpu.user", "cpu.system.irq")
 
@@ -159,15 +162,15 @@ def test_marks_of_missing_values(mark: str, decimal: str, tmp_path: Path) -> Non
 
 
 def test_units_are_refused() -> None:
-    for unit in ("%", " Mb/s", "°C", " m³/h", "€"):
+    for unit in (" Mb/s", "°C", " m³/h"):
         for words in (
             table().assign(load=[f"{n}.5{unit}" for n in range(60)]),
-            table().assign(load=["2", *["1,234.5" + unit] * 59]),
+            table().assign(load=["2", *["1234.5" + unit] * 59]),
         ):
             with pytest.raises(UsageError, match=r"has the text '.*' in column 'load' .*; write numbers without units"):
-                femts.load_dataset(words)
+                femts.load_dataset(words, target="load")
     with pytest.raises(UsageError, match="enter a number, or leave the cell empty"):
-        femts.load_dataset(table().assign(load=["2", *["off"] * 59]))
+        femts.load_dataset(table().assign(load=["2", *["off"] * 59]), target="load")
 
 
 def test_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 import femts
 from femts.data.read import read_table, table_pieces
 from femts.data.recent import read_recent
+from femts.data.schema import Schema
 from femts.errors import UsageError
 
 DAYS = pd.date_range("2024-01-01", periods=40)
@@ -115,7 +116,7 @@ def test_what_surrounds_a_table_is_left_out_and_said(name: str, tmp_path: Path) 
     assert data.columns == ("a", "b") and data.freq == "D" and data.stamps[0] == DAYS[0]  # type: ignore[index]
     assert note is None or note in data.notes
     if "clocks" not in name:
-        recent = read_recent(tmp_path / "mine.csv", 10, "D", cells=30)
+        recent = read_recent(tmp_path / "mine.csv", 10, Schema(panel=False), ("a", "b"), "D", cells=30)
         np.testing.assert_array_equal(recent[["a", "b"]].to_numpy(dtype=float), expected[-10:])
 
 
@@ -141,11 +142,12 @@ NAMES: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_of_a_header_are_joined(name: str, tmp_path: Path) -> None:
     header, columns = NAMES[name]
-    rows = "".join(f"{day:%Y-%m-%d},{n},{n + 1},{n + 2},{n + 3}\n" for n, day in enumerate(DAYS))
+    cells = [[n**2 % 7 + k for k in range(4)] for n in range(len(DAYS))]
+    rows = "".join(f"{day:%Y-%m-%d},{','.join(map(str, row))}\n" for day, row in zip(DAYS, cells, strict=True))
     (tmp_path / "mine.csv").write_text(header + rows)
     assert list(read_table(tmp_path / "mine.csv").columns) == columns
     data = femts.load_dataset(tmp_path / "mine.csv")
-    assert data.columns == tuple(columns[1:]) and data.values[3].tolist() == [3, 4, 5, 6]
+    assert data.columns == tuple(columns[1:]) and data.values.tolist() == cells
 
 
 def test_corrupt_last_date_is_no_footer(tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def test_months_beside_years_are_read_as_rows(name: str, tmp_path: Path) -> None
     assert (data.freq, data.columns, str(data.stamps[0])) == ("MS", ("value",), "2000-01-01 00:00:00")  # type: ignore[index]
     assert any("each row is a year with its months beside it" in note for note in data.notes)
     forecaster = femts.train(data, "seasonal_naive", 3, seq_len=24)
-    recent = read_recent(tmp_path / "mine.txt", 24, "MS", forecaster.config.schema, cells=26)
+    recent = read_recent(tmp_path / "mine.txt", 24, forecaster.config.schema, forecaster.columns, "MS", cells=26)
     np.testing.assert_allclose(forecaster.predict(recent)["value"], MONTHS[-1, :3], rtol=1e-6)
 
 
@@ -289,7 +291,7 @@ def test_lines_are_skipped_and_columns_dropped(tmp_path: Path) -> None:
     schema = data.schema
     assert schema.reading() == {"skip_rows": 2, "drop": ["flag"]} and type(schema).from_dict(schema.to_dict()) == schema
     forecaster = femts.train(data, "naive", 2, seq_len=4)
-    recent = read_recent(tmp_path / "mine.csv", 4, "D", forecaster.config.schema)
+    recent = read_recent(tmp_path / "mine.csv", 4, forecaster.config.schema, forecaster.columns, "D")
     assert list(forecaster.predict(recent).columns) == ["date", "a", "b"]
     with pytest.raises(UsageError, match="has no column 'flags' to drop; did you mean 'flag'"):
         femts.load_dataset(tmp_path / "mine.csv", skip_rows=2, drop=["flags"])

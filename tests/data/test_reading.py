@@ -190,10 +190,6 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip of two": (lambda: zipped("a.csv", "b.csv"), "holds 2 files; compress only one table"),
     "zip with a password": (password_protected_zip, "is password-protected"),
     "packed twice": (lambda: gzip.compress(gzip.compress(text())), "is compressed twice"),
-    "thousands, English": (
-        lambda: b"date;a\n2024-01-01;1,234.5\n",
-        r"has the text '1,234\.5' in column 'a' at data row 1; remove thousands separators",
-    ),
     "thousands, Swiss": (
         lambda: b"date\ta\n2024-01-01\t1'234.5\n",
         r"has the text '1\\?'234\.5' .* row 1; remove thousands separators",
@@ -230,7 +226,6 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 CHECKED = (
-    "thousands, English",
     "thousands, Swiss",
     "thousands, or decimals",
     "both marks",
@@ -271,7 +266,7 @@ def test_bom_crlf_and_blank_lines_are_accepted(tmp_path: Path) -> None:
 
 
 def test_leading_comments_are_skipped(tmp_path: Path) -> None:
-    rows = "".join(f"2020-01-{day:02d};{day},5;{day % 3}\n" for day in range(1, 32))
+    rows = "".join(f"2020-01-{day:02d};{day**2 % 11},5;{day**2 % 7}\n" for day in range(1, 32))
     text = f"# from somewhere\n# a, b; c\ndate;x;y\n{rows}"
     (tmp_path / "a.csv").write_text(text)
     data = load_dataset(tmp_path / "a.csv")

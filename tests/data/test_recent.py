@@ -154,7 +154,7 @@ def test_invalid_look_back_rows_are_refused(cells: int, forecaster: dict[str, Fo
     good = wide(ROWS)
     tall = long(good)
     assert "(7 rows) repeats 1 date, the first 2024-01-03 11:00:00 at data row 7" in refusal(
-        pd.concat([good, good.tail(1)])
+        pd.concat([good, good.tail(1).assign(a=-9.5)])
     )
     assert "has series 'b' twice at 2024-01-03 11:00:00" in refusal(pd.concat([tall, tall.tail(1)]))
     assert "lacks 'b'" in refusal(tall[tall["unique_id"] == "a"])

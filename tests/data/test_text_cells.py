@@ -81,7 +81,7 @@ def test_padded_numbers_can_be_forecast(tmp_path: Path) -> None:
     text = "date,a\n" + "".join(f"{day},{n:05}\n" for n, day in enumerate(DAYS))
     (tmp_path / "mine.csv").write_text(text)
     assert femts.load_dataset(tmp_path / "mine.csv").values[:, 0].tolist() == list(range(56))
-    parts = "year,month,day,a\n" + "".join(f"2024,{day[5:7]},{day[8:]},{n}\n" for n, day in enumerate(DAYS))
+    parts = "year,month,day,a\n" + "".join(f"2024,{day[5:7]},{day[8:]},{n * n % 7}\n" for n, day in enumerate(DAYS))
     (tmp_path / "mine.csv").write_text(parts)
     assert femts.load_dataset(tmp_path / "mine.csv").freq == "D"
 
@@ -134,7 +134,7 @@ def test_columns_that_are_not_used_are_not_judged(name: str, tmp_path: Path) -> 
     data = femts.load_dataset(path, target="sales")
     assert data.columns == ("sales",) and data.values[:3, 0].tolist() == pytest.approx([0, 1, 2], abs=0.8)
     forecaster = femts.train(data, "naive", 2, seq_len=4)
-    forecaster.predict(read_recent(path, 4, "D", data.schema, cells=30))
+    forecaster.predict(read_recent(path, 4, data.schema, data.columns, "D", cells=30))
     if name == "points beside decimal commas":  # another decimal mark, but a clear one
         assert femts.load_dataset(path, target="zip").values[:2, 0].tolist() == [27217, 27218]
         return
