@@ -121,7 +121,7 @@ def test_values_outside_a_transforms_range_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"has -2 in column 'none' at data row 1, .* values above -1; use transform='none'"
     ):
-        femts.train(femts.load_dataset(below, transform="log1p"), "naive", **QUICK)
+        femts.train(femts.load_dataset(below, target=["y", "none"], transform="log1p"), "naive", **QUICK)
     run = femts.train(femts.load_dataset(demand(), target=["y", "none"], transform="log1p"), "naive", **QUICK)
     with pytest.raises(UsageError, match="'history' has -2 in column 'none'"):
         run.predict(below)
