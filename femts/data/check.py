@@ -247,7 +247,7 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
         remedy = "enter a number, or leave the cell empty"
-        if _THOUSANDS.fullmatch(text.strip()):
+        if _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
             remedy = "remove thousands separators"
         elif WITH_UNIT.fullmatch(text.strip()):
             remedy = "write numbers without units"

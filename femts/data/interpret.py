@@ -23,6 +23,7 @@ from femts.errors import UsageError
 from femts.text import quote
 
 MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
+MOST_AGREEING = 0.1  # share of rows whose date repeats by mistake
 FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
 
 
@@ -64,12 +65,12 @@ def _with_series(rows: Rows) -> Rows:
     schema = rows.schema
     if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates:
         return rows
-    if schema.freq is not None and is_set_back(rows.stamps, rows.stamps.duplicated()):
+    if _agree(rows) or (schema.freq is not None and is_set_back(rows.stamps, rows.stamps.duplicated())):
         return rows
     found = _looked_at(rows)
     if found.keys is None or any(map(is_clock, found.keys)):  # clocks that could not be read
         raise _repeated(rows, found)
-    if not found.keys:  # whole rows repeat
+    if not found.keys:
         return rows
     targets = schema.roles.target or _in_order(rows, found.targets)
     form = replace(schema.form, series="+".join(found.keys))
@@ -93,6 +94,18 @@ def _with_series(rows: Rows) -> Rows:
         given=(form.series, *(name for name in rows.given if name not in found.keys)),
         notes=(*rows.notes, note),
     )
+
+
+def _agree(rows: Rows) -> bool:
+    """Whether rows of the same date are few and hold the same values, as far as they have any."""
+    again = rows.stamps.duplicated(keep=False)
+    if again.mean() > MOST_AGREEING:
+        return False
+    try:
+        cells = rows.frame[again].groupby(rows.stamps[again]).nunique()
+    except TypeError:  # cells that cannot be compared, such as lists
+        return False
+    return bool((cells <= 1).to_numpy().all())
 
 
 def _with_targets(rows: Rows) -> Rows:
