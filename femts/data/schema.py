@@ -99,7 +99,8 @@ class Schema:
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
-        layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), reading.get("drop") or ())
+        drop = reading.get("drop")
+        layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), () if drop is None else drop)
         return cls(
             _sentinels(reading.get("na")),
             replace(form, layout=layout),

@@ -235,8 +235,10 @@ class Windows:
 
     def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
         """Rows (B, L + P) of the windows `index`, some of which may be outside of their series; `ahead` replaces P."""
-        if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
-            raise IndexError(f"window numbers are 0 to {len(self) - 1}, not {int(index.min())} to {int(index.max())}")
+        if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < self._length:
+            raise IndexError(
+                f"window numbers are 0 to {self._length - 1}, not {int(index.min())} to {int(index.max())}"
+            )
         index = index.to(self.rows.device, non_blocking=True)
         first = self._offsets if len(self.spans) == 1 else self._offsets[self.series_of(index)]
         steps = self._steps if ahead in (None, self.pred_len) else torch.arange(self.seq_len + ahead).to(index.device)

@@ -163,7 +163,7 @@ def test_events_at_any_time_are_not_averaged() -> None:
     [
         (pd.date_range("1954-06-01", periods=60, freq="MS").strftime("%d/%m/%Y"), "1954-06-01"),
         (pd.date_range("2024-01-01", periods=288, freq="h").strftime("%m/%d/%Y %H:%M"), "2024-01-01"),
-        (pd.date_range("2001-06-11 11:00", periods=72, freq="10min").strftime("%m/%d/%Y %H:%M"), "2001-06-11 11:00"),
+        (pd.date_range("2001-06-11 11:00", periods=120, freq="10min").strftime("%m/%d/%Y %H:%M"), "2001-06-11 11:00"),
         (pd.date_range("1992-01-01", periods=11, freq="YS").strftime("%d/%m/%Y"), "1992-01-01"),
     ],
     ids=["months", "hours of twelve days", "minutes of a day", "years"],

@@ -115,7 +115,8 @@ def test_sparse_binary_trending_and_short_series_have_a_scale() -> None:
 @pytest.mark.parametrize("kind", ["launched after the training rows", "constant"])
 def test_constant_column_is_excluded_and_warned(kind: str) -> None:
     alone, silent = trained(wide(), "seasonal_naive")
-    made, said = trained(wide(odd=ODD[kind]), "seasonal_naive")
+    table = wide(odd=ODD[kind])
+    made, said = trained(table, "seasonal_naive", target=list(table.columns[1:]))
     assert (
         not silent and len(said) == 1 and said[0].startswith("1 of 5 columns are nearly constant") and "odd" in said[0]
     )

@@ -118,7 +118,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "nan": (lambda f: f.assign(**dict.fromkeys(f.columns[1:], np.nan)), "no value; provide at least one"),
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
-        "repeated": (lambda f: pd.concat([f, f.tail(1)]), "repeats 1 date"),
+        "repeated": (lambda f: pd.concat([f, f.tail(1).assign(s0=-1.5)]), "repeats 1 date"),
         "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 190)), "where data row"),
         "off the grid": (
             lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")),
