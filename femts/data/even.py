@@ -61,8 +61,10 @@ def evenly_spaced(rows: Rows, values: Array, freq: str | None) -> Even:
     starts = np.searchsorted(codes, np.arange(len(rows.series)))
     counts = np.diff(starts, append=len(codes))
     numbers = as_numbers(stamps)
-    again = np.append(False, (numbers[1:] == numbers[:-1]) & (codes[1:] == codes[:-1]))
+    again = numbers[1:] == numbers[:-1]
+    again &= codes[1:] == codes[:-1]
     if again.any():
+        again = np.append(False, again)
         even = evenly_spaced(*_merged(rows, values, np.arange(len(rows)) if order is None else order, again), freq)
         note = f"{count(int(again.sum()), 'row')} that repeat a date without another value are left out"
         return even._replace(notes=(*notes, note, *even.notes))
@@ -124,11 +126,14 @@ def _steps(
     if step is None:
         at = _grid_positions(stamps, freq)
     else:
-        since = as_numbers(stamps) - as_numbers(stamps)[origin]
-        at = np.where(since % step == 0, since // step, -1)
+        numbers = as_numbers(stamps)
+        at = numbers[origin]
+        np.subtract(numbers, at, out=at)
+        between = at % step != 0
+        at //= step
+        at[between] = -1
     odd = np.zeros(len(counts), dtype=np.bool_)
     odd[codes[at < 0]] = True
-    at = at - at[origin]
     steps = at[starts + counts - 1] + 1
     grids = dict[int, pd.Index]()
     for number in np.flatnonzero(odd | (steps > 2 * counts)).tolist():

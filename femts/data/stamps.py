@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from femts.data.describe import stamp
 from femts.data.near_steps import near_midnights, onto_steps
-from femts.data.wall_clock import instants
+from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
 from femts.errors import UsageError
 from femts.text import quote
@@ -49,6 +49,7 @@ EVEN, UNEVEN = (
     2.5,
     10.0,
 )  # longest step, in usual ones, of dates read in the right order of day and month, and in others
+SAMPLE = 20  # cells that are inspected first
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
@@ -180,9 +181,12 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
 
 def _days_of(dates: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
     """The days of `dates` at different times of the day, and a note; unchanged if a day contains two."""
-    wall, distinct = dates.tz_localize(None), dates.unique()
+    wall = dates.tz_localize(None)
+    clocks = wall.asi8 % (24 * 3600 * 10**9 // NANOSECONDS[dates.unit])
+    if not len(clocks) or (clocks == clocks[0]).all():
+        return dates, ()
     days = wall.normalize()
-    if len(np.unique((wall - days).asi8)) < 2 or days.nunique() < len(distinct):
+    if days.nunique() < dates.nunique():
         return dates, ()
     made = days if dates.tz is None else instants(days, dates.tz)
     note = f"every stamp falls on a different day, so stamps are read as days ({dates[0]} as {stamp(days[0])})"
@@ -224,8 +228,11 @@ def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
 
 def are_clocks(column: pd.Series) -> bool:
     """Return whether all cells are times of day, such as 13:30 or 1:30 PM, and nothing else."""
-    text = as_text(column).str.strip()
-    return bool(len(text)) and bool(text.str.fullmatch(rf"{_CLOCK}(\s*[aApP]\.?[mM]\.?)?").all())
+    some = column.head(SAMPLE)  # most other columns show it
+    return all(
+        bool(len(cells)) and bool(as_text(cells).str.strip().str.fullmatch(rf"{_CLOCK}(\s*[aApP]\.?[mM]\.?)?").all())
+        for cells in (some, column)
+    )
 
 
 class Times(NamedTuple):
