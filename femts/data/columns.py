@@ -296,17 +296,44 @@ def _dated(table: pd.DataFrame) -> str | None:
     none."""
     if not len(table.columns):
         return None
-    if holds_dates(table.iloc[:, 0]):
-        return str(table.columns[0])
-    others = [
+    if len(set(table.columns)) < table.shape[1]:  # refused later
+        return None
+    first, *others = table.columns
+    held = [first] if holds_dates(table[first]) else []
+    if held and not _is_year(table[first]) and _is_read(table[first]):
+        return str(first)
+    held += [
         name
-        for name in table.columns[1:]
+        for name in others
         if (_is_named_date(name) or not pd.api.types.is_numeric_dtype(table[name])) and holds_dates(table[name])
     ]
     ranked = [
-        (bool(table[name].isna().any()), str(name).lower() not in _NAMES, not _is_named_date(name)) for name in others
+        (
+            not _is_read(table[name]),
+            _is_year(table[name]),
+            bool(table[name].isna().any()),
+            name != first,
+            str(name).lower() not in _NAMES,
+            not _is_named_date(name),
+        )
+        for name in held
     ]
-    return str(others[ranked.index(min(ranked))]) if others else None
+    return str(held[ranked.index(min(ranked))]) if held else None
+
+
+def _is_year(column: pd.Series) -> bool:
+    """Return whether dates are years alone, beside which another column may hold days."""
+    numbers = whole_numbers(column.head(SAMPLE))
+    return numbers is not None and bool((np.abs(numbers) < 3000).all())
+
+
+def _is_read(column: pd.Series) -> bool:
+    """Return whether a few cells from the whole column are dates, or their order of day and month is unclear."""
+    try:
+        read_dates(column.iloc[np.unique(np.linspace(0, len(column) - 1, SAMPLE).astype(int))].reset_index(drop=True))
+    except UsageError as error:
+        return "could be the month" in str(error)
+    return True
 
 
 def _is_named_date(name: object) -> bool:

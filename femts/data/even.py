@@ -67,7 +67,7 @@ def evenly_spaced(rows: Rows, values: Array, freq: str | None) -> Even:
         again = np.append(False, again)
         even = evenly_spaced(*_merged(rows, values, np.arange(len(rows)) if order is None else order, again), freq)
         note = f"{count(int(again.sum()), 'row')} that repeat a date without another value are left out"
-        return even._replace(notes=(*notes, note, *even.notes))
+        return even._replace(notes=(note, *even.notes))
     given = rows.schema.freq is not None
     if freq is None:
         longest = int(np.argmax(counts))
@@ -134,6 +134,8 @@ def _steps(
         at[between] = -1
     odd = np.zeros(len(counts), dtype=np.bool_)
     odd[codes[at < 0]] = True
+    if step is None:
+        at -= at[origin]
     steps = at[starts + counts - 1] + 1
     grids = dict[int, pd.Index]()
     for number in np.flatnonzero(odd | (steps > 2 * counts)).tolist():

@@ -76,16 +76,17 @@ class Advice:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None) -> Advice:
+def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None, keys: Sequence[str] | None = None) -> Advice:
     """What a table could be forecast as.
 
     Args:
         frame: the table, (N, columns).
         time: name of its time stamp column.
         stamps: its parsed time stamps, (N,).
+        keys: columns that name its series; None finds them.
     """
     columns = column_kinds(frame, time, stamps)
-    found = series_keys(frame, time, stamps, columns)
+    found = series_keys(frame, time, stamps, columns) if keys is None else Keys(tuple(keys))
     names = found.names if found else ()
     columns = mark_running_totals(frame, columns, _some_series(frame, time, stamps, names))
     static = _static(frame, columns, names)
@@ -411,7 +412,7 @@ _REASONS = {
     "dates": "contains dates",
     "clock times": "contains times of day",
     "constant": "is constant",
-    "empty": "is almost empty",
+    "empty": "is empty, or almost",
     "identifier": "contains codes or text of single rows",
     "running number": "numbers the rows",
     "cumulated": "is a running total",

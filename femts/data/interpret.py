@@ -15,13 +15,16 @@ from femts.data.columns import with_keys
 from femts.data.describe import count, names
 from femts.data.frequency import is_set_back, order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
-from femts.data.rows import Rows, number_series
+from femts.data.name_words import is_amount
+from femts.data.near_steps import WEEKDAYS
+from femts.data.rows import Rows, as_numbers, number_series
 from femts.data.schema import COUNT
 from femts.data.sentinels import sentinels_by_column
 from femts.data.stamp_parts import is_clock
 from femts.errors import UsageError
 from femts.text import quote
 
+_SERIES = "femts.series"  # a column that no table has
 MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
 MOST_AGREEING = 0.1  # share of rows whose date repeats by mistake
 FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
@@ -52,12 +55,14 @@ def _counted(rows: Rows) -> Rows:
 
 def _looked_at(rows: Rows) -> Advice:
     """Advice on a table that has its time stamps first."""
-    frame = rows.frame.copy(deep=False)
-    time = rows.time
+    frame, time, keys = rows.frame.copy(deep=False), rows.time, None
     while time in frame.columns:
         time += "_"
+    if rows.long:
+        keys = (_SERIES,)
+        frame.insert(0, _SERIES, pd.Categorical.from_codes(rows.codes, list(rows.series)))
     frame.insert(0, time, rows.stamps)
-    return advice(frame, time, rows.stamps)
+    return advice(frame, time, rows.stamps, keys)
 
 
 def _with_series(rows: Rows) -> Rows:
@@ -124,12 +129,21 @@ def _with_targets(rows: Rows) -> Rows:
     else:
         found = _looked_at(rows.only(name for name in rows.columns if name not in further))
         chosen, reasons = _in_order(rows, found.targets), list(found.left_out)
-        if not chosen:
-            chosen = tuple(
-                each.name
-                for each in found.columns[1:]
-                if each.kind != "empty" and (not each.words or parsed(rows.frame[each.name])[1] is None)
+        if not chosen and rows.schema.aggregate is not None:
+            raise UsageError(
+                f"{rows.where} has no column whose {rows.schema.aggregate} could be forecast: {reasons_in_words(reasons)}; "
+                "name one with target=NAME, or count the rows with aggregate='count'."
             )
+        if not chosen:
+            numbers = [
+                each
+                for each in found.columns
+                if each.name in rows.columns
+                and each.kind != "empty"
+                and (not each.words or parsed(rows.frame[each.name])[1] is None)
+            ]
+            varied = [each for each in numbers if each.kind != "constant"]
+            chosen = tuple(each.name for each in varied or numbers)
     if not chosen:
         raise UsageError(
             f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
@@ -183,12 +197,16 @@ def _with_step(rows: Rows) -> Rows:
     try:
         step_of(longest, rows.where)
     except UsageError:
-        steps = longest[1:] - longest[:-1]
+        order = np.lexsort((as_numbers(rows.stamps), rows.codes))
+        steps = pd.TimedeltaIndex((rows.stamps[order][1:] - rows.stamps[order][:-1])[np.diff(rows.codes[order]) == 0])
+        steps = steps[steps > pd.Timedelta(0)]
         usual = steps.to_series().median()
         near = ((steps >= usual / 3) & (steps <= 3 * usual)).mean()
         if near < STEADY or (steps % usual == pd.Timedelta(0)).all():  # events, or even steps with long gaps
             return rows
         freq = round_step(steps)
+        if freq == "W":
+            freq = f"W-{WEEKDAYS[int(np.bincount(rows.stamps.day_of_week).argmax())]}"
         note = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'; another one is set with freq=STEP"
         return replace(rows, schema=replace(rows.schema, freq=freq), notes=(*rows.notes, note))
     return rows
@@ -211,7 +229,10 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
             return error
     given = rows.schema.roles.target
     targets = given or _in_order(rows, found.targets)
-    remedy = f"freq='{found.freq}', aggregate='{found.aggregate}'"
+    how = found.aggregate
+    if given and how == COUNT:
+        how = "sum" if any(map(is_amount, given)) else "mean"
+    remedy = f"freq='{rows.schema.freq or found.freq}', aggregate='{how}'"
     if not given and targets and found.aggregate != "count":
         remedy += f", target={[quote(name) for name in targets[:MOST_LISTED]]}"
     by = ""

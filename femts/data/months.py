@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -68,7 +69,7 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
 
 
 def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list[str]] | None:
-    """The column of years and those of the twelve months in order."""
+    """The column of years and those of the twelve months."""
     columns = [str(name).strip() for name in frame.columns]
     if len(columns) < 13 or len(set(columns)) < len(columns) or {"date", "ds", ROW} & set(columns):
         return None
@@ -82,10 +83,18 @@ def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list
         ),
         None,
     )
-    if first is None:
+    places = list(range(first, first + 12)) if first is not None else _by_name(columns)
+    if places is None:
         return None
-    year = next((n for n in range(first) if columns[n].lower() in _YEARS), None)
-    return None if year is None else (str(frame.columns[year]), list(map(str, frame.columns[first : first + 12])))
+    year = next((n for n in range(len(columns)) if n not in places and columns[n].lower() in _YEARS), None)
+    return None if year is None else (str(frame.columns[year]), [str(frame.columns[n]) for n in places])
+
+
+def _by_name(columns: Sequence[str]) -> list[int] | None:
+    """Places of the twelve months in another order, such as that of the alphabet; None unless each is named once."""
+    named = [[n for n, name in enumerate(columns) if name.isalpha() and each.fullmatch(name)] for each in _MONTHS]
+    places = [each[0] for each in named if len(each) == 1]
+    return places if len(set(places)) == 12 else None
 
 
 def _names_series(column: pd.Series) -> bool:

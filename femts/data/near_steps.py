@@ -26,7 +26,7 @@ _BEGINNINGS = (
     *(_S * n for n in (30, 20, 15, 10, 5, 2, 1)),
     *(500 * _MS, 100 * _MS, 10 * _MS, _MS),
 )
-_WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _MONDAY = 4 * _DAY  # 1970-01-05
 
 Numbers = NDArray[np.int64]

@@ -18,11 +18,11 @@ Dated = Callable[[pd.DataFrame], str | None]
 
 _SAMPLE = 20  # rows that are compared with dates in another column
 PARTS = {  # components of a time stamp, with the smallest and largest value of each
-    **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23)},
+    **{"year": (1678, 2261), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59)},
     "week": (0, 53),  # week 0 is refused later, with its row number
 }
 _IN_PARTS = (  # columns that form a time stamp together, finest first
-    *(("year", "month", "day", "hour"), ("year", "month", "day")),
+    *(("year", "month", "day", "hour", "minute"), ("year", "month", "day", "hour"), ("year", "month", "day")),
     *(("year", "week"), ("year", "month"), ("year", "quarter")),
 )
 _OTHER_NAMES = {  # of components
@@ -80,7 +80,11 @@ def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.Da
                 continue
             part, numbers = _part(name), _numbers(column, _part(name)).astype(int)
             numbers = numbers * 3 - 2 if part == "quarter" else numbers
-            stamps += numbers.map({"week": "-W{:02d}", "hour": " {:02d}:00:00"}.get(part, "-{:02d}").format)
+            stamps += numbers.map(
+                {"week": "-W{:02d}", "hour": " {:02d}", "minute": ":{:02d}"}.get(part, "-{:02d}").format
+            )
+        if _part(parts[-1]) == "hour":
+            stamps += ":00"
         if _part(parts[-1]) in ("month", "quarter"):
             stamps += "-01"
     rest = frame.drop(columns=parts)

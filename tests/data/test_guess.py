@@ -42,7 +42,7 @@ def test_columns_almost_empty_or_constant_name_nothing() -> None:
     frame["Flag"], frame["Unit"], frame["Note"] = None, "EUR", ["E" if i % 70 == 5 else None for i in range(len(frame))]
     found = look(frame)
     assert (found.keys, found.targets) == (("LOCATION",), ("Value",))
-    assert dict(found.left_out) == {"Flag": "is almost empty", "Unit": "is constant", "Note": "is almost empty"}
+    assert dict(found.left_out) == {"Flag": "is empty, or almost", "Unit": "is constant", "Note": "is empty, or almost"}
 
 
 def test_transactions_are_added_up_by_day() -> None:

@@ -34,7 +34,7 @@ LEFT_OUT: dict[str, tuple[dict[str, Any], str]] = {
         "'month' (follows from the date)",
     ),
     "constants": ({"station": 4711, "unit": "kW"}, "'station', 'unit' (is constant)"),
-    "almost nothing": ({"remark": [None] * 119 + ["new"]}, "'remark' (is almost empty)"),
+    "almost nothing": ({"remark": [None] * 119 + ["new"]}, "'remark' (is empty, or almost)"),
     "categories": ({"weather": ["sun", "rain", "rain"] * 40}, "'weather' (contains categories)"),
     "a running total": ({"total": WAVE.cumsum()}, "'total' (is the running total of 'load')"),
 }

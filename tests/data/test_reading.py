@@ -145,7 +145,7 @@ def test_excel_workbook_is_read(tmp_path: Path) -> None:
         table().to_excel(book, sheet_name="Other", index=False)
     data = load_dataset(tmp_path / "mine.xlsx")
     np.testing.assert_allclose(data.values, plain.values, rtol=1e-14)  # a workbook keeps fifteen digits
-    assert data.notes[0] == "the first of its 2 sheets, 'Load', was read"
+    assert data.notes[0] == "the first of its 2 sheets, 'Load', was read; choose another with sheet=NAME"
     pd.DataFrame().to_excel(tmp_path / "empty.xlsx")
     table().rename(columns={"c": None}).to_excel(tmp_path / "nameless.xlsx", index=False)
     (tmp_path / "no.xlsx").write_bytes(b"PK\x03\x04")

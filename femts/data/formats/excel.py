@@ -68,7 +68,7 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             raise
         raise damaged(path, "an Excel workbook", error, "save") from error
     if len(full) > 1 and layout.sheet is None:
-        note = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read"
+        note = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read; choose another with sheet=NAME"
         if chosen != next(iter(full)):
             what = f"of its {len(full)} sheets, '{quote(chosen)}' was read, as it looks most like a table"
             note = f"{what}; choose another with sheet=NAME"
