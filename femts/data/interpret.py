@@ -238,10 +238,16 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     by = ""
     if found.by:
         by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
-    distinct = rows.stamps.nunique()
+    again = rows.stamps.duplicated()
+    if again.mean() <= MOST_AGREEING:
+        row = int(np.argmax(again))
+        return UsageError(
+            f"{rows.where} repeats {count(int(again.sum()), 'date')}, the first {rows.stamps[row]} at data row {row + 1}, "
+            f"and no columns name series; keep one row per date, or aggregate them with {remedy}{by}."
+        )
     return UsageError(
-        f"{rows.where} has {len(rows)} rows at {distinct} dates, and no columns that name series; aggregate them with "
-        f"{remedy}{by}."
+        f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series; aggregate "
+        f"them with {remedy}{by}."
     )
 
 

@@ -43,7 +43,6 @@ CASES = {
     "a number far off": Case(f"{OWN} number.csv", r"none between 298 and 4000000000 \(data rows 299 and 300\)"),
     "times of day": Case(f"{OWN} clock.csv", r"'00:00' at data row 1, a time without its date; write it as 2024-12-31"),
     "a year too early": Case(f"{OWN} year1500.csv", r"the year 1500 at data row 1; supported years are 1678"),
-    "dates in two columns": Case(f"{OWN} two_dates.csv", r"has no 'date' column .*--columns time=NAME"),
     "a stray after a hole": Case(
         f"{OWN} stray.csv", r"only 300 of 2089 time stamps are present; remove those beyond a long gap"
     ),
@@ -119,7 +118,6 @@ def _tables(good: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "number": dates([*range(299), 4_000_000_000]),
         "clock": dates([f"{i // 60:02d}:{i % 60:02d}" for i in range(300)]),
         "year1500": dates([str(day) for day in np.datetime64("1500-01-01") + np.arange(300)]),
-        "two_dates": good.rename(columns={"date": "begin"}).assign(end=good["date"])[["load", "begin", "end"]],
         "stray": stamp(299, str(good["date"][0] + pd.Timedelta(hours=2088))),
         "jump": cell(289, 1e37),
         "series_date": good.rename(columns={"load": "date", "date": "ds"}).melt(

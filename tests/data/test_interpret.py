@@ -97,7 +97,7 @@ def test_rows_are_counted() -> None:
     expected = TRANSACTIONS.drop(index=range(10, 20)).groupby("day").size().reindex(DAYS, fill_value=0)
     assert counts.columns == ("count",)
     np.testing.assert_array_equal(counts.values[:, 0], expected)
-    by = {"freq": "D", "aggregate": "count", "columns": {"time": "day", "series": "shop"}}
+    by: dict[str, Any] = {"freq": "D", "aggregate": "count", "columns": {"time": "day", "series": "shop"}}
     panel = femts.load_dataset(TRANSACTIONS, **by)
     late = 120 - panel["Graz"].rows
     both = panel["Ulm"].values[late:, 0] + panel["Graz"].values[:, 0]

@@ -133,7 +133,7 @@ KINDS: dict[str, tuple[Any, str, str]] = {
     "0 and 1": ((COUNTS > 12) * 1, "promo", "flag"),
     "Y and N": (np.where(COUNTS > 12, "Y", "N"), "x", "flag"),
     "ja und nein": (np.where(COUNTS > 12, "ja", "nein"), "x", "flag"),
-    "marks": (np.where(COUNTS > 12, "E", None), "x", "flag"),
+    "marks": (np.array([None, "E"])[(COUNTS > 12) * 1], "x", "flag"),
     "1 and a sentinel": (np.where(COUNTS > 12, 1, -9999), "x", "flag"),
     "words": (np.array(["fuel", "rent", "food"])[COUNTS % 3], "x", "category"),
     "codes of zones": (COUNTS % 5 + 100, "zone_id", "category"),

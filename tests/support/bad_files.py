@@ -14,7 +14,9 @@ def write_bad_tables(folder: Path) -> None:
     good.drop(columns="date").to_csv(folder / "undated.csv", index=False)
     good.drop(columns="heat").to_csv(folder / "one_column.csv", index=False)
     good.assign(wind=1.5).to_csv(folder / "three_columns.csv", index=False)
-    good.iloc[[*range(6), 5, *range(6, 300)]].to_csv(folder / "repeated.csv", index=False)
+    twice = good.iloc[[*range(6), 5, *range(6, 300)]].reset_index(drop=True)
+    twice.loc[6, "load"] += 1
+    twice.to_csv(folder / "repeated.csv", index=False)
     good.assign(date=good["date"][0] + (good["date"] - good["date"][0]) / 4).to_csv(
         folder / "quarters.csv", index=False
     )
