@@ -228,7 +228,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         )
     if when is not None:
         _check_step(entry, when)
-    schema = Schema(na=schema.na or (), split=schema.split, domain=schema.domain, season=schema.season)
+    schema = Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season)
     spans = np.array([[0, entry.rows]], dtype=np.int64)
     data = Dataset.of_one(
         entry.name,
