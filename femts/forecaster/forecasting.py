@@ -236,14 +236,16 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
         raise RunFailure(
             "The forecast contains NaN or infinity; train again with a lower training.lr, or with other data."
         )
-    offsets = windows.offsets(torch.arange(len(windows.spans)))
+    series, steps = np.arange(len(data)).repeat(windows.pred_len), windows.pred_len
+    flat = in_advance.reshape(len(ahead), -1)  # in full precision, unlike the effects of windows
+    offsets = preprocess.offsets(flat, None if data.stamps is None else ahead, series, "The history")
     return SeriesForecasts(
         data.series,
         preprocess,
         read.look_backs(windows.seq_len),
         ahead,
         scaled,
-        None if offsets is None else offsets[:, windows.seq_len :].cpu().double().numpy(),
+        None if offsets is None else offsets.reshape(len(data), steps, -1),
         len(forecaster.targets),
     )
 
