@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,12 +50,6 @@ class LoadedTable:
     notes: tuple[str, ...] = ()
     sha256: str = ""
     source: str | None = None
-
-    def is_long(self, target: Sequence[str]) -> bool:
-        """Return whether the table has one row per series and time stamp, possibly with further columns; `target` are
-        the targets named by the user."""
-        time = self.form.time or ("ds" if "ds" in self.frame.columns else "date")
-        return {self.form.series, time, *(target or [self.form.value])} <= set(self.frame.columns)
 
 
 def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:
