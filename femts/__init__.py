@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from femts.data.listing import datasets
     from femts.data.loading import load_dataset
     from femts.errors import (
+        AccuracyWarning,
         AgeWarning,
         CellWarning,
         FemtsError,
@@ -52,6 +53,7 @@ _NAMES = {
     "femts.data.dataset": ("Dataset",),
     "femts.data.loading": ("load_dataset",),
     "femts.errors": (
+        "AccuracyWarning",
         "AgeWarning",
         "CellWarning",
         "FemtsError",
@@ -77,6 +79,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "CATALOG",
+    "AccuracyWarning",
     "AgeWarning",
     "BoundPrior",
     "CellWarning",

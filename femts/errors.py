@@ -54,6 +54,10 @@ class ScaleWarning(UserWarning):
     """A series or column is constant in its training rows, or leaves their range later."""
 
 
+class AccuracyWarning(UserWarning):
+    """A model has higher test errors than a naive forecast, or its intervals miss their coverage."""
+
+
 class AgeWarning(UserWarning):
     """A history ends more than one horizon after the last training row."""
 

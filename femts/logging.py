@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from femts.errors import AccuracyWarning
 
 PROGRESS = logging.getLogger("femts.progress")  # progress of long computations
 _TRAINING = logging.getLogger("femts.training")
@@ -12,10 +15,12 @@ _TRAINING = logging.getLogger("femts.training")
 
 @contextmanager
 def quiet_training() -> Iterator[None]:
-    """Silence the notes of trainings that are part of something larger, such as the candidates of `auto`."""
+    """Silence the notes and accuracy warnings of trainings that are part of something larger, such as the candidates of `auto`."""
     level = _TRAINING.level
     _TRAINING.setLevel(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            yield
     finally:
         _TRAINING.setLevel(level)

@@ -19,39 +19,43 @@ if TYPE_CHECKING:
 RELATIVE = ("wape", "bias")  # scores in raw units
 
 
-def scores_table(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]] | None = None) -> str:
-    """Table with one line per horizon (`mse`, `mae`, `windows`) and, if there are several, their mean; with a
-    comparison with the `naive` forecast, and `wape` and `bias`."""
+def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
+    """Table with one line per horizon and, if there are several, their mean, from scores by horizon (`Scores`)."""
+    from femts.evaluation.overall import compared_with_naive
+
     every: list[tuple[object, Mapping[str, Any]]] = list(scores.items())
-    beside = list((naive or {}).values())
     if len(scores) > 1:
         every.append(("mean", mean_scores(scores)))
-        beside += [mean_naive(scores, naive)] if naive else []
-    header = ["pred_len", "mse", "mae", "windows", *(["naive_mse", "naive_mae", "skill", "mase"] if naive else [])]
-    rows: list[list[object]] = [[p, s["mse"], s["mae"], s.get("windows")] for p, s in every]
-    for row, one in zip(rows, beside, strict=bool(naive)):
-        row += [one["mse"], one["mae"], one["skill"], one["mase"]]
-    for row, (_, s) in zip(rows, every, strict=True):
-        row += [s.get(name) for name in RELATIVE]
-    return table([*header, *RELATIVE], rows)
+    header = ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase", *RELATIVE]
+    rows = []
+    for horizon, one in every:
+        naive = compared_with_naive(one)
+        compared = [naive["mse"], naive["mae"], naive["skill"], naive["mase"]]
+        rows.append(
+            [horizon, one["mse"], one["mae"], one.get("windows"), *compared, *(one.get(name) for name in RELATIVE)]
+        )
+    return table(header, rows)
 
 
-def mean_naive(scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """Means of the naive errors and of MASE over the horizons, and the skill from these means; None if one is
-    missing."""
-    means: dict[str, Any] = {}
-    for name in ("mse", "mae", "mase"):
-        values = [one[name] for one in naive.values()]
-        means[name] = None if None in values else sum(values) / len(values)
-    own = mean_scores(scores)["mse"]
-    return {**means, "skill": 1 - own / means["mse"] if means["mse"] else None}
+def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Means of the scores over the horizons, with equal weights, and the skill from these means; NaN if one is not a
+    number."""
+    from femts.evaluation.overall import compared_with_naive
 
+    def mean(values: Iterable[float | None]) -> float:
+        numbers = [math.nan if value is None else value for value in values]  # a record has null for NaN
+        return sum(numbers) / len(numbers)
 
-def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
-    """Means of `mse`, `mae`, `wape` and `bias` over the horizons, with equal weights; NaN if one is not a number."""
-    nan = float("nan")  # a record has null if a score is not a number
-    every = {name: [s.get(name) for s in scores.values()] for name in ("mse", "mae", *RELATIVE)}
-    return {name: sum(nan if v is None else v for v in values) / len(values) for name, values in every.items()}
+    every = list(scores.values())
+    names = [name for name in every[0]["baselines"] if all(name in one["baselines"] for one in every)]
+    made: dict[str, Any] = {name: mean(one.get(name) for one in every) for name in ("mse", "mae", *RELATIVE, "mase")}
+    made["season"] = every[0]["season"]
+    made["baselines"] = {
+        name: {measure: mean(one["baselines"][name][measure] for one in every) for measure in ("mse", "mae")}
+        for name in names
+    }
+    naive = compared_with_naive({**made, "skill": math.nan})["mse"]
+    return {**made, "skill": 1 - made["mse"] / naive if naive else math.nan}
 
 
 def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
@@ -175,26 +179,17 @@ def say_intervals(calibrated: Mapping[str, Any], where: str = "") -> None:
     say_notes(where + note for note in (*few, *missing_notes(calibrated.get("missing", ()))))
 
 
-def missed(calibrated: Mapping[str, Any], where: str = "") -> list[str]:
-    """Warnings if the intervals of a run miss their coverage, from its `metrics.json`."""
-    from femts.evaluation.coverage import coverage_notes
-
-    return [where + note for note in coverage_notes(_covered(calibrated))]
-
-
 def _covered(calibrated: Mapping[str, Any]) -> dict[str, float]:
     return {level: row["coverage"] for level, row in calibrated["test"].items() if row["coverage"] is not None}
 
 
-def judgements(
-    scores: Mapping[int, Mapping[str, Any]], naive: Mapping[int, Mapping[str, Any]]
-) -> tuple[list[str], list[str]]:
-    """Comparisons with the naive forecast by horizon: those of models that are worse, and the others."""
+def judgements(scores: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Comparisons with naive forecasts by horizon: those of models that are worse, and the others."""
     from femts.evaluation.verdict import judge
 
     worse, others = list[str](), list[str]()
-    for horizon, one in naive.items():
-        if (judged := judge(scores[horizon], one)) is not None:
-            where = f"{horizon} steps: " if len(naive) > 1 else ""
+    for horizon, one in scores.items():
+        if (judged := judge(one)) is not None:
+            where = f"{horizon} steps: " if len(scores) > 1 else ""
             (worse if judged.worse else others).append(where + judged.words)
     return worse, others

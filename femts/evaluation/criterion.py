@@ -9,7 +9,7 @@ from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
 from femts.evaluation.metrics import BUILT_IN
-from femts.evaluation.series_scores import seasonal_changes
+from femts.evaluation.scale import SeasonalScale
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def units(criterion: str, data: Dataset, preprocess: Preprocess, series: NDArray
     scale, mean = (each[:, : targets.shape[-1]] for each in (preprocess.scaler.scale, preprocess.scaler.mean))
     scale, mean = (each[series if len(each) > 1 else np.zeros_like(series)] for each in (scale, mean))
     if criterion == "mase":
-        change = seasonal_changes(data)[0][series]
+        change = SeasonalScale.of(data).absolute[series]
         return np.asarray(np.divide(scale, change, out=np.full_like(change, np.nan), where=change > 0)[:, None])
     size = np.nanmean(np.abs(targets * scale[:, None] + mean[:, None]), axis=(0, 1))
     return np.asarray(np.divide(scale, size, out=np.full_like(scale, np.nan), where=size > 0)[:, None])

@@ -17,7 +17,7 @@ from femts.errors import UsageError, suggest
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.metrics import mean_of_cells
 from femts.evaluation.relative import relative, sizes, zero_within
-from femts.evaluation.series_scores import seasonal_error
+from femts.evaluation.scale import seasonal_error
 from femts.models.base import Forecasts
 from femts.text import quote
 

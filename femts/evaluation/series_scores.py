@@ -16,6 +16,7 @@ from femts.data.windows import Windows
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.metrics import WindowSeries
 from femts.evaluation.relative import RelativeErrors
+from femts.evaluation.scale import SeasonalScale
 from femts.models.base import Forecasts
 
 Array = NDArray[np.float64]
@@ -82,13 +83,17 @@ class SeriesSums:
 
     def frame(self, levels: Sequence[float] = ()) -> pd.DataFrame:
         """One row for each series with windows, in raw units; see `Forecaster.scores`."""
-        squared, absolute, naive, values = self._sums.sum(2).numpy()
-        _, scale, square = seasonal_changes(self._data)
+        each, scale = self._sums.numpy(), SeasonalScale.of(self._data)
+        squared, absolute, naive, values = each.sum(2)
         count = np.where(values > 0, values, np.nan)
         table = {"series": np.array(self._data.series, dtype=object), "units": "raw", "windows": self.windows.numpy()}
         with np.errstate(invalid="ignore", divide="ignore"):
             mse, mae = squared / count, absolute / count
-            table |= {"mse": mse, "mae": mae, "mase": mae / scale, "rmsse": np.sqrt(mse) / square}
+            ratios = {
+                "mase": each[1] / each[3] / scale.absolute,
+                "rmsse": np.sqrt(each[0] / each[3]) / scale.squared,
+            }
+            table |= {"mse": mse, "mae": mae} | {name: _mean_over_targets(ratio) for name, ratio in ratios.items()}
             table |= self._relative.by_series()
             table["skill"] = np.where(naive > 0, 1 - squared / naive, np.nan)
         for level in levels:
@@ -99,29 +104,7 @@ class SeriesSums:
         return pd.DataFrame(table)[self.windows.numpy() > 0].reset_index(drop=True)
 
 
-def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute seasonal change of `values` (rows, C), (C,), the denominator of MASE; over one step if they are no
-    longer than a season. NaN without values."""
-    change = np.abs(_changes(values, season))
-    count = (~np.isnan(change)).sum(0)
-    return np.divide(np.nansum(change, axis=0), count, out=np.full(values.shape[1], np.nan), where=count > 0)
-
-
-def _changes(values: Array, season: int) -> Array:
-    steps = season if len(values) > season else 1
-    return np.asarray(values[steps:] - values[:-steps])
-
-
-def seasonal_changes(data: Dataset) -> tuple[Array, Array, Array]:
-    """Seasonal changes in the training rows of each series, as in `seasonal_error`: mean absolute change of each target
-    (S, T), and mean absolute (S,) and root mean squared change (S,) over all targets; NaN if all are 0 or missing."""
-    each, absolute, squared = np.full((len(data), data.n_targets), np.nan), list[float](), list[float]()
-    for number, (first, stop) in enumerate(data.part("train").tolist()):
-        values = data.values[first:stop, : data.n_targets]
-        each[number] = seasonal_error(values, data.season)
-        change = _changes(values, data.season).ravel()
-        change = change[~np.isnan(change)]
-        some = bool(change.any())
-        absolute.append(float(np.abs(change).mean()) if some else np.nan)
-        squared.append(float(np.sqrt((change**2).mean())) if some else np.nan)
-    return each, np.array(absolute), np.array(squared)
+def _mean_over_targets(ratios: Array) -> Array:
+    """Mean (S,) of `ratios` (S, T) over the targets for which they are defined; NaN without any."""
+    defined = ~np.isnan(ratios)
+    return np.asarray(np.where(defined, ratios, 0.0).sum(1) / np.where(defined.any(1), defined.sum(1), np.nan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,23 @@ from femts.analysis.audit.checks import scored_forecasts
 from femts.data.dataset import Dataset
 from femts.data.protocols import HORIZONS
 from femts.environment import commit, run_environment
+from femts.evaluation.overall import Scores, compared_with_naive
 from femts.evaluation.window_errors import WindowErrors
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score, score_windows, score_with_naive, scored_part
+from femts.forecaster.scoring import score, score_horizons, score_windows, scored_part
 
 # number of evenly spaced validation windows for recursive forecasts; the test split is scored completely
 MOST_VALIDATED = 2048
 SAMPLES = 2
+RECORDED = ("mse", "mae", "windows", "wape", "bias")
 
 
 def make_record(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """Record of a trained forecaster and its training data, without `format` and `cell`."""
     metrics, (rolled, window_errors) = forecaster.metrics, _rolled(forecaster, data)
     return {
-        **{name: metrics[name] for name in ("test", "val", "naive")},
+        **{part: _errors(metrics[part]) for part in ("test", "val")},
+        "naive": compared_with_naive(metrics["test"]),
         "rolled": rolled,
         "window_errors": window_errors,
         "series_errors": _errors_by_series(forecaster, data) if data.schema.panel else {},
@@ -38,6 +42,12 @@ def make_record(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
         "place": run_environment(metrics["device"], metrics["precision"]),
         "commit": commit(),
     }
+
+
+def _errors(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The errors of the model in `scores`, without the comparison with naive forecasts, which a record has once."""
+    compared = Scores.__required_keys__ | Scores.__optional_keys__
+    return {name: value for name, value in scores.items() if name in RECORDED or name not in compared}
 
 
 def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -54,9 +64,12 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
     rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.supports.recursive else []
     fitting = [p for p in rivals if all(data.split.fits(part, look_back, p) for part in ("val", "test"))]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
-    test, naive = score_with_naive(forecaster, "test", tuple(errors), data, also=errors)
-    val = score_with_naive(forecaster, "val", fitting, data, MOST_VALIDATED)[0] if fitting else {}
-    rolled = {str(p): {"val": val[p], "test": test[p], "naive": naive[p]} for p in fitting}
+    test = score_horizons(forecaster, "test", tuple(errors), data, also=errors)
+    val = score_horizons(forecaster, "val", fitting, data, MOST_VALIDATED) if fitting else {}
+    rolled = {
+        str(p): {"val": _errors(val[p]), "test": _errors(test[p]), "naive": compared_with_naive(test[p])}
+        for p in fitting
+    }
     return rolled, {str(p): each.thinned() for p, each in errors.items()}
 
 

@@ -20,6 +20,7 @@ from femts.data.describe import count, names
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError, memory_checked, suggest
 from femts.evaluation.intervals import Intervals
+from femts.evaluation.overall import Scores
 from femts.files import locked
 from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from femts.forecaster.picture import Drawing
     from femts.plotting import Picture
 
-Scores = dict[str, float | int]
 Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # data as accepted by `load_dataset`
 
 
@@ -361,7 +361,7 @@ class Forecaster:
     def evaluate(
         self, part: str = "test", pred_len: int | Sequence[int] | None = None, dataset: Source | None = None
     ) -> Scores | dict[int, Scores]:
-        """Errors over every window of a split, in scaled units.
+        """Scores over every window of a split, beside the naive forecasts of the same windows.
 
         Args:
             part: split to score, `test`, `val` or `train`.
@@ -370,15 +370,16 @@ class Forecaster:
             dataset: data to score on, as accepted by `load_dataset`; None loads the training data again.
 
         Returns:
-            `mse`, `mae` and the number of `windows`, and `wape` and `bias` in raw units (see `RelativeErrors`); for
-            several horizons, a dictionary of these by horizon.
+            `mse` and `mae` in scaled units, the number of `windows`, `wape` and `bias` in raw units, `mase`, `skill`,
+            the errors of the naive forecasts as `baselines`, and a `verdict` in words (see
+            `femts.evaluation.overall.Scores`); for several horizons, a dictionary of these by horizon.
 
         Raises:
             UsageError: The split is unknown, a horizon does not fit, or the data are missing or have changed.
         """
         if isinstance(pred_len, Sequence):
-            return scoring.score_with_naive(self, part, pred_len, dataset)[0]
-        return scoring.score_overall(*scoring.scored_part(self, part, pred_len, dataset)[:2])
+            return scoring.score_horizons(self, part, pred_len, dataset)
+        return scoring.score_overall(*scoring.scored_part(self, part, pred_len, dataset))
 
     @memory_checked()
     def scores(
@@ -404,7 +405,7 @@ class Forecaster:
             UsageError: As in `evaluate`, or a group is unknown, or a level or horizon is not calibrated.
         """
         if isinstance(pred_len, Sequence):
-            return scoring.score_details_with_naive(self, part, pred_len, by, level, dataset)
+            return scoring.score_details_at_horizons(self, part, pred_len, by, level, dataset)
         of, windows, data = scoring.scored_part(self, part, pred_len, dataset)
         return scoring.score_details(of, windows, by, level, data)
 

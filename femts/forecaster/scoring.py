@@ -24,8 +24,7 @@ from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
 from femts.evaluation.metrics import Metric
-from femts.evaluation.relative import RelativeErrors
-from femts.evaluation.relative_to_naive import NaiveSums
+from femts.evaluation.overall import OverallScores, Scores
 from femts.evaluation.scores import DetailSums, check_groups, scores_frame
 from femts.evaluation.series_scores import SeriesSums
 from femts.text import quote
@@ -164,20 +163,15 @@ def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ())
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
 
-def score_overall(forecaster: Forecaster, windows: Windows) -> dict[str, float | int]:
-    """As `score`, with `wape` and `bias` in raw units."""
-    relative = relative_errors(forecaster, windows)
-    return {**score(forecaster, windows, [relative]), **relative.compute()}
+def score_overall(forecaster: Forecaster, windows: Windows, data: Dataset) -> Scores:
+    """Scores over all `windows` of `data`."""
+    overall = overall_scores(forecaster, data)
+    return overall.scores(score(forecaster, windows, overall.metrics))
 
 
-def relative_errors(forecaster: Forecaster, windows: Windows) -> RelativeErrors:
-    """Metric of WAPE and bias over `windows`."""
-    return RelativeErrors(forecaster.preprocess, len(windows.names), windows.n_targets)
-
-
-def naive_sums(forecaster: Forecaster, data: Dataset) -> NaiveSums:
-    """Sums of the errors of the seasonal naive forecast of `data`."""
-    return NaiveSums(forecaster.preprocess, data, forecaster.config.seq_len)
+def overall_scores(forecaster: Forecaster, data: Dataset) -> OverallScores:
+    """Collector of the scores of windows of `data`."""
+    return OverallScores(forecaster.preprocess, data, forecaster.config.seq_len)
 
 
 def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
@@ -187,16 +181,15 @@ def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(check_steps, horizons)))
 
 
-def score_with_naive(
+def score_horizons(
     forecaster: Forecaster,
     part: str,
     horizons: Sequence[int],
     dataset: object = None,
     most: int | None = None,
     also: Mapping[int, Metric] | None = None,
-) -> tuple[dict[int, dict[str, float | int]], dict[int, dict[str, Any]]]:
-    """Scores at several horizons, with those of the seasonal naive forecast; for a single series from one recursive
-    forecast of each window.
+) -> dict[int, Scores]:
+    """Scores at several horizons; for a single series from one recursive forecast of each window.
 
     Args:
         forecaster: a trained forecaster.
@@ -207,8 +200,7 @@ def score_with_naive(
         also: further metrics, by horizon.
 
     Returns:
-        By horizon, in the given order, the scores of `Forecaster.evaluate`, and those of the naive forecast on the same
-        windows (`NaiveSums.beside`).
+        The scores of `Forecaster.evaluate` by horizon, in the given order.
 
     Raises:
         UsageError: As in `Forecaster.evaluate`, or no horizon is given.
@@ -218,22 +210,17 @@ def score_with_naive(
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
-    sums = {each.pred_len: naive_sums(forecaster, data) for each in windows}
-    relative = {each.pred_len: relative_errors(forecaster, each) for each in windows}
-    every: dict[int, list[Metric]] = {
-        p: [one, relative[p], *([] if also is None else [also[p]])] for p, one in sums.items()
-    }
+    overall = {each.pred_len: overall_scores(forecaster, data) for each in windows}
+    every = {p: [*one.metrics, *([] if also is None else [also[p]])] for p, one in overall.items()}
     size = forecaster.config.training.eval_batch_size
     if len(data) == 1:
-        scores = evaluate_horizons(forecaster.model, windows, size, most, every)
+        errors = evaluate_horizons(forecaster.model, windows, size, most, every)
     else:  # windows of several horizons start at different rows
-        scores = {
+        errors = {
             each.pred_len: evaluate(forecaster.model, each, size, some=most, also=every[each.pred_len])
             for each in windows
         }
-    for steps, one in scores.items():
-        one.update(relative[steps].compute())
-    return scores, {steps: sums[steps].beside(one["mse"]) for steps, one in scores.items()}
+    return {steps: overall[steps].scores(one) for steps, one in errors.items()}
 
 
 def score_details(
@@ -290,7 +277,7 @@ def score_details(
     return frame if pooled is None else frame.assign(**pooled.ratios())
 
 
-def score_details_with_naive(
+def score_details_at_horizons(
     forecaster: Forecaster,
     part: str,
     horizons: Sequence[int],

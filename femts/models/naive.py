@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from femts.config.model import ModelConfig
@@ -12,6 +13,39 @@ from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.registry import register
+
+NAIVE, SEASONAL_NAIVE, DRIFT, MEAN = "naive", "seasonal_naive", "drift", "mean"
+
+
+def naive_forecasts(past: Tensor, steps: int, season: int = 1) -> dict[str, Tensor]:
+    """The forecasts that a useful model must beat, all from the same look-backs.
+
+    They are the "simple forecasting methods" of Hyndman & Athanasopoulos, "Forecasting: Principles and Practice", 5.2,
+    applied to a look-back.
+
+    Args:
+        past: look-backs (B, L, C).
+        steps: P, steps to forecast.
+        season: steps in a season.
+
+    Returns:
+        Forecasts (B, P, C) by name: `seasonal_naive` repeats the last season, and is left out if a season is one step
+        or longer than the look-back; `naive` repeats the last value; `drift` extends the line through the first and the
+        last value; `mean` is the mean of the look-back.
+    """
+    length, last = past.shape[1], past[:, -1:]
+    ahead = torch.arange(1, steps + 1, device=past.device, dtype=past.dtype)[:, None]
+    every = {SEASONAL_NAIVE: repeat_season(past, steps, season)} if 1 < season <= length else {}
+    return every | {
+        NAIVE: last.expand(-1, steps, -1),
+        DRIFT: last + (last - past[:, :1]) * (ahead / max(1, length - 1)),
+        MEAN: past.mean(1, keepdim=True).expand(-1, steps, -1),
+    }
+
+
+def repeat_season(past: Tensor, steps: int, season: int) -> Tensor:
+    """The last `season` steps of `past` (B, L, C), repeated over `steps` steps, (B, P, C)."""
+    return past[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]
 
 
 @register("naive", summary="Repeats the last value; no parameters.")
@@ -66,4 +100,4 @@ class SeasonalNaive(ForecastModel):
         season, steps = self.config.season, self.config.pred_len
         if season is None:
             raise UsageError("Model 'seasonal_naive' has no season; set model.season to the season length in steps.")
-        return batch.past[:, -season:].repeat(1, -(-steps // season), 1)[:, :steps]
+        return repeat_season(batch.past, steps, season)

@@ -17,11 +17,12 @@ from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
-from femts.evaluation.coverage import Bounds, CoverageSums
+from femts.evaluation.coverage import Bounds, CoverageSums, coverage_notes
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics import named_metrics
+from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import naive_sums, relative_errors
+from femts.forecaster.scoring import overall_scores
 from femts.models.base import ForecastModel
 from femts.text import quote
 from femts.training.accelerator import Accelerator
@@ -37,24 +38,29 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
 
     Returns:
-        `val`, `test`, `naive` (`NaiveSums.beside`) and the coverage of the `intervals`, as in `metrics.json`; if there
-        are any, `outgrown`, names of targets or series excluded from validation-based selection
-        (`Windows.within_scale`), and `dominant` (`NaiveSums.dominant`).
+        `val` and `test` (`Scores`) and the coverage of the `intervals`, as in `metrics.json`; if there are any,
+        `outgrown`, names of targets or series excluded from validation-based selection (`Windows.within_scale`).
     """
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
     training = forecaster.config.training
-    of_val, of_test = ([relative_errors(forecaster, part), *named_metrics(training, model)] for part in (past, future))
+    (of_val, in_val), (of_test, in_test) = (
+        (overall_scores(forecaster, data), named_metrics(training, model)) for _ in ("val", "test")
+    )
     intervals, val = calibrate(
-        model, past.within_scale(), batch_size=batch_size, also=of_val, method=training.intervals
+        model,
+        past.within_scale(),
+        batch_size=batch_size,
+        also=[*of_val.metrics, *in_val],
+        method=training.intervals,
     )
     covered = CoverageSums(Bounds(intervals, future, model.quantiles))
-    naive = naive_sums(forecaster, data)
-    test = evaluate(model, future, batch_size, also=[covered, naive, *of_test])
-    for scores, named in ((val, of_val), (test, of_test)):
-        for metric in named:
-            scores.update(metric.compute())
+    test = evaluate(model, future, batch_size, also=[covered, *of_test.metrics, *in_test])
+    scores = {
+        part: {**overall.scores(errors), **{name: value for each in named for name, value in each.compute().items()}}
+        for part, overall, errors, named in (("val", of_val, val, in_val), ("test", of_test, test, in_test))
+    }
     model.eval()
     forecaster.intervals = intervals
     within = {
@@ -64,10 +70,8 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     }
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}
-    odd = {"outgrown": _outgrown(forecaster, past), "dominant": naive.dominant()}
-    return {"val": val, "test": test, "naive": naive.beside(test["mse"]), "intervals": within} | {
-        name: said for name, said in odd.items() if said
-    }
+    outgrown = _outgrown(forecaster, past)
+    return scores | {"intervals": within} | ({"outgrown": outgrown} if outgrown else {})
 
 
 def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
@@ -102,14 +106,25 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
             f"{len(outgrown)} of {len(own)} {what} lie more than {FAR:g} deviations from their training rows in most "
             f"validation rows, so they are excluded from validation-based selection: {names(outgrown)}"
         )
-    dominant = of.metrics.get("dominant")
+    dominant = of.metrics["test"].get("dominant") if "test" in of.metrics else None
     if dominant:
         error, values = (f"{100 * dominant[key]:.3g} %" for key in ("error", "values"))
+        measure = {"mse": "squared test error", "mase": "MASE"}[dominant["measure"]]
         notes.append(
-            f"'{quote(dominant['name'])}' accounts for {values} of the values and {error} of the squared test error, "
-            f"so the mean is not informative about the other {what}"
+            f"'{quote(dominant['name'])}' accounts for {values} of the values and {error} of the {measure}, so the "
+            f"mean is not informative about the other {what}"
         )
     return notes
+
+
+def accuracy_notes(metrics: Mapping[str, Any]) -> list[str]:
+    """Warnings if the test errors of a run are higher than those of a naive forecast, or if its intervals miss their
+    coverage, from its `metrics.json`."""
+    judged = judge(metrics["test"])
+    covered = {
+        level: row["coverage"] for level, row in metrics["intervals"]["test"].items() if row["coverage"] is not None
+    }
+    return [*([judged.words] if judged is not None and judged.worse else []), *coverage_notes(covered)]
 
 
 def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from femts.data.dataset import Dataset
 from femts.data.schema import Reading
 from femts.data.splits import PARTS
 from femts.data.windows import check_windows
-from femts.errors import ScaleWarning, UsageError, memory_checked, warn
+from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable, clear_run
 from femts.training.data_module import as_dataset, split_for
-from femts.training.evaluate import scale_notes
+from femts.training.evaluate import accuracy_notes, scale_notes
 from femts.training.fit import fit
 from femts.training.loop import launch
 from femts.training.nodes import take_part
@@ -141,6 +141,8 @@ def train(
     made = choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
     for note in scale_notes(made):
         warn(f"{note}.", ScaleWarning)
+    for note in accuracy_notes(made.metrics):
+        warn(f"At a horizon of {made.config.pred_len} steps: {note}.", AccuracyWarning)
     return made
 
 

@@ -11,14 +11,19 @@ import pytest
 from terminal import Terminal
 
 from femts.cli.commands.evaluate import _misses
-from femts.cli.output import judgements, missed, say_warnings
+from femts.cli.output import judgements, mean_scores, say_warnings, scores_table
+from femts.training.evaluate import accuracy_notes
 
-SCORES = {p: {"mse": p / 10, "mae": 0.3, "windows": 9, "wape": 0.2, "bias": -p / 100} for p in (4, 6)}
-NAIVE = {p: {"season": 3, "mse": 0.5, "mae": 0.4, "skill": 1 - p / 5, "mase": 0.8} for p in (4, 6)}
+NAIVE = {"seasonal_naive": {"mse": 0.5, "mae": 0.4}, "mean": {"mse": 2.0, "mae": 1.0}}
+SCORES = {
+    p: {"mse": p / 10, "mae": 0.3, "windows": 9, "wape": 0.2, "bias": -p / 100}
+    | {"season": 3, "skill": 1 - p / 5, "mase": p / 5, "baselines": NAIVE}
+    for p in (4, 6)
+}
 
 
 def test_worse_horizons_are_listed_separately() -> None:
-    worse, others = judgements(SCORES, NAIVE)
+    worse, others = judgements(SCORES)
     assert len(worse) == len(others) == 1
     assert worse[0].startswith("6 steps: by its squared error worse than the seasonal naive forecast")
     assert others[0].startswith("4 steps: better than the seasonal naive forecast")
@@ -26,8 +31,20 @@ def test_worse_horizons_are_listed_separately() -> None:
 
 def test_poor_coverage_warns() -> None:
     test = {"80": {"coverage": 0.5}, "95": {"coverage": 0.9}, "99": {"coverage": None}}
-    (warning,) = missed({"test": test}, "4 steps: ")
-    assert warning == "4 steps: intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
+    poor, narrow = accuracy_notes({"test": SCORES[6], "intervals": {"test": test}})
+    assert poor.startswith("by its squared error worse than")
+    assert narrow == "intervals of 80 % cover 50.0 % of the test split, so they are too narrow"
+
+
+def test_mean_over_horizons() -> None:
+    mean = mean_scores(SCORES)
+    assert mean["mse"] == 0.5 and mean["mase"] == 1.0 and mean["skill"] == 0.0
+    assert mean["baselines"] == NAIVE
+    assert scores_table(SCORES).splitlines()[-1].split() == [
+        *("mean", "0.5000", "0.3000", "-", "0.5000", "0.4000", "0.0000", "1.0000", "0.2000", "-0.0500")
+    ]
+    unknown = {p: {**one, "wape": None} for p, one in SCORES.items()}
+    assert np.isnan(mean_scores(unknown)["wape"])
 
 
 def test_coverage_warning_is_weighted_by_windows() -> None:

@@ -112,7 +112,7 @@ def test_explicit_season_and_frequency_are_stored(tmp_path: Path, monkeypatch: p
     for out, options in {"run": first, "again": ["--config", "run/config.yaml"]}.items():
         assert main(["train", *options, "--out", out]) == 0
         loaded = femts.load(out)
-        assert loaded.season == loaded.config.model_config.season == loaded.metrics["naive"]["season"] == 18  # type: ignore[attr-defined]
+        assert loaded.season == loaded.config.model_config.season == loaded.metrics["test"]["season"] == 18  # type: ignore[attr-defined]
         assert loaded.config.schema.freq == "h"
         assert loaded.config.seq_len % 18 == 0, "whole seasons"
         assert loaded.evaluate()["mse"] < 1e-9
@@ -133,7 +133,7 @@ def two_seasons() -> tuple[pd.DataFrame, NDArray[np.float64]]:
 def test_first_of_several_seasons_is_the_default() -> None:
     for season, first in [([24, 168], 24), ("168,24", 168)]:
         trained = femts.train(femts.load_dataset(two_seasons()[0], season=season), "seasonal_naive", 24)  # type: ignore[arg-type]
-        assert trained.season == trained.config.model_config.season == trained.metrics["naive"]["season"] == first  # type: ignore[attr-defined]
+        assert trained.season == trained.config.model_config.season == trained.metrics["test"]["season"] == first  # type: ignore[attr-defined]
 
 
 def test_mstl_uses_every_season() -> None:

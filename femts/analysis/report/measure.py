@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -16,6 +15,7 @@ from femts.errors import UsageError
 from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics import Metric
+from femts.evaluation.overall import Scores
 from femts.evaluation.scores import DetailSums
 from femts.evaluation.series_scores import SeriesSums
 from femts.forecaster.forecaster import Forecaster
@@ -24,8 +24,7 @@ from femts.forecaster.scoring import (
     detail_sums,
     details_frame,
     interval_bounds,
-    naive_sums,
-    relative_errors,
+    overall_scores,
     score_windows,
 )
 from femts.models.base import ForecastModel, Forecasts
@@ -55,24 +54,22 @@ class Measured:
     """Measurements on the test split for a report.
 
     Attributes:
-        test: `mse`, `mae`, `windows`, `wape` and `bias`, as returned by `Forecaster.evaluate`.
+        test: scores as returned by `Forecaster.evaluate`.
         model: detailed scores, with coverage of the intervals.
         baselines: scores by name of the naive model.
         series: scores by series, the highest MASE first.
         ratios: mean MASE and RMSSE over the series.
         levels: levels of the intervals in percent, increasing; empty if the run has no intervals for its horizon.
         season: season length of the data in steps.
-        beside: errors of the seasonal naive forecast on the same windows, skill and MASE.
     """
 
-    test: dict[str, float | int]
+    test: Scores
     model: Scored
     baselines: dict[str, Scored]
     series: pd.DataFrame
     ratios: dict[str, float]
     levels: tuple[float, ...]
     season: int
-    beside: dict[str, Any]
 
 
 class Baseline:
@@ -103,15 +100,14 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     others = naive_models(config, len(targets), data.season)
     own = detail_sums(forecaster, windows, data)
     baselines = {name: Baseline(model, detail_sums(forecaster, windows, data)) for name, model in others.items()}
-    naive, relative = naive_sums(forecaster, data), relative_errors(forecaster, windows)
+    overall = overall_scores(forecaster, data)
     by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
     covered = None
     if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
         covered = CoverageSums(interval_bounds(forecaster, (), windows))
-    also: list[Metric] = [naive, relative, own, by_series, *baselines.values(), *([covered] if covered else [])]
+    also: list[Metric] = [*overall.metrics, own, by_series, *baselines.values(), *([covered] if covered else [])]
     scored = windows_scored(forecaster, windows)
-    test = evaluate(forecaster.model, windows, config.training.eval_batch_size, some=scored, also=also)
-    test.update(relative.compute())
+    test = overall.scores(evaluate(forecaster.model, windows, config.training.eval_batch_size, some=scored, also=also))
     levels = covered.levels if covered else ()
 
     def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
@@ -127,7 +123,6 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
         by_series.ratios(),
         levels,
         data.season,
-        naive.beside(test["mse"]),
     )
 
 

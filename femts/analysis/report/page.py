@@ -98,7 +98,7 @@ def as_html(
         measured=measured,
         inputs=None if importance is None else _inputs(importance),
         criteria=CRITERIA,
-        verdict=judge(measured.test, measured.beside),
+        verdict=judge(measured.test),
         misses=misses(own, measured.levels),
         intervals=interval_rows(own, measured.levels),
         missing=0 if data.observed is None else int((~data.observed).sum()),

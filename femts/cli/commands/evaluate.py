@@ -95,15 +95,15 @@ def evaluate(
         else:
             say(details)
         return
-    from femts.forecaster.scoring import score_with_naive
+    from femts.forecaster.scoring import score_horizons
 
-    scores, naive = score_with_naive(forecaster, scored.part, horizons, data)
-    worse, others = judgements(scores, naive)
+    scores = score_horizons(forecaster, scored.part, horizons, data)
+    worse, others = judgements(scores)
     say_warnings(worse)
     if as_json:
-        say(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores), "naive": naive}))
+        say(strict_json({**head, "pred_len": scores, "mean": mean_scores(scores)}))
         return
-    say("\n".join([scores_table(scores, naive), *others]))
+    say("\n".join([scores_table(scores), *others]))
 
 
 def _over_windows(scores: pd.DataFrame, column: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -19,9 +20,7 @@ from femts.cli.output import (
     choice_table,
     final_note,
     judgements,
-    mean_naive,
     mean_scores,
-    missed,
     say_intervals,
     say_notes,
     say_warnings,
@@ -29,7 +28,7 @@ from femts.cli.output import (
 )
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.cli.streams import say
-from femts.errors import RunFailure, UsageError
+from femts.errors import AccuracyWarning, RunFailure, UsageError
 from femts.files import locked, write_file
 from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run
 from femts.forecaster.saved_run import read_metrics
@@ -71,16 +70,16 @@ def train(
     with _folder(out, plan, data, resume, overwrite) as folder:
         records = _train_all(plan, data, folder, resume, overwrite, started)
     scores = {pred_len: record["test"] for pred_len, record in records.items()}
-    naive = {pred_len: record["naive"] for pred_len, record in records.items() if "naive" in record}
+    from femts.training.evaluate import accuracy_notes
+
     where = {pred_len: f"{pred_len} steps: " if len(records) > 1 else "" for pred_len in records}
-    worse, others = judgements(scores, naive)
-    say_warnings([*worse, *(note for p, record in records.items() for note in missed(record["intervals"], where[p]))])
+    say_warnings(where[p] + note for p, record in records.items() for note in accuracy_notes(record))
     say(f"run: {printable(folder)}")
     for pred_len, record in records.items():
         if "auto" in record:
             say(f"{choice_table(record['auto'], where[pred_len])}\n")
-    say(scores_table(scores, naive))
-    for line in others:
+    say(scores_table(scores))
+    for line in judgements(scores)[1]:
         say(line)
     say_notes(dict.fromkeys(final_note(record) for record in records.values() if "refit" in record))
     for pred_len, record in records.items():
@@ -162,19 +161,21 @@ def _train_all(
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
 
     def train_one(pred_len: int, run: Path) -> None:
-        fit(
-            data,
-            recipe.model,
-            pred_len if recipe.pred_lens else None,
-            seq_len=recipe.seq_len,
-            protocol=recipe.protocol,
-            out=run,
-            resume=resume,
-            overwrite=overwrite and single,
-            refit=recipe.refit,
-            settings=settings,
-            progress=True,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)  # the command prints them with the scores
+            fit(
+                data,
+                recipe.model,
+                pred_len if recipe.pred_lens else None,
+                seq_len=recipe.seq_len,
+                protocol=recipe.protocol,
+                out=run,
+                resume=resume,
+                overwrite=overwrite and single,
+                refit=recipe.refit,
+                settings=settings,
+                progress=True,
+            )
 
     finished = [p for p, run in runs.items() if not single and resume and (run / METRICS).is_file()]
     for pred_len in finished:  # check finished runs before spending hours on the others
@@ -207,9 +208,6 @@ def _train_all(
     if not single:
         scores = {pred_len: record["test"] for pred_len, record in records.items()}
         summary: dict[str, Any] = {"pred_len": {str(p): s for p, s in scores.items()}, "mean": mean_scores(scores)}
-        naive = {pred_len: record["naive"] for pred_len, record in records.items() if "naive" in record}
-        if naive:
-            summary["naive"] = {**{str(p): one for p, one in naive.items()}, "mean": mean_naive(scores, naive)}
         write_file(folder / METRICS, (strict_json(summary, indent=2) + "\n").encode())
     return records
 
