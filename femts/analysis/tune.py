@@ -29,7 +29,7 @@ from femts.data.dataset import Dataset
 from femts.data.protocols import look_back_choices
 from femts.data.schema import Reading
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
-from femts.evaluation.metrics import chosen_by
+from femts.evaluation.validation import chosen_by
 from femts.files import check_folder, write_file
 from femts.logging import PROGRESS, quiet_training
 from femts.models.registry import build_model

@@ -106,11 +106,13 @@ def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], k
 
 def _of_one_unit(scores: pd.DataFrame) -> pd.DataFrame:
     """`scores` without raw errors averaged over channels, whose units may differ."""
-    from femts.evaluation.scores import GROUPS, UNITLESS
+    from femts.evaluation.metric import METRICS
+    from femts.evaluation.score_sums import GROUPS
 
     if "channel" in scores.columns:
         return scores
-    scores, first = scores.astype(object), (*GROUPS, "series", "pred_len", "units", "windows", *UNITLESS)
+    unitless = [name for name in METRICS.names() if METRICS[name].unitless]
+    scores, first = scores.astype(object), (*GROUPS, "series", "pred_len", "units", "windows", *unitless, "coverage-")
     scores.loc[scores["units"] == "raw", [name for name in scores.columns if not name.startswith(first)]] = None
     return scores.where(scores.notna(), None)
 

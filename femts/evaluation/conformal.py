@@ -26,7 +26,7 @@ from femts.evaluation.difficulty import (
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.few import are_few, student_widths
 from femts.evaluation.intervals import GRID, LEVELS, Intervals, rank
-from femts.evaluation.metrics import Metric
+from femts.evaluation.metric import Collector
 from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
 from femts.models.base import ForecastModel, Forecasts
 from femts.plugins import Registry
@@ -80,7 +80,7 @@ def calibrate(
     levels: Sequence[float] | None = None,
     batch_size: int = 256,
     most: int = MOST_NUMBERS,
-    also: Sequence[Metric] = (),
+    also: Sequence[Collector] = (),
     method: str = "conformal",
 ) -> tuple[Intervals, dict[str, float | int]]:
     """Calibrate intervals on the errors of `model` over `windows`, and score the model on them.
@@ -93,7 +93,7 @@ def calibrate(
         windows: windows of the validation split at the horizon to calibrate.
         levels: percent, `usual_levels` by default; levels that need more windows are omitted.
         batch_size: windows per batch.
-        also: further metrics, updated with each window once.
+        also: further sums, updated with each window once.
         most: numbers held in memory; each further block of steps is another pass over the windows.
         method: registered name of the function for half-widths.
 

@@ -1,23 +1,16 @@
-"""Coverage and width of prediction intervals, and scores of the quantiles that bound them."""
+"""Bounds of the prediction intervals of windows, and notes on their coverage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
-from femts.data.limits import Limits
-from femts.data.preprocess import Preprocess
 from femts.data.windows import Windows
 from femts.evaluation.few import are_few
 from femts.evaluation.intervals import Intervals
-from femts.evaluation.metrics import mean_of_cells
-from femts.evaluation.quantiles import ends_of
 from femts.models.base import Forecasts
 from femts.text import quote
 
@@ -83,122 +76,19 @@ class Bounds:
         self.levels = tuple(sorted({*intervals.standard, *levels}))
         self._numbers = intervals.numbers(windows.names)
 
-    def of(self, forecasts: Forecasts, batch: Batch) -> tuple[list[tuple[Tensor, Tensor]], Limits | None]:
-        """Lower and upper bounds (B, S, C) float64 of each level around `forecasts`, scaled units, and their limits."""
+    def of(self, forecasts: Forecasts, batch: Batch) -> tuple[dict[float, tuple[Tensor, Tensor]], Tensor]:
+        """Lower and upper bounds (B, S, C) float64 of each level around `forecasts`, in scaled units and within the
+        domain, as in `predict`, NaN for channels without intervals; and the targets as bounds can contain them, NaN
+        outside the domain."""
         assert batch.number is not None
         context = self.windows.context(batch.number.cpu())
         context = context._replace(series=self._numbers[context.series])
         made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned, self.levels)
-        return list(made.values()), self.windows.limits(batch.number)
+        limits, target = self.windows.limits(batch.number), batch.target.cpu()
+        missing = torch.from_numpy(self.intervals.missing)
 
+        def within(bound: Tensor) -> Tensor:
+            return (bound if limits is None else limits.clip(bound)).masked_fill(missing, torch.nan)
 
-class CoverageSums:
-    """Running sums of coverage and interval scores in float64; memory does not grow with the number of windows.
-
-    Args:
-        bounds: bounds of windows at least as long as the forecasts.
-    """
-
-    def __init__(self, bounds: Bounds) -> None:
-        self.levels, self._bounds = bounds.levels, bounds
-        self.pools = len(bounds.windows.names) > 1  # several series, each in scaled units of its own
-        shape = (len(self.levels), bounds.windows.pred_len, bounds.windows.n_targets)
-        self._inside, self._beyond, self._spans = torch.zeros(3, *shape, dtype=torch.float64)
-        self._observed, self._absolute = torch.zeros(2, *shape[1:], dtype=torch.float64)
-        self._missing = torch.from_numpy(bounds.intervals.missing)
-
-    def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """Add windows in scaled units: `forecast` and `target` (B, S, C), NaN where a target is missing; see `Metric`.
-        Channels without intervals are skipped."""
-        forecast, target, _quantiles = forecasts.points, batch.target, forecasts.quantiles
-        bounds, limits = self._bounds.of(forecasts, batch)
-        target = target.cpu().masked_fill(self._missing, torch.nan)
-        within = (target if limits is None else limits.within(target)).double()
-        target = target.double()
-        observed = ~target.isnan()
-        self._observed += observed.sum(0)
-        self._absolute += (forecast.cpu().double() - target).abs_().nansum(0)
-        for k, (lower, upper) in enumerate(bounds):
-            self._inside[k] += ((lower <= within) & (within <= upper)).sum(0)
-            if limits is not None:  # as in `predict`
-                lower, upper = limits.clip(lower), limits.clip(upper)
-            self._beyond[k] += torch.maximum(lower - target, target - upper).clamp_min_(0).nansum(0)
-            self._spans[k] += (upper - lower).where(observed, 0).sum(0)
-
-    @property
-    def coverage(self) -> NDArray[np.float64]:
-        """Fraction of the targets inside the interval, (K, S, C); NaN if none was observed."""
-        return np.asarray((self._inside / self._observed).numpy())
-
-    @property
-    def width(self) -> NDArray[np.float64]:
-        """Mean width of the interval in scaled units, (K, S, C)."""
-        return np.asarray((self._spans / self._observed).numpy())
-
-    @property
-    def pinball(self) -> NDArray[np.float64]:
-        """Mean pinball loss of both bounds in scaled units, (K, S, C); lower is better.
-
-        With alpha = 1 - level / 100, the bounds are quantiles alpha / 2 and 1 - alpha / 2, and the loss is alpha / 4
-        times the interval score of Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation"
-        (JASA 2007).
-        """
-        alpha = (1 - np.array(self.levels) / 100)[:, None, None]
-        return np.asarray(alpha / 4 * self.width + (self._beyond / self._observed).numpy() / 2)
-
-    @property
-    def crps(self) -> NDArray[np.float64]:
-        """Continuous ranked probability score in scaled units, (S, C), from the bounds of the standard levels and the
-        forecast as median.
-
-        It is the integral over all quantiles of twice their pinball loss (Gneiting & Ranjan, "Comparing Density
-        Forecasts Using Threshold- and Quantile-Weighted Scoring Rules", JBES 2011, eq. 4). Each quantile is weighted by
-        the range of probabilities closest to it; a plain mean would overweight the tails, where levels are dense.
-        """
-        standard = self._bounds.intervals.standard
-        tails = [0.5, *(ends_of(level)[0] for level in standard)]  # decreasing
-        borders = [0.5, *((one + other) / 2 for one, other in pairwise(tails)), 0.0]
-        shares = 2 * -np.diff(borders)  # both tails
-        median = (self._absolute / self._observed).numpy() / 2
-        places = [self.levels.index(level) for level in standard]
-        losses = np.concatenate([median[None], self.pinball[places]])
-        return np.asarray(2 * np.einsum("k,ksc->sc", shares, losses))
-
-    def overall(self, levels: Sequence[float]) -> dict[str, dict[str, float]]:
-        """`coverage` and mean `width` (scaled units) over all steps and channels, for those of `levels` that are
-        available."""
-        return {
-            f"{level:g}": {
-                name: float(mean_of_cells(values, self._observed.numpy(), (0, 1)))
-                for name, values in (("coverage", inside), ("width", width))
-            }
-            for level, inside, width in zip(self.levels, self.coverage, self.width, strict=True)
-            if level in levels
-        }
-
-
-class RawWidths:
-    """Running sums of interval widths in raw units, for transforms without a constant factor from scaled units.
-
-    Args:
-        bounds: bounds of the windows.
-        preprocess: conversion between scaled and raw units.
-    """
-
-    def __init__(self, bounds: Bounds, preprocess: Preprocess) -> None:
-        self._bounds, self._preprocess = bounds, preprocess
-        shape = (len(bounds.levels), bounds.windows.pred_len, bounds.windows.n_targets)
-        self._sums, self._count = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape[1:], dtype=torch.float64)
-
-    def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """As `CoverageSums.update`."""
-        _forecast, target, _quantiles = forecasts.points, batch.target, forecasts.quantiles
-        observed, raw = ~target.isnan().cpu(), self._preprocess.inverse
-        self._count += observed.sum(0)
-        for k, (lower, upper) in enumerate(self._bounds.of(forecasts, batch)[0]):
-            self._sums[k] += (raw(upper) - raw(lower)).where(observed, 0).sum(0)
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Mean width (K, S, C) over the windows with an observed target; NaN if there are none."""
-        return np.asarray((self._sums / self._count).numpy())
+        reachable = (target if limits is None else limits.within(target)).double()
+        return {level: (within(low), within(high)) for level, (low, high) in made.items()}, reachable

@@ -12,7 +12,8 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.evaluation.memory import kept_memory
-from femts.evaluation.metrics import ErrorSums, Metric
+from femts.evaluation.metric import Collector
+from femts.evaluation.sums import ErrorSums
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
 
@@ -48,7 +49,7 @@ def evaluate(
     *,
     some: int | Tensor | None = None,
     share: Share | None = None,
-    also: Iterable[Metric] = (),
+    also: Iterable[Collector] = (),
 ) -> dict[str, float | int]:
     """Compute mean errors over all values of the windows, in float32 even in a bf16 run, so that scores are comparable.
 
@@ -59,7 +60,7 @@ def evaluate(
         some: maximum number of windows, spread evenly over the split, or window numbers (n,) to score in this order;
             None scores all, or as many as the model allows.
         share: the windows of this process, if there are several; None scores all.
-        also: further metrics, updated with the windows of this process in order.
+        also: further sums, updated with the windows of this process in order.
 
     Returns:
         `mse` and `mae` in scaled units and the number of `windows`.
@@ -73,8 +74,7 @@ def evaluate(
             made, batch = forecast_windows(model, windows, index)
             counted = _counted(windows, index, batch)
             sums.add(made.points, batch.target, counted)
-            for more in also:
-                more.update(made, _masked(batch, counted if _pools(more) else batch.future_observed))
+            _update(also, made, batch, counted)
     sums.sums = share.reduce(sums.sums)
     return {"mse": sums.mse, "mae": sums.mae, "windows": len(scored)}
 
@@ -87,14 +87,24 @@ def _counted(windows: Windows, index: Tensor, batch: Batch) -> Tensor | None:
     return counts.expand_as(batch.target) if observed is None else observed & counts
 
 
-def _pools(metric: Metric) -> bool:
-    return getattr(metric, "pools", False)
+def _pools(collector: Collector) -> bool:
+    return getattr(collector, "pools", False)
 
 
-def _masked(batch: Batch, observed: Tensor | None, steps: int | None = None) -> Batch:
-    """Batch with the first `steps` of its targets, NaN where not observed."""
-    y = batch.target[:, :steps]
-    return replace(batch, future=y if observed is None else y.masked_fill(~observed[:, :steps], torch.nan))
+def _update(collectors: Iterable[Collector], made: Forecasts, batch: Batch, counted: Tensor | None) -> None:
+    """Update with the steps that are forecast, NaN where a target is not observed or, for those that pool, not
+    `counted`."""
+    steps = made.points.shape[1]
+    y, observed = batch.target[:, :steps], batch.future_observed
+    masks = {False: observed, True: counted}
+    seen = {
+        pools: replace(batch, future=y if mask is None else y.masked_fill(~mask[:, :steps], torch.nan))
+        for pools, mask in masks.items()
+    }
+    if counted is observed:
+        seen[True] = seen[False]  # so that what is derived from a batch is derived once
+    for each in collectors:
+        each.update(made, seen[_pools(each)])
 
 
 def evaluate_horizons(
@@ -102,7 +112,7 @@ def evaluate_horizons(
     windows: Sequence[Windows],
     batch_size: int = 256,
     most: int | None = None,
-    also: Mapping[int, Sequence[Metric]] | None = None,
+    also: Mapping[int, Sequence[Collector]] | None = None,
 ) -> dict[int, dict[str, float | int]]:
     """Compute mean errors at several horizons, as in `evaluate`, from one recursive forecast per window.
 
@@ -114,7 +124,7 @@ def evaluate_horizons(
         batch_size: as in `evaluate`.
         most: maximum number of windows, spread evenly over those of the longest horizon; None scores all of each
             horizon.
-        also: further metrics by horizon.
+        also: further sums by horizon.
 
     Returns:
         The result of `evaluate` by horizon P, in the order of `windows`.
@@ -133,9 +143,8 @@ def evaluate_horizons(
                     mask, points = None if counted is None else counted[:, :steps], made.points[:, :steps]
                     sums[steps].add(points, batch.target[:, :steps], mask)
                     counts[steps] += len(index)
-                    for more in () if also is None else also[steps]:
-                        real = _masked(batch, counted if _pools(more) else batch.future_observed, steps)
-                        more.update(Forecasts(points, None), real)
+                    if also is not None:
+                        _update(also[steps], Forecasts(points, None), batch, counted)
             if most is not None:
                 break
             first = len(longest)

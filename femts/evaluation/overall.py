@@ -6,22 +6,19 @@ import math
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.evaluation.metrics import ErrorSums, Metric, WindowSeries
-from femts.evaluation.relative import RelativeErrors
+from femts.evaluation.metric import Collector, Metric, own_metrics
+from femts.evaluation.metrics.point import MSE
+from femts.evaluation.metrics.relative import MASE, WAPE, Bias
 from femts.evaluation.scale import SeasonalScale
+from femts.evaluation.score_sums import ScoreSums
+from femts.evaluation.sums import ErrorSums
+from femts.evaluation.values import Viewer
 from femts.evaluation.verdict import judge
 from femts.models.base import Forecasts
 from femts.models.naive import NAIVE, SEASONAL_NAIVE, naive_forecasts
-
-Array = NDArray[np.float64]
 
 TIMES = 10  # a target or series is reported if its mean error is this many times that of the others
 
@@ -49,7 +46,7 @@ class Scores(Errors):
     Keys:
         mse, mae: mean errors in scaled units.
         windows: number of windows.
-        wape, bias: relative to the absolute values, in raw units (`RelativeErrors`).
+        wape, bias: relative to the absolute values, in raw units (`femts.evaluation.metrics.relative`).
         mase: mean over series and targets of the absolute error divided by the mean absolute seasonal change of the
             training rows (`SeasonalScale`).
         skill: 1 minus the ratio of `mse` to that of the seasonal naive forecast, or of the naive forecast if the
@@ -82,86 +79,77 @@ class OverallScores:
     """
 
     def __init__(self, preprocess: Preprocess, data: Dataset, seq_len: int) -> None:
-        self._relative = RelativeErrors(preprocess, len(data), data.n_targets)
-        self._compared = _Compared(preprocess, data, seq_len)
+        season, several = data.season, len(data) > 1
+        self._season = season if season <= seq_len else 1
+        self._names = data.series if several else data.columns[: data.n_targets]
+        viewers = (Viewer(preprocess, season, SeasonalScale.of(data)) for _ in range(2))
+        self._values = ScoreSums([WAPE(), Bias()], next(viewers), "series", ("scaled",))
+        self._means = ScoreSums([MSE(), MASE(), *own_metrics()], next(viewers), "series", ("scaled",), pools=True)
+        self._naive, self._several = BaselineErrors(self._season), several
 
     @property
-    def metrics(self) -> list[Metric]:
-        """Metrics to update with every window."""
-        return [self._relative, self._compared]
+    def collectors(self) -> list[Collector]:
+        """What to update with every window."""
+        return [self._values, self._means, self._naive]
 
     def scores(self, errors: Mapping[str, Any]) -> Scores:
         """Complete the mean `errors` of `femts.evaluation.evaluator.evaluate`."""
-        made = {**errors, **self._relative.compute(), **self._compared.compute(errors["mse"])}
+        baselines = self._naive.errors()
+        naive = (baselines.get(SEASONAL_NAIVE) or baselines.get(NAIVE) or {"mse": math.nan})["mse"]
+        made = {
+            **errors,
+            **{metric.name: self._values.overall(metric) for metric in self._values.metrics},
+            **{metric.name: self._means.overall(metric) for metric in self._means.metrics[1:]},
+            "skill": 1 - errors["mse"] / naive if naive > 0 else math.nan,
+            "season": self._season,
+            "baselines": baselines,
+        }
+        for metric in self._means.metrics[:2]:
+            dominant = self._dominant(metric)
+            if dominant is not None:
+                made["dominant"] = dominant
+                break
         judged = judge(made)
         return {**made, "verdict": None if judged is None else judged.words}  # type: ignore[typeddict-item]
 
+    def _dominant(self, metric: Metric) -> Dominant | None:
+        """The target or series with most of the sum of errors by `metric`, if its mean is also `TIMES` that of the
+        others."""
+        sums = self._means.sums(metric)
+        if sums is None or len(self._names) < 2:
+            return None
+        errors, values = sums.sum(2) if self._several else sums[:, 0]
+        if not errors.sum() > 0:
+            return None
+        k = int(errors.argmax())
+        error, part = float(errors[k] / errors.sum()), float(values[k] / values.sum())
+        if error <= 0.5 or error * (1 - part) <= TIMES * (1 - error) * part:
+            return None
+        return {"name": self._names[k], "measure": metric.name, "error": error, "values": part}
 
-class _Compared:
-    """Float64 sums of the errors of naive forecasts, and of the model by series and target.
 
-    Targets excluded from means over targets and series are missing here (`Metric`).
+class BaselineErrors:
+    """Mean errors of the naive forecasts of the windows, in scaled units.
+
+    Args:
+        season: steps in a season.
     """
 
     pools = True
 
-    def __init__(self, preprocess: Preprocess, data: Dataset, seq_len: int) -> None:
-        self._season = data.season if data.season <= seq_len else 1
-        self._preprocess, self._data = preprocess, data
-        shape = (len(data), data.n_targets)
-        self._absolute, self._squared, self._count = torch.zeros(3, *shape, dtype=torch.float64)
-        self._unit = (
-            torch.from_numpy(preprocess.scaler.scale[:, : shape[1]]) if preprocess.linear else torch.ones(shape)
-        )
-        self._naive = dict[str, ErrorSums]()
+    def __init__(self, season: int) -> None:
+        self._season, self._sums = season, dict[str, ErrorSums]()
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        """Add windows in scaled units; see `femts.evaluation.metrics.Metric`."""
-        forecast, target = forecasts.points, batch.target
-        observed = ~target.isnan()
-        actual = target.masked_fill(~observed, 0.0)
-        for name, naive in naive_forecasts(batch.past, target.shape[1], self._season).items():
-            self._naive.setdefault(name, ErrorSums(target.device)).add(naive, actual, observed)
-        numbers = WindowSeries.of_batch(batch, len(self._data))
-        error = forecast.float() - target.float()
-        self._squared += numbers.sums(error.square())
-        if self._preprocess.linear:  # raw errors are then scaled errors times the scale
-            error = error.abs_()
-        else:
-            own = self._preprocess.at(numbers.of.numpy())
-            error = (own.inverse(forecast.cpu().double()) - own.restore(target.cpu().double())).abs_()
-        self._absolute += numbers.sums(error) * self._unit
-        self._count += numbers.sums(observed.double())
+        """Add windows in scaled units; see `femts.evaluation.metric.Collector`."""
+        observed = ~batch.target.isnan()
+        actual = batch.target.masked_fill(~observed, 0.0)
+        for name, naive in naive_forecasts(batch.past, actual.shape[1], self._season).items():
+            self._sums.setdefault(name, ErrorSums(actual.device)).add(naive, actual, observed)
 
-    def compute(self, mse: float) -> dict[str, Any]:
-        """The fields of `Scores` that depend on naive forecasts, given the `mse` of the model."""
-        change = torch.from_numpy(SeasonalScale.of(self._data).absolute)
-        ratios = torch.where(self._count > 0, self._absolute / self._count / change, torch.nan)
-        baselines: dict[str, Errors] = {name: {"mse": each.mse, "mae": each.mae} for name, each in self._naive.items()}
-        naive = (baselines.get(SEASONAL_NAIVE) or baselines.get(NAIVE) or {"mse": math.nan})["mse"]
-        weights = (~ratios.isnan()).double()
-        dominant = self._dominant("mse", self._squared, self._count) or self._dominant("mase", ratios, weights)
-        return {
-            "mase": float(ratios[~ratios.isnan()].mean()),
-            "skill": 1 - mse / naive if naive > 0 else math.nan,
-            "season": self._season,
-            "baselines": baselines,
-            **({} if dominant is None else {"dominant": dominant}),
-        }
-
-    def _dominant(self, measure: str, errors: Tensor, weights: Tensor) -> Dominant | None:
-        """The target or series with most of the sum of `errors` (S, T), NaN where undefined, if their mean, weighted
-        by `weights` (S, T), is also `TIMES` that of the others."""
-        several = len(self._data) > 1
-        names = self._data.series if several else self._data.columns[: self._data.n_targets]
-        sums, counts = (each.nansum(1) if several else each[0].nan_to_num() for each in (errors, weights))
-        if len(names) < 2 or not sums.sum() > 0:
-            return None
-        k = int(sums.argmax())
-        error, part = float(sums[k] / sums.sum()), float(counts[k] / counts.sum())
-        if error <= 0.5 or error * (1 - part) <= TIMES * (1 - error) * part:
-            return None
-        return {"name": names[k], "measure": measure, "error": error, "values": part}
+    def errors(self) -> dict[str, Errors]:
+        """Errors by name."""
+        return {name: {"mse": each.mse, "mae": each.mae} for name, each in self._sums.items()}
 
 
 def compared_with_naive(scores: Mapping[str, Any]) -> dict[str, Any]:

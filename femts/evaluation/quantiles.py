@@ -18,7 +18,6 @@ from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.evaluation.metrics import register_metric
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.parts.pinball import pinball
 
@@ -83,7 +82,6 @@ def conformal_bounds(
         yield lower, upper
 
 
-@register_metric("pinball")
 class PinballSums:
     """Float64 sums of the pinball loss of a model's quantiles, before calibration.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import torch
 
 from femts.config.arguments import check_text
 from femts.config.values import check_steps
@@ -20,13 +20,17 @@ from femts.data.loading import load_dataset
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.errors import UsageError
-from femts.evaluation.coverage import Bounds, CoverageSums, RawWidths
+from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
-from femts.evaluation.metrics import Metric
+from femts.evaluation.metric import Collector, Metric, own_metrics
+from femts.evaluation.metrics.intervals import CRPS, Coverage, Width, interval_metrics
+from femts.evaluation.metrics.point import MAE, MSE, RMSE, SMAPE
+from femts.evaluation.metrics.relative import MASE, RMSSE, WAPE, Bias, Skill
 from femts.evaluation.overall import OverallScores, Scores
-from femts.evaluation.scores import DetailSums, check_groups, scores_frame
-from femts.evaluation.series_scores import SeriesSums
+from femts.evaluation.scale import SeasonalScale
+from femts.evaluation.score_sums import BY_SERIES, ScoreSums, check_groups
+from femts.evaluation.values import Units, Viewer
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -158,7 +162,7 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     return data
 
 
-def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ()) -> dict[str, float | int]:
+def score(forecaster: Forecaster, windows: Windows, also: Sequence[Collector] = ()) -> dict[str, float | int]:
     """Mean errors over all `windows`, in scaled units."""
     return evaluate(forecaster.model, windows, forecaster.config.training.eval_batch_size, also=also)
 
@@ -166,7 +170,7 @@ def score(forecaster: Forecaster, windows: Windows, also: Sequence[Metric] = ())
 def score_overall(forecaster: Forecaster, windows: Windows, data: Dataset) -> Scores:
     """Scores over all `windows` of `data`."""
     overall = overall_scores(forecaster, data)
-    return overall.scores(score(forecaster, windows, overall.metrics))
+    return overall.scores(score(forecaster, windows, overall.collectors))
 
 
 def overall_scores(forecaster: Forecaster, data: Dataset) -> OverallScores:
@@ -187,7 +191,7 @@ def score_horizons(
     horizons: Sequence[int],
     dataset: object = None,
     most: int | None = None,
-    also: Mapping[int, Metric] | None = None,
+    also: Mapping[int, Collector] | None = None,
 ) -> dict[int, Scores]:
     """Scores at several horizons; for a single series from one recursive forecast of each window.
 
@@ -197,7 +201,7 @@ def score_horizons(
         horizons: horizons to score, in steps.
         most: largest number of windows, evenly spaced over those of the longest horizon; None scores all of each
             horizon.
-        also: further metrics, by horizon.
+        also: further sums, by horizon.
 
     Returns:
         The scores of `Forecaster.evaluate` by horizon, in the given order.
@@ -211,7 +215,7 @@ def score_horizons(
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
     overall = {each.pred_len: overall_scores(forecaster, data) for each in windows}
-    every = {p: [*one.metrics, *([] if also is None else [also[p]])] for p, one in overall.items()}
+    every = {p: [*one.collectors, *([] if also is None else [also[p]])] for p, one in overall.items()}
     size = forecaster.config.training.eval_batch_size
     if len(data) == 1:
         errors = evaluate_horizons(forecaster.model, windows, size, most, every)
@@ -249,32 +253,29 @@ def score_details(
           their season exactly. Averaged over channels; for several series, the overall row has the means of `mase` and
           `rmsse` over them, and `wape` and `bias` of their pooled values.
         - `wape` and `bias`: sums of absolute errors and of forecasts minus values, in raw units, relative to the sum of
-          absolute values (`RelativeErrors`), averaged over channels; NaN if the latter is 0, and in scaled units.
+          absolute values, averaged over channels; NaN if the latter is 0, and in scaled units.
         - `skill`: 1 - `mse` / that of the seasonal naive forecast on the same windows; NaN if the latter is 0 or the
           look-back is shorter than a season. Missing values before the start of a series count as its mean.
         - with `level`, the continuous ranked probability score `crps` from all calibrated quantiles, whichever levels
-          are requested (`intervals.quantiles`; see `CoverageSums.crps`); scores from other quantiles are not
+          are requested (`intervals.quantiles`; see `CRPS`); scores from other quantiles are not
           comparable.
         - for each level `coverage-80`, mean `width-80` and `pinball-80`, the mean pinball loss of both bounds. In raw
           units, `crps`, widths and pinball losses are NaN with a transform, although `coverage` has raw widths then,
           too.
     """
     groups, levels = check_groups(by), () if level is None else check_levels(level)
-    most = forecaster.model.most_windows
-    if groups == ("series",):
-        bounds = interval_bounds(forecaster, levels, windows) if levels else None
-        by_series = SeriesSums(windows, forecaster.preprocess, data, most, bounds)
-        score(forecaster, windows, [by_series])
-        return by_series.frame(levels)
-    sums, covered = detail_sums(forecaster, windows, data), None
-    also: list[Metric] = [sums]
-    if levels:
-        covered = CoverageSums(interval_bounds(forecaster, levels, windows))
-        also.append(covered)
-    pooled = SeriesSums(windows, forecaster.preprocess, data, most) if len(data) > 1 and not groups else None
-    score(forecaster, windows, also if pooled is None else [*also, pooled])
-    frame = details_frame(forecaster, sums, data, groups, covered, levels)
-    return frame if pooled is None else frame.assign(**pooled.ratios())
+    bounds = interval_bounds(forecaster, levels, windows) if levels else None
+    if groups == BY_SERIES:
+        sums = series_sums(forecaster, data, bounds, levels)
+        score(forecaster, windows, [sums])
+        return series_frame(forecaster, sums, windows)
+    steps = step_sums(forecaster, data, bounds, levels)
+    if len(data) == 1 or groups:
+        score(forecaster, windows, [steps])
+        return steps.frame(forecaster.targets, groups)
+    pooled = series_sums(forecaster, data)
+    score(forecaster, windows, [steps, pooled])
+    return steps.frame(forecaster.targets).assign(**means_over_series(pooled, windows))
 
 
 def score_details_at_horizons(
@@ -298,47 +299,62 @@ def score_details_at_horizons(
     return pd.concat(frames, ignore_index=True)
 
 
-def detail_sums(forecaster: Forecaster, windows: Windows, data: Dataset) -> DetailSums:
-    """Metric of the errors by step and channel; for several series in the scaled units of each."""
-    preprocess = forecaster.preprocess if len(data) == 1 else None
-    return DetailSums(windows.pred_len, windows.n_targets, preprocess, data.season)
+def step_sums(
+    forecaster: Forecaster, data: Dataset, bounds: Bounds | None = None, levels: Sequence[float] = ()
+) -> ScoreSums:
+    """Sums of the scores by step and channel, with those of intervals at `levels`; for several series in the scaled
+    units of each."""
+    one = len(data) == 1
+    points: list[Metric] = [MSE(), MAE(), RMSE(), *([SMAPE(), MASE(), WAPE(), Bias()] if one else []), Skill()]
+    crps = [CRPS(bounds.intervals.standard)] if bounds is not None else []
+    metrics = [*points, *own_metrics(), *crps, *interval_metrics(levels)]
+    viewer = Viewer(forecaster.preprocess, data.season, SeasonalScale.of(data) if one else None, bounds)
+    return ScoreSums(metrics, viewer, "step", ("scaled", "raw") if one else ("scaled",), pools=not one)
 
 
-def details_frame(
-    forecaster: Forecaster,
-    sums: DetailSums,
-    data: Dataset,
-    groups: Sequence[str] = (),
-    covered: CoverageSums | None = None,
-    levels: Sequence[float] = (),
-) -> pd.DataFrame:
-    """Rows of `score_details` by the given groups, from sums over all windows."""
-    rows = data.train_values if len(data) == 1 else data.values[:0]
-    return scores_frame(sums, forecaster.targets, rows[:, : data.n_targets], groups, covered, levels)
+def series_sums(
+    forecaster: Forecaster, data: Dataset, bounds: Bounds | None = None, levels: Sequence[float] = ()
+) -> ScoreSums:
+    """Sums of the scores by series, in raw units."""
+    metrics = [MSE(), MAE(), MASE(), RMSSE(), WAPE(), Bias(), Skill(), *own_metrics()]
+    of_levels = [kind(level) for level in levels for kind in (Coverage, Width)]
+    viewer = Viewer(forecaster.preprocess, data.season, SeasonalScale.of(data), bounds)
+    return ScoreSums([*metrics, *of_levels], viewer, "series", ("raw",))
+
+
+def series_frame(forecaster: Forecaster, sums: ScoreSums, windows: Windows) -> pd.DataFrame:
+    """Rows of `score_details` by series."""
+    numbers = windows.series_of(windows.subsample(forecaster.model.most_windows)).cpu()
+    return sums.by_series(windows.names, torch.bincount(numbers, minlength=len(windows.names)).numpy())
+
+
+def means_over_series(sums: ScoreSums, windows: Windows) -> dict[str, float]:
+    """Scores of all series together that depend on the scale of each: means of `mase` and `rmsse` over series with a
+    scale of their own, `wape` and `bias` of all values."""
+    counted = None if windows.counted is None else windows.counted.cpu().numpy()
+    return {
+        metric.name: sums.overall(metric, "raw", counted if metric.over_series == "averaged" else None)
+        for metric in sums.metrics
+        if metric.name in ("mase", "rmsse", "wape", "bias")
+    }
 
 
 def score_coverage(forecaster: Forecaster, windows: Windows, level: Sequence[float]) -> pd.DataFrame:
     """Coverage by step and channel; see `Forecaster.coverage`."""
-    levels, preprocess = check_levels(level), forecaster.preprocess
-    bounds = interval_bounds(forecaster, levels, windows)
-    sums, one = CoverageSums(bounds), len(windows.names) == 1
-    widths = RawWidths(interval_bounds(forecaster, levels, windows), preprocess)
-    score(forecaster, windows, [sums, widths] if one and not preprocess.linear else [sums])
-    width = sums.width
-    if one:
-        width = preprocess.scaler.scale[0, : windows.n_targets] * width if preprocess.linear else widths.mean
-    return _coverage_rows(forecaster, levels, sums, width, "raw" if one else "scaled")
-
-
-def _coverage_rows(
-    forecaster: Forecaster, levels: Sequence[float], sums: CoverageSums, width: NDArray[np.float64], units: str
-) -> pd.DataFrame:
-    """One row for each of `levels`, step and channel of `sums`, with `width` (K, S, C) in the given `units`."""
-    steps = range(1, width.shape[1] + 1)
-    index = pd.MultiIndex.from_product([levels, steps, forecaster.targets], names=["level", "step", "channel"])
-    places = [sums.levels.index(level) for level in levels]
-    cells = {"coverage": sums.coverage[places].ravel(), "width": width[places].ravel(), "units": units}
-    return pd.DataFrame(cells, index).reset_index()
+    levels, one = check_levels(level), len(windows.names) == 1
+    units: Units = "raw" if one else "scaled"
+    viewer = Viewer(forecaster.preprocess, bounds=interval_bounds(forecaster, levels, windows))
+    kinds: dict[str, list[Metric]] = {kind.kind: [kind(level) for level in levels] for kind in (Coverage, Width)}
+    sums = ScoreSums([each for several in kinds.values() for each in several], viewer, "step", (units,), not one)
+    score(forecaster, windows, [sums])
+    index = pd.MultiIndex.from_product(
+        [levels, range(1, windows.pred_len + 1), forecaster.targets], names=["level", "step", "channel"]
+    )
+    cells = {
+        name: np.concatenate([sums.scores(each, units, groups=True, targets=True).ravel() for each in several])
+        for name, several in kinds.items()
+    }
+    return pd.DataFrame({**cells, "units": units}, index).reset_index()
 
 
 def interval_bounds(forecaster: Forecaster, levels: Sequence[float], windows: Windows) -> Bounds:

@@ -17,9 +17,12 @@ from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
-from femts.evaluation.coverage import Bounds, CoverageSums, coverage_notes
+from femts.evaluation.coverage import Bounds, coverage_notes
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.metrics import named_metrics
+from femts.evaluation.metrics.intervals import Coverage, Width
+from femts.evaluation.score_sums import ScoreSums
+from femts.evaluation.validation import validation_sums
+from femts.evaluation.values import Viewer
 from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import overall_scores
@@ -46,17 +49,20 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     past, future = windows["val"].to(device), windows["test"].to(device)
     training = forecaster.config.training
     (of_val, in_val), (of_test, in_test) = (
-        (overall_scores(forecaster, data), named_metrics(training, model)) for _ in ("val", "test")
+        (overall_scores(forecaster, data), validation_sums(training, model)) for _ in ("val", "test")
     )
     intervals, val = calibrate(
         model,
         past.within_scale(),
         batch_size=batch_size,
-        also=[*of_val.metrics, *in_val],
+        also=[*of_val.collectors, *in_val],
         method=training.intervals,
     )
-    covered = CoverageSums(Bounds(intervals, future, model.quantiles))
-    test = evaluate(model, future, batch_size, also=[covered, *of_test.metrics, *in_test])
+    bounds = Bounds(intervals, future, model.quantiles)
+    levels = [level for level in bounds.levels if level in REPORTED_LEVELS]
+    kinds = [kind(level) for level in levels for kind in (Coverage, Width)]
+    covered = ScoreSums(kinds, Viewer(forecaster.preprocess, bounds=bounds), "series", ("scaled",), len(data) > 1)
+    test = evaluate(model, future, batch_size, also=[covered, *of_test.collectors, *in_test])
     scores = {
         part: {**overall.scores(errors), **{name: value for each in named for name, value in each.compute().items()}}
         for part, overall, errors, named in (("val", of_val, val, in_val), ("test", of_test, test, in_test))
@@ -66,7 +72,10 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     within = {
         "windows": intervals.windows,
         "disjoint": intervals.disjoint,
-        "test": covered.overall(REPORTED_LEVELS),
+        "test": {
+            f"{level:g}": {kind.kind: covered.overall(kind) for kind in kinds if kind.level == level}
+            for level in levels
+        },
     }
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}

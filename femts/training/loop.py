@@ -19,7 +19,7 @@ from femts.config.training import VALIDATIONS, TrainingConfig
 from femts.data.windows import Windows
 from femts.environment import without_traces
 from femts.evaluation.evaluator import Share, evaluate
-from femts.evaluation.metrics import chosen_by, named_metrics
+from femts.evaluation.validation import chosen_by, validation_sums
 from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, EVENTS, ROWS, validations_csv
 from femts.mixers.ops.precision import low_precision_products
@@ -281,7 +281,7 @@ class Trainer:
         if self.val is None:
             state.losses, state.windows = [], 0
             return
-        began, named = time.monotonic(), named_metrics(config, self.model)
+        began, named = time.monotonic(), validation_sums(config, self.model)
         if self._validated is None:
             self._validated = (self._validation_windows(self.val),)
         scores = evaluate(

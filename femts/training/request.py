@@ -15,8 +15,7 @@ from femts.data.scaler import SCALERS
 from femts.errors import UsageError
 from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA, DEFAULT
-from femts.evaluation.metrics import BUILT_IN
-from femts.evaluation.metrics import METRICS as NAMED_METRICS
+from femts.evaluation.validation import BUILT_IN, check_selects
 from femts.models.losses import find_loss
 from femts.models.registry import model_card
 from femts.text import quote
@@ -143,4 +142,4 @@ def check_registered(training: TrainingConfig) -> None:
     SCALERS[training.scaler]
     INTERVALS[training.intervals]
     if training.metric and training.metric not in CRITERIA:
-        NAMED_METRICS[training.metric]
+        check_selects(training.metric)

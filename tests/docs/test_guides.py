@@ -13,7 +13,7 @@ from pages import ROOT, Reader, cells_in_this_process, compare, less
 from femts.data.catalog import CATALOG
 from femts.data.scaler import SCALERS
 from femts.evaluation.conformal import INTERVALS
-from femts.evaluation.metrics import METRICS
+from femts.evaluation.metric import METRICS
 from femts.mixers.priors.registry import PRIORS, prior_names
 from femts.models.losses import LOSSES
 from femts.models.registry import MODELS, model_names

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from even_intervals import covering, even_intervals
+from even_intervals import Covered, covering, even_intervals
 from every_window import every_window
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
@@ -23,7 +23,7 @@ from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
-from femts.evaluation.coverage import Bounds, CoverageSums
+from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import GRID, LEVELS, Intervals, check_levels, rank, refuse_unreachable, with_bounds
 from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
@@ -108,9 +108,9 @@ def test_coverage_of_exchangeable_windows(factor: float, known: tuple[float, ...
     """Coverage holds for any quantiles, within 4 standard deviations."""
     model, val, test = Spread(factor, known), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
-    sums = covering(made, test, known)
-    evaluate(model, test, also=[sums])
-    for level, measured in zip(sums.levels, sums.coverage, strict=True):
+    covered = covering(made, test, known)
+    evaluate(model, test, also=[covered.sums])
+    for level, measured in zip(covered.levels, covered.of("coverage"), strict=True):
         share = level / 100
         deviation = math.sqrt(share * (1 - share) * (1 / len(val) + 1 / len(test)))
         assert np.abs(measured - share).max() < 4 * deviation
@@ -122,10 +122,13 @@ def test_coverage_width_and_pinball_match_sklearn(gaps: float, known: tuple[floa
     made, _ = calibrate(model, windows(300, 0, gaps))
     one_by_one, at_once = (covering(made, test, known) for _ in range(2))
     own = [PinballSums(model)] if known else []
-    evaluate(model, test, 1, also=[one_by_one])
-    evaluate(model, test, 1000, also=[at_once, *own])
-    for name in ("coverage", "width", "pinball", "crps"):
-        np.testing.assert_allclose(getattr(one_by_one, name), getattr(at_once, name), rtol=1e-12)
+    evaluate(model, test, 1, also=[one_by_one.sums])
+    evaluate(model, test, 1000, also=[at_once.sums, *own])
+    kinds = ("coverage", "width", "pinball")
+    coverage, width, pinball = (at_once.of(kind) for kind in kinds)
+    for kind, made_at_once in zip(kinds, (coverage, width, pinball), strict=True):
+        np.testing.assert_allclose(one_by_one.of(kind), made_at_once, rtol=1e-12)
+    np.testing.assert_allclose(one_by_one.crps, at_once.crps, rtol=1e-12)
     forecast, target = forecasts(model, test)
     seen = test.seen(torch.arange(len(test)))
     there = np.ones_like(target, dtype=bool) if seen is None else (seen[:, 1:] & seen[:, :1]).numpy()
@@ -138,14 +141,10 @@ def test_coverage_width_and_pinball_match_sklearn(gaps: float, known: tuple[floa
             some = there[:, step, channel]
             below, above, y = (np.float64(v[some, step, channel]) for v in (lower, upper, target))
             if not known:  # the others hold the median and each other
-                assert at_once.coverage[k, step, channel] == pytest.approx(np.mean((below <= y) & (y <= above)))
-                assert at_once.width[k, step, channel] == pytest.approx(np.mean(above - below))
+                assert coverage[k, step, channel] == pytest.approx(np.mean((below <= y) & (y <= above)))
+                assert width[k, step, channel] == pytest.approx(np.mean(above - below))
             losses = [mean_pinball_loss(y, end, alpha=a) for end, a in zip((below, above), ends_of(level), strict=True)]
-            assert at_once.pinball[k, step, channel] == pytest.approx(np.mean(losses), rel=1e-6 if not known else 0.05)
-    overall = at_once.overall((80.0, 95.0, 99.9))
-    assert list(overall) == ["80", "95"] and overall["80"]["width"] == pytest.approx(
-        at_once.width[at_once.levels.index(80.0)].mean(), rel=1e-2
-    )
+            assert pinball[k, step, channel] == pytest.approx(np.mean(losses), rel=1e-6 if not known else 0.05)
     if known:
         expected = [
             mean_pinball_loss(target[there], forecast[:, :, q].numpy()[there], alpha=a) for q, a in enumerate(known)
@@ -158,10 +157,10 @@ def test_interpolated_levels_are_nested_and_cover(known: tuple[float, ...]) -> N
     model, val, test = Spread(known=known), windows(2000), windows(10_000, seed=1)
     made, _ = calibrate(model, val)
     levels = (5.0, 25.0, 50.0, 65.0, 80.0, 85.0, 97.5)
-    sums = CoverageSums(Bounds(made, test, known, levels))
-    evaluate(model, test, also=[sums])
-    assert sums.levels == tuple(sorted({*levels, *LEVELS}))
-    for level, measured in zip(sums.levels, sums.coverage, strict=True):
+    covered = Covered(Bounds(made, test, known, levels))
+    evaluate(model, test, also=[covered.sums])
+    assert covered.levels == tuple(sorted({*levels, *LEVELS}))
+    for level, measured in zip(covered.levels, covered.of("coverage"), strict=True):
         assert np.abs(measured - level / 100).max() < 0.05
     forecast, _ = forecasts(model, test)
     quantiles = forecast if known else None

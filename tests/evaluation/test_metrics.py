@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from femts.evaluation.metrics import ErrorSums
+from femts.evaluation.sums import ErrorSums
 
 
 def test_uneven_batches_equal_the_overall_mean() -> None:

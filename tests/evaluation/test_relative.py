@@ -11,14 +11,18 @@ import torch
 from every_window import every_window
 
 import femts
+from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
+from femts.data.scaler import Scaler
 from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.windows import part_windows
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.relative import RelativeErrors, relative
-from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.metrics.relative import WAPE, Bias
+from femts.evaluation.score_sums import ScoreSums
+from femts.evaluation.values import Viewer
+from femts.models.base import Forecasts
 from femts.models.dlinear import DLinear, DLinearConfig
 
 L, P, C = 12, 5, 2
@@ -37,7 +41,8 @@ def test_wape_and_bias_with_gaps_and_transform(transform: str | None) -> None:
     windows = part_windows(data, preprocess, "test", L, P)
     torch.manual_seed(0)
     model = DLinear(DLinearConfig(L, P, C))
-    sums, details = RelativeErrors(preprocess, 1, C), DetailSums(P, C, preprocess, 5)
+    metrics = WAPE(), Bias()
+    sums, details = (ScoreSums(metrics, Viewer(preprocess, 5), by) for by in ("series", "step"))
     evaluate(model, windows, 8, also=[sums, details])
     with torch.no_grad():
         forecast = preprocess.inverse(model(every_window(windows)[0]).double().numpy())
@@ -45,8 +50,8 @@ def test_wape_and_bias_with_gaps_and_transform(transform: str | None) -> None:
     error, size = forecast - actual, np.abs(actual)
     wape = np.nansum(np.abs(error), (0, 1)) / np.nansum(size, (0, 1))
     bias = np.nansum(error, (0, 1)) / np.nansum(size, (0, 1))
-    assert sums.compute() == pytest.approx({"wape": wape.mean(), "bias": bias.mean()}, rel=1e-4)
-    frames = {by: scores_frame(details, data.columns, data.train_values, by) for by in ((), ("channel",), ("step",))}
+    assert [sums.overall(each) for each in metrics] == pytest.approx([wape.mean(), bias.mean()], rel=1e-4)
+    frames = {by: details.frame(data.columns, by) for by in ((), ("channel",), ("step",))}
     raw_rows = {by: frame[frame["units"] == "raw"] for by, frame in frames.items()}
     assert all(
         frame.loc[frame["units"] == "scaled", ["wape", "bias"]].isna().all(axis=None) for frame in frames.values()
@@ -59,10 +64,14 @@ def test_wape_and_bias_with_gaps_and_transform(transform: str | None) -> None:
 
 
 def test_high_forecast_has_positive_bias() -> None:
-    sums = np.array([[3.0, 0.5]]), np.array([[1.0, -0.5]]), np.array([[10.0, 0.0]])
-    made = relative(*sums)
-    assert made["wape"] == pytest.approx([0.3]) and made["bias"] == pytest.approx([0.1]), "no share of a target of 0"
-    assert all(np.isnan(value).all() for value in relative(*(each[:, 1:] for each in sums)).values())
+    metrics = WAPE(), Bias()
+    sums = ScoreSums(metrics, Viewer(Preprocess(("a", "b"), ("",), Scaler.even(2))), "series", ("raw",))
+    actual = torch.tensor([[[4.0, 0.0], [-6.0, 0.0]]])
+    forecast = torch.tensor([[[6.0, 0.5], [-7.0, 0.0]]])
+    sums.update(Forecasts(forecast, None), Batch(torch.zeros(1, 3, 2), future=actual))
+    assert [sums.overall(each, "raw") for each in metrics] == pytest.approx([0.3, 0.1]), "no share of a target of 0"
+    for metric in metrics:
+        assert np.isnan(sums.scores(metric, "raw", targets=True)).tolist() == [[False, True]]
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +93,11 @@ def test_panel_wape_is_weighted_by_size(shops: pd.DataFrame, tmp_path: Path) -> 
     values = shops["y"].to_numpy().reshape(3, -1)
     actual, error = values[:, -STEPS:], values[:, -STEPS - 12 : -12] - values[:, -STEPS:]
     scores = made.evaluate()
-    assert scores["wape"] == pytest.approx(np.abs(error).sum() / actual.sum(), rel=1e-5)  # type: ignore[call-overload]
-    assert scores["bias"] == pytest.approx(error.sum() / actual.sum(), rel=1e-4)  # type: ignore[call-overload]
+    assert scores["wape"] == pytest.approx(np.abs(error).sum() / actual.sum(), rel=1e-5)
+    assert scores["bias"] == pytest.approx(error.sum() / actual.sum(), rel=1e-4)
     assert made.metrics["test"] == scores and made.evaluate(pred_len=[STEPS]) == {STEPS: scores}
     assert made.scores()[["wape", "bias"]].iloc[0].to_dict() == pytest.approx(
-        {name: scores[name] for name in ("wape", "bias")}  # type: ignore[call-overload]
+        {name: scores[name] for name in ("wape", "bias")}
     )
     each = made.scores(by="series").set_index("series")
     for number, name in enumerate(("large", "small")):
@@ -97,5 +106,5 @@ def test_panel_wape_is_weighted_by_size(shops: pd.DataFrame, tmp_path: Path) -> 
     assert np.isnan(each.loc["closed", "wape"]) and np.isnan(each.loc["closed", "bias"])
     assert each.loc["closed", "mae"] > 0
     page = femts.report(tmp_path / "run", tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"<dt>WAPE</dt><dd>{100 * scores['wape']:.1f} %" in page  # type: ignore[call-overload]
+    assert f"<dt>WAPE</dt><dd>{100 * scores['wape']:.1f} %" in page
     assert f"{100 * each.loc['small', 'wape']:.1f} %" in page and "no WAPE and no bias" in page

@@ -15,8 +15,11 @@ from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
+from femts.evaluation.metrics.relative import MASE, Skill
 from femts.evaluation.overall import OverallScores, compared_with_naive
-from femts.evaluation.scores import DetailSums, scores_frame
+from femts.evaluation.scale import SeasonalScale
+from femts.evaluation.score_sums import ScoreSums
+from femts.evaluation.values import Viewer
 from femts.forecaster.scoring import score_horizons
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig, naive_forecasts
@@ -48,7 +51,7 @@ def model() -> DLinear:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_errors_equal_those_of_the_naive_models(gaps: bool) -> None:
     windows, overall = scored_windows(dataset(gaps=gaps))
-    own = evaluate(model(), windows, 8, also=overall.metrics)
+    own = evaluate(model(), windows, 8, also=overall.collectors)
     scores = overall.scores(own)
     for name, naive in {"seasonal_naive": NAIVE, "naive": Naive(ModelConfig(L, P, C))}.items():
         expected = evaluate(naive, windows, 8)
@@ -70,25 +73,26 @@ def test_naive_forecasts() -> None:
 def test_skill_and_mase_match_detailed_scores(transform: str | None, gaps: bool) -> None:
     data = dataset(transform, gaps)
     windows, overall = scored_windows(data)
-    details = DetailSums(P, C, Preprocess.fit(data), SEASON)
-    scores = overall.scores(evaluate(model(), windows, 8, also=[*overall.metrics, details]))
-    row = scores_frame(details, COLUMNS, data.train_values).iloc[0]
+    viewer = Viewer(Preprocess.fit(data), SEASON, SeasonalScale.of(data))
+    details = ScoreSums([MASE(), Skill()], viewer, "step")
+    scores = overall.scores(evaluate(model(), windows, 8, also=[*overall.collectors, details]))
+    row = details.frame(COLUMNS).iloc[0]
     assert scores["skill"] == pytest.approx(row["skill"], rel=1e-5)
     assert scores["mase"] == pytest.approx(row["mase"], rel=1e-5)
-    each = scores_frame(details, COLUMNS, data.train_values, ("channel",))["mase"][:C]
+    each = details.frame(COLUMNS, ("channel",))["mase"][:C]
     assert row["mase"] == pytest.approx(each.mean()), "a channel with gaps counts like another"
 
 
 def test_each_horizon_has_its_own_naive_errors() -> None:
     made = {steps: scored_windows(dataset(), steps) for steps in (P, 3)}
-    also = {steps: overall.metrics for steps, (_, overall) in made.items()}
+    also = {steps: overall.collectors for steps, (_, overall) in made.items()}
     scores = evaluate_horizons(NAIVE, [windows for windows, _ in made.values()], also=also)
     assert all(overall.scores(scores[steps])["skill"] == 0 for steps, (_, overall) in made.items())
 
 
 def test_look_back_shorter_than_a_season_has_no_seasonal_naive_forecast() -> None:
     windows, overall = scored_windows(dataset(season=L + 1))
-    scores = overall.scores(evaluate(model(), windows, also=overall.metrics))
+    scores = overall.scores(evaluate(model(), windows, also=overall.collectors))
     batch, y = every_window(windows)
     assert scores["season"] == 1 and list(scores["baselines"]) == ["naive", "drift", "mean"]
     record = compared_with_naive(scores)

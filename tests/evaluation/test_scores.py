@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from combinations import in_turn
-from even_intervals import covering, even_intervals
+from even_intervals import even_intervals
 from every_window import every_window
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 
@@ -17,8 +17,14 @@ from femts.data.batch import Batch
 from femts.data.preprocess import Preprocess
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
+from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.scores import DetailSums, scores_frame, seasonal_error
+from femts.evaluation.metrics.intervals import CRPS, interval_metrics
+from femts.evaluation.metrics.point import MAE, MSE, RMSE, SMAPE
+from femts.evaluation.metrics.relative import MASE, WAPE, Bias, Skill
+from femts.evaluation.scale import SeasonalScale, seasonal_error
+from femts.evaluation.score_sums import ScoreSums
+from femts.evaluation.values import Viewer
 from femts.models.base import Forecasts
 from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
@@ -45,13 +51,30 @@ def model() -> DLinear:
     return DLinear(DLinearConfig(L, P, C))
 
 
+def sums_of(
+    preprocess: Preprocess,
+    train: np.ndarray,
+    season: int = SEASON,
+    bounds: Bounds | None = None,
+    levels: tuple[float, ...] = (),
+) -> ScoreSums:
+    absolute = seasonal_error(train, season)[None]
+    viewer = Viewer(preprocess, season, SeasonalScale(absolute, absolute), bounds)
+    points = [MSE(), MAE(), RMSE(), SMAPE(), MASE(), WAPE(), Bias(), Skill()]
+    crps = [] if bounds is None else [CRPS(bounds.intervals.standard)]
+    return ScoreSums([*points, *crps, *interval_metrics(levels)], viewer, "step")
+
+
 def frame_of(
     model: torch.nn.Module, batch_size: int, by: tuple[str, ...] = (), levels: tuple[float, ...] = ()
 ) -> pd.DataFrame:
-    sums = DetailSums(P, C, PREPROCESS, SEASON)
-    covered = covering(even_intervals(levels, np.full((len(levels), P, C), 0.7)), WINDOWS) if levels else None
-    evaluate(model, WINDOWS, batch_size, also=[sums, *([covered] if covered else [])])  # type: ignore[arg-type]
-    return scores_frame(sums, COLUMNS, RAW[:TRAIN], by, covered, levels)
+    bounds = None
+    if levels:
+        made = even_intervals(levels, np.full((len(levels), P, C), 0.7))
+        bounds = Bounds(made, WINDOWS, (), levels)
+    sums = sums_of(PREPROCESS, RAW[:TRAIN], bounds=bounds, levels=levels)
+    evaluate(model, WINDOWS, batch_size, also=[sums])  # type: ignore[arg-type]
+    return sums.frame(COLUMNS, by)
 
 
 def forecasts(model: DLinear) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -117,17 +140,17 @@ def test_seasonal_naive_has_no_skill_over_itself() -> None:
 
 
 def test_short_look_back_has_no_skill(model: DLinear) -> None:
-    sums = DetailSums(P, C, PREPROCESS, L + 1)
+    sums = sums_of(PREPROCESS, RAW[:TRAIN], L + 1)
     evaluate(model, WINDOWS, also=[sums])
-    table = scores_frame(sums, COLUMNS, RAW[:TRAIN])
+    table = sums.frame(COLUMNS)
     assert table["skill"].isna().all() and table["mase"].notna().all()
 
 
 def test_smape_of_zeros_is_zero() -> None:
     y, f = torch.tensor([[[0.0], [2.0], [4.0]]]), torch.tensor([[[0.0], [1.0], [4.0]]])
-    sums = DetailSums(3, 1, Preprocess(("a",), ("",), Scaler.even(1)), 1)
+    sums = sums_of(Preprocess(("a",), ("",), Scaler.even(1)), np.arange(9.0)[:, None], 1)
     sums.update(Forecasts(f, None), Batch(torch.ones(1, 4, 1), future=y))
-    table = scores_frame(sums, ("a",), np.arange(9.0)[:, None]).set_index("units")
+    table = sums.frame(("a",)).set_index("units")
     assert table.loc["raw", "smape"] == pytest.approx(200 / 3 / 3)
 
 
@@ -136,16 +159,16 @@ def test_zero_denominators_are_nan() -> None:
     raw = RAW.copy()
     raw[:, 1] = np.where(np.arange(len(raw)) < 2, 7.0, 0.0)  # its mean is not 0, so that scaled zeros are not zeros
     preprocess, windows = scaled(raw)
-    sums = DetailSums(P, C, preprocess, SEASON)
+    sums = sums_of(preprocess, raw[10:TRAIN])
     evaluate(SeasonalNaive(SeasonalNaiveConfig(L, P, C, SEASON)), windows, also=[sums])
-    table = scores_frame(sums, COLUMNS, raw[10:TRAIN], ("channel",)).set_index(["units", "channel"])
+    table = sums.frame(COLUMNS, ("channel",)).set_index(["units", "channel"])
     assert table.loc["raw", "b"][["mase", "skill"]].isna().all()
     assert table.loc["raw", "b"]["smape"] == 0, "a forecast of 0 for a 0 is no error"
     assert np.isfinite(table.loc["raw", "b"][["mse", "mae", "rmse"]].astype(float)).all()
     assert table.loc["scaled"]["smape"].isna().all()
     assert table.loc["raw", "a"].notna().all()
-    whole = scores_frame(sums, COLUMNS, raw[10:TRAIN])
-    assert whole["mase"].isna().all(), "a mean over channels does not hide one that has no scale"
+    each = table.loc["raw", "mase"]
+    assert sums.frame(COLUMNS)["mase"].to_numpy() == pytest.approx(each.mean()), "a mean of those that have a scale"
     np.testing.assert_allclose(
         seasonal_error(raw[:SEASON], SEASON), np.abs(np.diff(raw[:SEASON], axis=0)).mean(0), err_msg="no season, a step"
     )

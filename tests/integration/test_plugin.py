@@ -25,7 +25,7 @@ from torch import nn
 from femts.config.model import ModelConfig
 from femts.data.scaler import register_scaler
 from femts.evaluation.conformal import register_intervals
-from femts.evaluation.metrics import register_metric
+from femts.evaluation.metric import Metric, register_metric
 from femts.models.base import ForecastModel
 from femts.models.losses import register_loss
 from femts.models.registry import register
@@ -50,20 +50,13 @@ def huber(prediction, batch):
 
 
 @register_metric("largest")
-class Largest:
-    """Mean of the largest error of each window."""
+class Largest(Metric):
+    """Mean of the largest absolute error of each window and column."""
 
-    pools = True
+    per_window = True
 
-    def __init__(self, model):
-        self.sums = torch.zeros(2, dtype=torch.float64)
-
-    def update(self, forecasts, batch):
-        worst = (forecasts.points - batch.target).abs().nan_to_num(0).amax((1, 2))
-        self.sums += torch.tensor([worst.sum().item(), len(worst)], dtype=torch.float64)
-
-    def compute(self):
-        return {"largest": float(self.sums[0] / self.sums[1])}
+    def terms(self, values):
+        return values.error.abs().nan_to_num(0).amax(1, keepdim=True), None
 
 
 @register_scaler("range")
@@ -122,6 +115,8 @@ def test_plugin_trains_a_run(trained: Path) -> None:
     assert metrics["val"]["largest"] > metrics["val"]["mae"] and metrics["test"]["largest"] > metrics["test"]["mae"]
     rows = pd.read_csv(trained / "metrics.csv")
     assert rows["val_largest"].iloc[-1] == pytest.approx(metrics["val"]["largest"])
+    table = run(trained.parent, "evaluate", "run", "--by", "channel", "--csv").stdout
+    assert "largest" in table.splitlines()[0].split(","), "a metric of a plugin is part of every score"
 
 
 def test_commands_load_the_plugin(folder: Path, trained: Path) -> None:

@@ -12,20 +12,20 @@ from femts.data.batch import Batch
 from femts.data.categories import origins
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
-from femts.evaluation.coverage import CoverageSums
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.metrics import Metric
+from femts.evaluation.metric import Collector
 from femts.evaluation.overall import Scores
-from femts.evaluation.scores import DetailSums
-from femts.evaluation.series_scores import SeriesSums
+from femts.evaluation.score_sums import ScoreSums
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import RunConfig
 from femts.forecaster.scoring import (
-    detail_sums,
-    details_frame,
     interval_bounds,
+    means_over_series,
     overall_scores,
     score_windows,
+    series_frame,
+    series_sums,
+    step_sums,
 )
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.naive import Naive, SeasonalNaive, SeasonalNaiveConfig
@@ -75,7 +75,7 @@ class Measured:
 class Baseline:
     """Metric of the errors of another model, which forecasts from the look-backs that are passed to it."""
 
-    def __init__(self, model: ForecastModel, sums: DetailSums) -> None:
+    def __init__(self, model: ForecastModel, sums: ScoreSums) -> None:
         self.model, self.sums, self.pools = model, sums, sums.pools
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
@@ -98,29 +98,30 @@ def measure(forecaster: Forecaster, data: Dataset) -> Measured:
     config, targets, intervals = forecaster.config, forecaster.targets, forecaster.intervals
     windows = score_windows(forecaster, "test", None, data)
     others = naive_models(config, len(targets), data.season)
-    own = detail_sums(forecaster, windows, data)
-    baselines = {name: Baseline(model, detail_sums(forecaster, windows, data)) for name, model in others.items()}
-    overall = overall_scores(forecaster, data)
-    by_series = SeriesSums(windows, forecaster.preprocess, data, forecaster.model.most_windows)
-    covered = None
+    bounds = None
     if intervals is not None and intervals.standard and intervals.steps >= config.pred_len:
-        covered = CoverageSums(interval_bounds(forecaster, (), windows))
-    also: list[Metric] = [*overall.metrics, own, by_series, *baselines.values(), *([covered] if covered else [])]
+        bounds = interval_bounds(forecaster, (), windows)
+    levels = () if bounds is None else bounds.levels
+    own = step_sums(forecaster, data, bounds, levels)
+    baselines = {name: Baseline(model, step_sums(forecaster, data)) for name, model in others.items()}
+    overall = overall_scores(forecaster, data)
+    by_series = series_sums(forecaster, data)
+    also: list[Collector] = [*overall.collectors, own, by_series, *baselines.values()]
     scored = windows_scored(forecaster, windows)
     test = overall.scores(evaluate(forecaster.model, windows, config.training.eval_batch_size, some=scored, also=also))
-    levels = covered.levels if covered else ()
 
-    def frames(of: DetailSums, intervals: CoverageSums | None = None) -> Scored:
-        some = levels if intervals else ()
+    def frames(of: ScoreSums) -> Scored:
         groups: tuple[tuple[str, ...], ...] = ((), ("step",), ("channel",))
-        return Scored(*(details_frame(forecaster, of, data, by, intervals, some) for by in groups))
+        return Scored(*(of.frame(forecaster.targets, by) for by in groups))
 
     return Measured(
         test,
-        frames(own, covered),
+        frames(own),
         {name: frames(baseline.sums) for name, baseline in baselines.items()},
-        by_series.frame().sort_values("mase", ascending=False, kind="stable", ignore_index=True),
-        by_series.ratios(),
+        series_frame(forecaster, by_series, windows).sort_values(
+            "mase", ascending=False, kind="stable", ignore_index=True
+        ),
+        means_over_series(by_series, windows),
         levels,
         data.season,
     )

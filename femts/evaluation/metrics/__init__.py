@@ -1,0 +1,1 @@
+"""The metrics of femts, one class each, in one file a family."""
