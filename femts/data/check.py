@@ -27,7 +27,7 @@ WITH_UNIT = re.compile(r"[€$£]?\s*[+-]?\d[\d.,]*\s*[a-zA-Z%°µ€$£][a-zA-Z
 CURRENCIES = "€$£¥"
 _AMOUNT = re.compile(
     rf"^(?P<opening>\(?)\s*(?P<sign>[+-]?)\s*(?P<before>[{CURRENCIES}]?)\s*(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    rf"\s*(?P<after>[%{CURRENCIES}]?)\s*\)?[*\u2020\u2021]*$"
+    rf"\s*(?P<after>[%{CURRENCIES}]?)\s*\)?[*#\u2020\u2021]*$"
 )
 _NO_WORD = r"[\W_]+"  # such as *** or ...
 MISSING = (  # text, in lower case, that means a missing value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,14 +98,17 @@ def _dialect(sample: str, begin: list[str], encoding: str, path: Path) -> Dialec
         separator, header = _separator(sample)
     rows, _ = _rows(sample, separator, LOOK)
     if not is_plain(rows):
-        found = _search(sample)
+        found = _search(sample, lines[leading - 1].strip("#% \n").split() if comments and leading else [])
         if found is not None:
             mark, table, stops = found
             plain = table.data == table.before + 1 and all(table.names[1:]) and mark != BLANKS
             first = table.before if plain else table.data  # the first row that pandas reads
             above = stops[first - 1] if first else 0
-            rest = "".join(sample.splitlines(keepends=True)[above:])
+            rest = "".join(list(io.StringIO(sample, newline=""))[above:])
             decimal, doubt = _decimal(rest, mark, path)
+            if mark == BLANKS and _has_words_behind(rest, len(table.names)):
+                table.names.append("")
+                plain = False
             return Dialect(mark, decimal, table.names, skip + above, plain, comments, encoding, doubt, table.notes)
     decimal, doubt = _decimal(sample, separator, path)
     return Dialect(separator, decimal, header, skip, True, comments, encoding, doubt)
@@ -123,7 +127,7 @@ def _comments(lines: list[str]) -> int:
 def _rows(text: str, separator: str, most: int) -> tuple[list[list[str]], list[int]]:
     """The first rows of a text as stripped cells, empty for a blank line, and the number of lines up to each."""
     if separator == BLANKS:
-        rows = [line.split() for line in islice(io.StringIO(text), most)]
+        rows = [line.split() for line in islice(io.StringIO(text, newline=""), most)]
         return rows, list(range(1, len(rows) + 1))
     rows, ends = [], list[int]()
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=False)
@@ -133,9 +137,15 @@ def _rows(text: str, separator: str, most: int) -> tuple[list[list[str]], list[i
     return rows, ends
 
 
-def _search(sample: str) -> tuple[str, Header, list[int]] | None:
+def _has_words_behind(text: str, width: int) -> bool:
+    """Return whether some lines have a word behind the `width` cells of the others, such as `Provisional`."""
+    lines = [cells for cells in map(str.split, io.StringIO(text, newline="")) if len(cells) > width]
+    return bool(lines) and all(len(cells) == width + 1 and cells[-1].isalpha() for cells in lines)
+
+
+def _search(sample: str, remark: Sequence[str] = ()) -> tuple[str, Header, list[int]] | None:
     """The separator that gives the largest table with a header, that header, and the number of lines up to each row;
-    blanks only if no other separator does."""
+    blanks only if no other separator does. `remark` are the words of the last comment above the table."""
     best: tuple[int, str, Header, list[int]] | None = None
     for mark in (*SEPARATORS, BLANKS):
         if mark == BLANKS and best is not None:
@@ -147,7 +157,7 @@ def _search(sample: str) -> tuple[str, Header, list[int]] | None:
         except csv.Error:
             continue
         rows = _with_clocks(rows) if mark == BLANKS else rows
-        table = find_header(rows)
+        table = find_header(rows, mark == BLANKS, remark)
         if table is None:
             continue
         width, below = len(table.names), [row for row in rows[table.data :] if row]

@@ -25,7 +25,8 @@ def with_first(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """The frame with its first column renamed to the result of `name_of_first`."""
     made = frame.rename(columns={frame.columns[0]: name}) if name else frame
     if name == "date":
-        made.attrs[NOTES] = ("its first column has no name and contains dates and is used as time stamps",)
+        note = "its first column has no name and contains dates and is used as time stamps"
+        made.attrs[NOTES] = (*made.attrs.get(NOTES, ()), note)
     return made
 
 

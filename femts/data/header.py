@@ -18,6 +18,7 @@ from femts.text import quote
 MOST_BEFORE = 100  # rows before the header
 MOST_HEADERS = 5  # rows of a header
 MOST_FOOTERS = 50  # rows after the last one of the table
+FEWEST = 3  # rows that show how a table without a header begins
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 ABOVE = 20  # rows with which footers are compared
 SHOWN = 4  # cells of a row that a note quotes
@@ -54,6 +55,13 @@ _TOTALS = re.compile(
     r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme",
     re.IGNORECASE,
 )
+_LABELS = re.compile(  # of what statistics offices and central banks write below the names of their series
+    r".*:|title|description|frequency|(series |data )?type|(pre)?units?|source|publication date|(series |source dataset )?ids?|"
+    r"cdid|(next )?release( date)?|important notes|collection month|no\. obs\.?|series (start|end)|transform|factors|tcode|"
+    r"last updated?|seasonal adjustment|titre|libell\u00e9|code( s\u00e9rie)?|unit\u00e9|magnitude|m\u00e9thode.*|fr\u00e9quence|idbank|"
+    r"derni\u00e8re mise \u00e0 jour|p\u00e9riode|einheit|dimension|stand( vom)?|quelle|frequenz|t\u00edtulo|unidad|fuente|frecuencia",
+    re.IGNORECASE,
+)
 _REMARKS = re.compile(
     r"(source|sources|notes?|last updated?|data from|copyright|quelle|footnotes?|remarks?|hinweis|fuente|updated|"
     r"downloaded|generated|q|legend|disclaimer)\b.{0,3}:|\u00a9|\*|\([a-z0-9]\)|(data|source|notes?)\b.*[.:]",
@@ -85,14 +93,18 @@ def is_plain(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if len(table) == 1:
         return True
+    if _LABELS.fullmatch(table[1][0]) or all(map(is_data, table[0])):
+        return False
     return any(map(is_data, table[1])) or not any(any(map(is_data, row)) for row in table[2:ABOVE])
 
 
-def find_header(rows: Sequence[Sequence[str]]) -> Header | None:
+def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, above: Sequence[str] = ()) -> Header | None:
     """Find the header among the first rows of a file; None if no row looks like one.
 
     Args:
         rows: stripped cells by row, in which an empty row has none.
+        blanks: whether the cells are separated by blanks, so that dates may begin a table without a header.
+        above: words of the last remark above these rows, which may name the columns of such a table.
     """
     filled = [number for number, row in enumerate(rows) if any(row)]
     if not filled:
@@ -103,6 +115,9 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header | None:
     year_rows = _year_rows(rows, filled)
     if year_rows is not None:
         return year_rows
+    found = _with_metadata(rows, filled, width, full) or _without_header(rows, filled, blanks, above)
+    if found is not None:
+        return found
     place = _place(rows, filled, width, full)
     if place is None:
         return None
@@ -143,6 +158,87 @@ def _place(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int, ful
         if all(row[1:]) and (n == like[0] or all(map(is_year, numbers))):
             return n
     return next(iter(like), None)
+
+
+def _with_metadata(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int, full: int) -> Header | None:
+    """Header with rows below it that describe each column, such as its unit and source, up to the first date; None if
+    there are none, or too few for it to be clear."""
+    dated = [is_data(rows[number][0]) for number in filled[: MOST_BEFORE + ABOVE]]
+    stop = next((n for n in range(1, min(len(dated), MOST_BEFORE)) if all(dated[n : n + FEWEST])), 0)
+    if not stop or len(dated) < stop + FEWEST - 1 or not all(dated[stop : stop + ABOVE]):
+        return None
+    named = ([*rows[number][:full], *[""] * (full - len(rows[number]))] for number in filled[:stop])
+    place = next((n for n, row in enumerate(named) if all(row[1:]) and len(set(row)) == full > 1), None)
+    if place is None:
+        return None
+    further = [rows[number] for number in filled[place + 1 : stop]]
+    labels = [row[0] for row in further]
+    if not any(map(_LABELS.fullmatch, labels)) or not all(map(_is_metadata, further)):
+        return None
+    if len(further) < MOST_HEADERS and not any(any(map(is_data, row)) for row in further):
+        return None
+    header = filled[place]
+    names = [*rows[header], *[""] * width][:width]
+    what = f"{len(further)} rows of metadata below its header are" if further[1:] else "a row of metadata is"
+    note = f"{what} left out ({_shown([label or row[1] for label, row in zip(labels, further, strict=True)])})"
+    return Header(names, header, filled[stop], (*_before(rows, filled, header), note))
+
+
+def _is_metadata(row: Sequence[str]) -> bool:
+    """Return whether a row, which does not begin with a date, may describe columns rather than hold their values."""
+    return bool(_LABELS.fullmatch(row[0])) or not any(map(_NUMBER.fullmatch, row))
+
+
+def _without_header(
+    rows: Sequence[Sequence[str]], filled: Sequence[int], blanks: bool, above: Sequence[str]
+) -> Header | None:
+    """Header of a table without one, whose rows are numbers behind a year, a month or a day; None if there is none."""
+    place = next((n for n, number in enumerate(filled[:MOST_BEFORE]) if _is_row(rows[number])), None)
+    if place is None:
+        return None
+    table = [rows[number] for number in filled[place : place + ABOVE]]
+    width = len(table[0])
+    if len(table) < FEWEST or width < 2 or any(len(row) != width or not _is_row(row) for row in table):
+        return None
+    times = _times(table, blanks)
+    if not times:
+        return None
+    words = rows[filled[place - 1]] if place else above
+    if place and len(words) == width and not words[0].startswith("%"):
+        return None  # a header
+    words = [word.strip(",") for word in words if word != "%"]
+    told = len(set(words)) == len(words) == width and not any(map(is_data, words))
+    names = [*times, *(words[len(times) :] if told else (f"column {n + 1}" for n in range(len(times), width)))]
+    first = filled[place]
+    note = f"it has no header, so its columns are called {_shown(names)}"
+    return Header(names, first, first, (*_before(rows, filled, first), note))
+
+
+def _is_row(row: Sequence[str]) -> bool:
+    return bool(row) and is_data(row[0]) and all(is_data(cell) or cell.lower() in _EMPTY for cell in row)
+
+
+def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
+    """Names of the first columns if these are dates, or years with months and days, in order; none otherwise."""
+    first = [row[0] for row in table]
+    if all(map(is_year, first)):
+        parts = [tuple(int(cell) if re.fullmatch(r"\d{1,4}", cell) else 0 for cell in row[:3]) for row in table]
+        if all(1 <= each[1] <= 12 for each in parts):
+            if len(table[0]) > 2 and (np.diff([12 * each[0] + each[1] for each in parts]) == 1).all():
+                return ["Year", "Month"]
+            days = [each for each in parts if len(each) > 2 and 1 <= each[2] <= 31]
+            if len(table[0]) > 3 and len(days) == len(parts) and all(map(_is_later, days[1:], days)):
+                return ["Year", "Month", "Day"]
+        return ["Year"] if (np.diff([each[0] for each in parts]) == 1).all() else []
+    if all(re.fullmatch(r"(?:1[6-9]|20|21)\d{2}(?:0[1-9]|1[0-2])", cell) for cell in first):
+        months = [12 * int(cell[:4]) + int(cell[4:]) for cell in first]
+        return ["date"] if (np.diff(months) == 1).all() else []
+    dated = blanks and all(re.fullmatch(r"\d+[-/.]\d+([-/.]\d+)?", cell) and _DATE.fullmatch(cell) for cell in first)
+    return ["date"] if dated and not all(map(_NUMBER.fullmatch, first)) else []
+
+
+def _is_later(day: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return day > other
 
 
 def _before(rows: Sequence[Sequence[str]], filled: Sequence[int], before: int) -> tuple[str, ...]:
@@ -275,12 +371,12 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     end = frame.iloc[start:]
     first = as_text(end.iloc[:, 0]).where(end.iloc[:, 0].notna(), "").str.strip().tolist()
     before = [*above, *first]
-    empty = end.iloc[:, 1:].isna().to_numpy()
     stop = len(end)
     while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
         near = before[max(0, stop + len(above) - 1 - ABOVE) : stop + len(above) - 1]
         dated = 2 * sum(map(is_data, near)) > len(near)
-        if not _is_footer(first[stop - 1], empty[stop - 1], dated):
+        others = [str(cell).strip() for cell in end.iloc[stop - 1, 1:] if not pd.isna(cell)]
+        if not _is_footer(first[stop - 1], others, dated):
             break
         stop -= 1
     if stop == len(end):
@@ -296,18 +392,19 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     return kept
 
 
-def _is_footer(cell: str, empty: np.ndarray, dated: bool) -> bool:
-    """Return whether a row is below the table, from its first cell and which others are empty; `dated` tells whether
-    the rows above begin with dates or numbers."""
+def _is_footer(cell: str, others: Sequence[str], dated: bool) -> bool:
+    """Return whether a row is below the table, from its first cell and the filled ones of the others; `dated` tells
+    whether the rows above begin with dates or numbers."""
     if not cell:
-        return bool(empty.all())
+        return not others
     if is_data(cell):
         return False
     if cell.lower() in _EMPTY:
         return False
-    if dated:
-        return bool(empty.all()) or bool(_TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
-    return bool(empty.all()) and bool(_REMARKS.match(cell))
+    if dated:  # words of a remark may be in several cells
+        wordy = not any(map(_NUMBER.fullmatch, others)) and not any(other.lower() in _EMPTY for other in others)
+        return wordy or bool(_TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
+    return not others and bool(_REMARKS.match(cell))
 
 
 def _numeric(column: pd.Series) -> pd.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +14,10 @@ OTHERS = 10  # distinct other values to judge by; fewer suffice at `FAR` ranges 
 SPREADS, RANGES, FAR = 3.0, 1.5, 100.0  # distance to other values, in interquartile ranges and in ranges of these
 SPACINGS = 10.0  # distance of a negative number to values that are never negative, in usual distances between these
 MOST = 0.97  # share of cells
-_NINES = re.compile(r"-?(99{1,9}|9{2,9}\.9{1,4}|9{1,9}\.?9*e[+-]?\d+)")
+ALIKE = 5  # rows in which several columns are missing together, as -1 and -0.99 beside values that are never negative
+OVERLAP, MOST_PAIRED = 0.9, 50  # of these rows, and columns that are compared
+_NINES = re.compile(r"-?(99{1,9}|9{2,9}\.9{1,4}|9{1,9}\.?9*e[+-]?\d+)|-9\.9{1,3}")
+_SMALL = re.compile(r"-(1|0\.9{1,3}|9)")
 _OTHERS = (-200.0, -77.0, -88.0, -777.0, -888.0, -7777.0, -8888.0, -999.25, -6999.0)
 _MACHINE = (-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0, 4294967295.0, -9223372036854775808.0)
 _HUGE = 1e19  # and beyond: fill values such as 1e20 and 9.96921e36
@@ -34,14 +38,38 @@ def find_sentinels(values: NDArray[np.float64]) -> tuple[float, ...]:
 
 def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, ...]]:
     """The sentinels of each column that has any. One that is found in a column counts in the others even if it occurs
-    there once, or beside a single other value."""
+    there once, or beside a single other value; so do the only negative numbers of several columns in the same rows."""
     found = {name: find_sentinels(values) for name, values in columns.items()}
+    for name, number in _together(columns).items():
+        found[name] = tuple(sorted({*found[name], number}))
     known = {number for numbers in found.values() for number in numbers}
     if known:
         for name, values in columns.items():
             more = [number for number in _found(values, sure=True) if number in known]
             found[name] = tuple(sorted({*found[name], *more}))
     return {name: numbers for name, numbers in found.items() if numbers}
+
+
+def _together(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """The only negative number of each column of which another one, which is not a copy, has its own in about the same
+    rows."""
+    lows, rows = dict[str, float](), dict[str, NDArray[np.bool_]]()
+    for name, values in columns.items():
+        low = float(np.nanmin(values)) if np.isfinite(values).any() else 0.0
+        if not low < 0 or not (stands_for_missing(low) or _SMALL.fullmatch(f"{low:.6g}")):
+            continue
+        there = values == low
+        others = values[~there & np.isfinite(values)]
+        if there.sum() >= ALIKE and len(others) and others.min() >= 0 and len(np.unique(others)) > 1:
+            lows[name], rows[name] = low, there
+    found = set[str]()
+    for name, other in itertools.combinations(list(rows)[:MOST_PAIRED], 2):
+        either = np.count_nonzero(rows[name] | rows[other])
+        varied = max(len(np.unique(columns[each])) for each in (name, other)) > OTHERS
+        if np.count_nonzero(rows[name] & rows[other]) >= OVERLAP * either and varied:
+            if not np.array_equal(columns[name], columns[other], equal_nan=True):
+                found |= {name, other}
+    return {name: lows[name] for name in found}
 
 
 def stands_for_missing(number: float) -> bool:

@@ -73,7 +73,7 @@ def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.Da
             clocks = clocks.str.replace(".", ":", regex=False) if _are_dotted(others[0]) else clocks
             stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
     else:
-        stamps = first.astype(float).astype(int).map("{:04d}".format)
+        stamps = _numbers(first, "year").astype(int).map("{:04d}".format)
         for name, column in zip(parts[1:], others, strict=True):
             if are_clocks(column):
                 stamps += " " + as_text(column).str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
@@ -103,6 +103,8 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
         return []
     texts = [name for name in frame.columns if isinstance(name, str)]
     by_part = {_part(name): name for name in texts} | {name.lower(): name for name in texts}
+    if "yyyy" in by_part:  # elsewhere, mm are millimetres
+        by_part = {part: by_part[name] for name, part in (("mm", "month"), ("dd", "day")) if name in by_part} | by_part
     for pair in _WITH_CLOCK:
         parts = [by_part.get(part, "") for part in pair]
         if set(parts) <= columns and "date" not in columns - set(parts) and _are_days_and_clocks(frame[parts]):
@@ -257,4 +259,6 @@ def _numbers(column: pd.Series, part: str) -> pd.Series:
     if part == "month" and not pd.api.types.is_numeric_dtype(column):
         months = as_text(column).str.strip().str.rstrip(".").str.lower().map(MONTHS)
         column = column if months.isna().any() else months
-    return column if whole_numbers(column) is None else column.astype(float)
+    if whole_numbers(column) is None:
+        return column
+    return (as_text(column) if isinstance(column.dtype, pd.CategoricalDtype) else column).astype(float)

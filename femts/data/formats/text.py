@@ -121,7 +121,7 @@ def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
     else:
         pieces = _parts(file, cells)
     for piece in pieces:
-        made = without_empty(piece, file.nameless)
+        made = without_empty(_without_empty_rows(piece), file.nameless)
         missing = [name for name in file.nameless if name in made.columns]
         if missing and missing == [file.names[0]]:
             first = first if first in ("date", NAMELESS) else name_of_first(made, names)
@@ -150,6 +150,18 @@ def without_empty(frame: pd.DataFrame, nameless: Sequence[str]) -> pd.DataFrame:
     makes them."""
     empty = [name for name in nameless if frame[name].isna().all()]
     return frame.drop(columns=empty) if empty else frame
+
+
+def _without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame without rows of nothing but separators, as blank lines are none, if its first column is text; otherwise
+    they may be missing steps."""
+    first = frame.iloc[:, 0]
+    if is_numeric_dtype(first) or not first.isna().any():
+        return frame
+    empty = first.isna() & frame.iloc[:, 1:].isna().all(axis=1)
+    kept = frame[~empty]
+    kept.attrs = frame.attrs
+    return kept.reset_index(drop=True) if len(kept) < len(frame) else frame
 
 
 def _is_below(file: _File, error: Exception) -> bool:
