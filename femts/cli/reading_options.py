@@ -20,7 +20,7 @@ class ReadingOptions:
 
     na: Annotated[
         str | None,
-        option("Numbers that encode a missing value, such as -9999, or none.", "X[,X...]|none", default="found"),
+        option("Numbers and words that encode a missing value, such as -9999 or off, or none.", "X[,X...]|none", default="found"),
     ] = None
     columns: Annotated[
         str | None,
@@ -128,23 +128,25 @@ class ReadingOptions:
 READING = tuple(field.name for field in fields(ReadingOptions))
 
 
-def _parse_na(value: object) -> tuple[float, ...] | str | None:
-    """Parse `-9999`, `-9999,0`, `[-9999]` or nothing as numbers; `none` stays as it is."""
+def _parse_na(value: object) -> tuple[float | str, ...] | str | None:
+    """Parse `-9999`, `-9999,off`, `[-9999]` or nothing as numbers and words; `none` stays as it is."""
     if value is None or str(value).strip().lower() == "none":
         return None if value is None else "none"
-    parts = value if isinstance(value, list | tuple) else str(value).split(",")
+    return tuple(map(_number_or_word, value if isinstance(value, list | tuple) else parts(str(value))))
+
+
+def _number_or_word(part: object) -> float | str:
     try:
-        return tuple(float(str(part)) for part in parts)
-    except ValueError as error:
-        raise UsageError(
-            f"The value '{quote(value)}' for missing data is not a number; write --na -9999, --na -9999,0 or --na none."
-        ) from error
+        return float(str(part))
+    except ValueError:
+        return str(part).strip()
 
 
 def _parse_columns(value: object) -> dict[str, str]:
     """Parse `time=when,value=sales`, a mapping, or nothing."""
     if isinstance(value, Mapping):
-        return {str(key): str(name) for key, name in value.items() if name is not None}
+        found = ("categories", "units")  # of the data of a run
+        return {str(key): str(name) for key, name in value.items() if name is not None and key not in found}
     pairs: dict[str, str] = {}
     for key, _, name in (part.partition("=") for part in ([] if value is None else parts(str(value)))):
         if key not in ("time", "series", "value") or not name or key in pairs:

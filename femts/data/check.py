@@ -14,6 +14,7 @@ from femts.data.columns import DOUBTS
 from femts.data.describe import count
 from femts.data.schema import Schema
 from femts.data.stamps import are_clocks, as_text
+from femts.data.units import measured
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -29,6 +30,7 @@ _AMOUNT = re.compile(
     rf"^(?P<opening>\(?)\s*(?P<sign>[+-]?)\s*(?P<before>[{CURRENCIES}]?)\s*(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?)"
     rf"\s*(?P<after>[%{CURRENCIES}]?)\s*\)?[*#\u2020\u2021]*$"
 )
+MOST_WORDS = 5  # distinct words among numbers that a message offers to read as missing
 _NO_WORD = r"[\W_]+"  # such as *** or ...
 MISSING = (  # text, in lower case, that means a missing value
     "",
@@ -156,6 +158,8 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
     unread = (numbers.isna() & column.notna() & ~(bare.isin(MISSING) | bare.str.fullmatch(_NO_WORD))).to_numpy()
     if unread.any() and (amounts := _amounts(bare[unread])) is not None:
         numbers, unread = numbers.where(~unread, amounts.reindex(numbers.index)), np.zeros(len(text), dtype=np.bool_)
+    elif unread.any() and numbers.isna().all() and (found := measured(text[unread].str.strip())) is not None:
+        numbers[unread], unread = found.numbers, np.zeros(len(text), dtype=np.bool_)
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
 
 
@@ -250,9 +254,24 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         if _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
             remedy = "remove thousands separators"
         elif WITH_UNIT.fullmatch(text.strip()):
-            remedy = "write numbers without units"
+            remedy = "write numbers without units, or all with the same"
+        elif words := words_among_numbers(column):
+            remedy = f"if such text means a missing value, give na={[*map(_short, na), *words]}; otherwise {remedy}"
         raise UsageError(f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}; {remedy}.")
     return numbers
+
+
+def words_among_numbers(column: pd.Series) -> list[str]:
+    """The few words without digits in a column that otherwise has numbers; none if it has other text."""
+    numbers, unread = parsed(column)
+    if unread is None or not np.isfinite(numbers).any():
+        return []
+    words = as_text(column[unread]).str.strip().drop_duplicates()
+    return words.tolist() if len(words) <= MOST_WORDS and not words.str.contains(r"[\d'\[\]]").any() else []
+
+
+def _short(number: float) -> float:
+    return int(number) if number == int(number) else number
 
 
 def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:

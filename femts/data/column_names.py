@@ -84,6 +84,8 @@ class ColumnNames:
         categories: categories of text covariates, found during loading.
         dates: dates by which rows are numbered if `time` is `row`, found during loading.
         layout: where the table is in its file.
+        missing: words of cells without a value, given by the user or found during loading.
+        units: names and units of columns whose cells are numbers with a unit, found during loading.
     """
 
     time: str | None = None
@@ -92,6 +94,8 @@ class ColumnNames:
     categories: tuple[Categories, ...] = ()
     dates: str | None = None
     layout: Layout = Layout()
+    missing: tuple[str, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -131,7 +135,8 @@ class ColumnNames:
         """The names as accepted by `of`, in plain types for YAML."""
         names = {key: getattr(self, key) for key in _KEYS if getattr(self, key) is not None}
         categories = {each.column: list(each.values) for each in self.categories}
-        return names | ({"categories": categories} if categories else {})
+        found = {"categories": categories, "units": dict(self.units)}
+        return names | {key: each for key, each in found.items() if each}
 
     @classmethod
     def of(cls, names: Mapping[str, Any]) -> ColumnNames:
@@ -142,15 +147,16 @@ class ColumnNames:
             UsageError: A key is unknown, or two columns have the same name.
         """
         given = dict(names) if isinstance(names, Mapping) else {"": names}
-        found = given.pop("categories", {})
+        found, units = given.pop("categories", {}), given.pop("units", {})
         listed = isinstance(found, Mapping) and all(isinstance(each, list) for each in found.values())
+        listed &= isinstance(units, Mapping) and all(isinstance(unit, str) for unit in units.values())
         if not listed or not all(isinstance(name, str | None) for name in given.values()):
             raise UsageError("Argument 'columns' takes column names, as in columns={'time': 'when'}.")
         unknown = next((key for key in given if key not in _KEYS), None)
         if unknown is not None:
             raise UsageError(f"Unknown kind of column '{quote(unknown)}'{suggest(unknown, _KEYS[:3])}")
         categories = tuple(Categories(column, tuple(map(str, values))) for column, values in found.items())
-        made = cls(**given, categories=categories)
+        made = cls(**given, categories=categories, units=tuple((str(name), unit) for name, unit in units.items()))
         used = [name for name in (made.time, made.series, made.value) if name is not None]
         twice = next((name for name in used if used.count(name) > 1), None)
         if twice is not None:

@@ -12,10 +12,12 @@ import pandas as pd
 
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
+from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
 from femts.data.numbering import numbered
 from femts.data.stamp_parts import HOURS, PARTS, joined
 from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
 from femts.text import quote
@@ -71,10 +73,32 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         return frame
     dropped = [name for name in names.layout.drop if name in frame.columns]
     frame = frame.drop(columns=dropped) if dropped else frame
+    frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
+    frame = _without_units(frame, names, where)
     frame = _noted(*months_in_rows(_without_numbers(_with_index(frame, names, where), names), names))
     frame = _noted(*joined(frame, names, _dated))
     frame = with_indicators(with_keys(frame, names), names)
     return numbered(frame, names)
+
+
+def _without_units(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
+    """The frame with numbers in the columns of which the units of the training data are known; UsageError if a column
+    has another one."""
+    made = dict[str, pd.Series]()
+    for name, unit in names.units:
+        if list(map(str, frame.columns)).count(name) != 1 or pd.api.types.is_numeric_dtype(frame[name]):
+            continue
+        cells = as_text(frame[name].dropna()).str.strip()
+        found = measured(cells, unit)
+        if found is None:
+            continue
+        if found.unit != unit:
+            raise UsageError(
+                f"{where} has '{quote(cells.iloc[0])}' in column '{quote(name)}', but the training data are in '{unit}'; "
+                "convert its numbers."
+            )
+        made[name] = pd.Series(found.numbers, cells.index).reindex(frame.index)
+    return frame.assign(**made) if made else frame
 
 
 def with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:

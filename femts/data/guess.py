@@ -433,6 +433,8 @@ def _left_out(
         reason = "does not vary within a series" if each.name in static else _REASONS[each.kind]
         if once[each.name] > 1:
             reason = "has a name that occurs twice"
+        if each.kind in ("category", "identifier") and each.detail.startswith("numbers and"):
+            reason = f"contains {each.detail}"
         if each.kind == "cumulated" and each.detail:
             reason = f"is the running total of '{quote(each.detail)}'"
         out.append((each.name, reason))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from femts.data.check import parsed, words_of
+from femts.data.check import MISSING, parsed, words_of
 from femts.data.column_names import bounded
 from femts.data.columns import with_keys
 from femts.data.describe import count, names
@@ -21,12 +21,15 @@ from femts.data.rows import Rows, as_numbers, number_series
 from femts.data.schema import COUNT
 from femts.data.sentinels import sentinels_by_column
 from femts.data.stamp_parts import is_clock
+from femts.data.stamps import as_text
+from femts.data.units import measured
 from femts.errors import UsageError
 from femts.text import quote
 
 _SERIES = "femts.series"  # a column that no table has
 MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
 MOST_AGREEING = 0.1  # share of rows whose date repeats by mistake
+EVEN = 0.99  # share of distances that are the usual one where only some rows have values
 FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
 
 
@@ -37,7 +40,7 @@ def interpreted(rows: Rows) -> Rows:
         UsageError: Dates repeat and no columns name series, or no column can be forecast; the message names a remedy.
     """
     rows = _counted(rows) if rows.schema.aggregate == COUNT else _with_targets(_with_series(rows))
-    return _with_step(_with_sentinels(rows))
+    return _with_step(_with_sentinels(_with_units(rows)))
 
 
 def _counted(rows: Rows) -> Rows:
@@ -164,13 +167,42 @@ def _with_targets(rows: Rows) -> Rows:
     return replace(rows.only(kept), schema=schema, notes=notes)
 
 
+def _used(rows: Rows) -> list[str]:
+    """Names of the columns whose numbers are used."""
+    roles = rows.schema.roles
+    columns, there = roles.target or ((rows.schema.form.value,) if rows.long else rows.columns), set(rows.columns)
+    return [name for name in dict.fromkeys((*columns, *roles.past, *roles.future)) if name in there]
+
+
+def _with_units(rows: Rows) -> Rows:
+    """The rows with numbers in columns whose cells have a unit, which is noted in the names of their columns."""
+    made, units = dict[str, pd.Series](), dict[str, str]()
+    for name in _used(rows):
+        column = rows.frame[name]
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        text = as_text(column).where(column.notna(), "").str.strip()
+        text = text[~text.str.lower().isin(MISSING)]
+        found = measured(text)
+        if found is not None:
+            units[name], made[name] = found.unit, pd.Series(found.numbers, text.index).reindex(column.index)
+    if not units:
+        return rows
+    listed = [
+        f"'{quote(unit)}' in {names(tuple(name for name in units if units[name] == unit))}"
+        for unit in dict.fromkeys(units.values())
+    ]
+    form = replace(rows.schema.form, units=tuple(units.items()))
+    note = f"units within cells are left out: {', '.join(listed)}"
+    frame, schema = rows.frame.assign(**made), replace(rows.schema, form=form)
+    return replace(rows, frame=frame, schema=schema, notes=(*rows.notes, note))
+
+
 def _with_sentinels(rows: Rows) -> Rows:
     """The rows with the numbers that stand for missing values in their schema, unless the user said which do."""
     if rows.schema.na is not None:
         return rows
-    roles = rows.schema.roles
-    columns, there = roles.target or ((rows.schema.form.value,) if rows.long else rows.columns), set(rows.columns)
-    listed = [name for name in (*columns, *roles.past, *roles.future) if name in there]
+    listed = _used(rows)
     values = {name: parsed(rows.frame[name])[0] for name in listed}
     found = sentinels_by_column(values)
     numbers = sorted({number for each in found.values() for number in each})
@@ -190,6 +222,10 @@ def _with_step(rows: Rows) -> Rows:
     """The rows with the step over which to average readings at uneven distances, unless their step is known or clear."""
     if rows.schema.freq is not None or not isinstance(rows.stamps, pd.DatetimeIndex) or not len(rows):
         return rows
+    step = _step_of_values(rows)
+    if step is not None:
+        note = f"only its rows at steps of '{step}' have values, so that is the step; another one is set with freq=STEP"
+        return replace(rows, schema=replace(rows.schema, freq=step), notes=(*rows.notes, note))
     codes, counts = np.unique(rows.codes, return_counts=True)
     longest = rows.stamps[rows.codes == codes[np.argmax(counts)]].unique().sort_values()
     if len(longest) < FEWEST:
@@ -210,6 +246,28 @@ def _with_step(rows: Rows) -> Rows:
         note = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'; another one is set with freq=STEP"
         return replace(rows, schema=replace(rows.schema, freq=freq), notes=(*rows.notes, note))
     return rows
+
+
+def _step_of_values(rows: Rows) -> str | None:
+    """The step of the rows that have any value, if these are evenly spaced and all others have none, as half-hourly values
+    in a row for each quarter of an hour; None otherwise."""
+    listed = [name for name in _used(rows) if name not in rows.schema.roles.future]
+    if len(rows) < FEWEST or len(rows.series) > 1 or len(listed) > MOST_LOOKED or not listed:
+        return None
+    begin = rows.take(np.arange(FEWEST)).readable(listed)
+    if 2 * np.isfinite(begin).any(axis=1).sum() > FEWEST + 2:  # as in most tables
+        return None
+    there = np.isfinite(rows.readable(listed)).any(axis=1)
+    every, valued = np.diff(np.sort(rows.stamps.asi8)), np.diff(np.sort(rows.stamps[there].asi8))
+    if len(valued) < FEWEST // 4 or np.mean(valued == np.median(valued)) < EVEN or every.min() < 1:
+        return None
+    usual, step = int(np.median(every)), int(np.median(valued))
+    if step < 2 * usual or step % usual or np.mean(every == usual) < EVEN:
+        return None
+    try:
+        return step_of(rows.stamps[there].sort_values(), rows.where)
+    except UsageError:
+        return None
 
 
 def _spoken(distance: pd.Timedelta) -> str:

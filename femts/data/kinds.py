@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.calendar_columns import Dates, calendar_part
-from femts.data.check import MISSING, parsed
+from femts.data.check import MISSING, parsed, words_among_numbers
 from femts.data.columns import holds_dates
 from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
 from femts.data.sentinels import stands_for_missing
@@ -222,9 +222,11 @@ def _of_words(made: Column, each: _Cells, dates: Dates | None) -> Column:
             return replace(made, kind="clock times")
         if holds_dates(words.head(8)):
             return replace(made, kind="dates")
+    marks = words_among_numbers(each.cells) if each.distinct > 4 * MARKS else []
+    detail = f"numbers and {', '.join(map(repr, marks))}; na={marks} reads such text as missing" if marks else ""
     if _are_names(made, each):
-        return replace(made, kind="category")
-    return replace(made, kind="identifier")
+        return replace(made, kind="category", detail=detail)
+    return replace(made, kind="identifier", detail=detail)
 
 
 def _are_names(made: Column, each: _Cells) -> bool:

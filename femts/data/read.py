@@ -16,9 +16,11 @@ import pandas as pd
 from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.columns import NOTES, infer_columns, is_table, to_frame
+from femts.data.describe import names as listed
 from femts.data.first_column import counts
 from femts.data.formats.registry import Format, ReadOptions, format_of
 from femts.data.formats.text import ALL, csv_pieces
+from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
 from femts.data.unpack import STDIN, name_of, open_text, place, raw, too_large
 from femts.data.write import write_table as write_table
@@ -77,13 +79,28 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
     if absent is not None:
         raise UsageError(f"{where} has no column '{quote(absent)}' to drop{suggest(absent, columns)}")
     frame = to_frame(table, where, names)
+    frame, names, noted = _without_known_marks(frame, names)
     _check_header(frame, where)
     names, notes = infer_columns(frame, names, where, long=guess)
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
         notes = (*notes, *more)
     file = None if path is None or path == STDIN else str(path.resolve())
-    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *notes), sha256, file)
+    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *noted, *notes), sha256, file)
+
+
+def _without_known_marks(
+    frame: pd.DataFrame, names: ColumnNames
+) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+    """The frame without well-known words for missing values in its columns of numbers, which are noted in the names."""
+    words = known_marks(frame)
+    if not words:
+        return frame, names, ()
+    columns = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
+    quoted = ", ".join(f"'{quote(word)}'" for word in words)
+    note = f"{quoted} in {columns} is read as missing"
+    names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
+    return without_marks(frame, names.missing, (names.time, names.series, *names.keys)), names, (note,)
 
 
 def _check_header(frame: pd.DataFrame, where: str) -> None:

@@ -20,7 +20,7 @@ from femts.text import quote
 class Reading(TypedDict, total=False):
     """Keywords that control how a table is read; see `Schema.of`."""
 
-    na: Sequence[float] | float | str
+    na: Sequence[float | str] | float | str
     columns: Mapping[str, str]
     target: Sequence[str] | str
     past_covariates: Sequence[str] | str
@@ -82,7 +82,7 @@ class Schema:
         """Create a schema from keywords.
 
         Args:
-            reading: `na`, numbers that mean "missing", or `none`; `columns`, column names by `time`, `series` and `value` if they
+            reading: `na`, numbers and words that mean "missing", or `none`; `columns`, column names by `time`, `series` and `value` if they
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
                 `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
@@ -101,9 +101,10 @@ class Schema:
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
         drop = reading.get("drop")
         layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), () if drop is None else drop)
+        na, words = _sentinels(reading.get("na"))
         return cls(
-            _sentinels(reading.get("na")),
-            replace(form, layout=layout),
+            na,
+            replace(form, layout=layout, missing=words),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
@@ -116,7 +117,7 @@ class Schema:
     def reading(self) -> dict[str, Any]:
         """Keywords of `of` that differ from the defaults, in plain types."""
         given = {
-            "na": "none" if self.na == () else list(self.na or ()),
+            "na": self._na(),
             "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
             **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
@@ -136,8 +137,7 @@ class Schema:
         """Plain types for YAML."""
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
-        na = "none" if self.na == () else list(self.na or ())
-        always = {"na": na, "columns": self.form.named(), "roles": self.roles.to_dict()}
+        always = {"na": self._na(), "columns": self.form.named(), "roles": self.roles.to_dict()}
         given = {name: value for name, value in further.items() if value or value is False}
         return always | given | self.form.layout.to_dict()
 
@@ -146,12 +146,16 @@ class Schema:
         """The inverse of `to_dict`."""
         split, domain = SplitRule.from_dict(record.get("split", {})), Domain.from_dict(record.get("domain", {}))
         layout = Layout.of(record.get("sheet"), record.get("skip_rows"), record.get("drop", ()))
-        form = replace(ColumnNames.of(record["columns"]), layout=layout)
-        na = () if record["na"] == "none" else tuple(record["na"]) or None
+        na, words = _sentinels(record["na"] or None)
+        form = replace(ColumnNames.of(record["columns"]), layout=layout, missing=words)
         read = na, form, Roles.of(record["roles"])
         freq = _step(record.get("freq"))
         aggregate = _aggregate(record.get("aggregate"), freq)
         return cls(*read, split, domain, tuple(record.get("season", ())), freq, record.get("panel"), aggregate)
+
+    def _na(self) -> list[float | str] | str:
+        """Numbers and words that mean "missing", as `of` takes them."""
+        return "none" if self.na == () and not self.form.missing else [*(self.na or ()), *self.form.missing]
 
     def season_of(self, freq: str | None) -> int:
         """Number of steps in the season: the first one given by the user, or the one implied by the step `freq`."""
@@ -201,21 +205,27 @@ def _seasons(season: object) -> tuple[int, ...]:
     return seasons
 
 
-def _sentinels(na: object) -> tuple[float, ...] | None:
-    """A user's numbers that mean "missing"; none for `none`, and None if they are to be found."""
+def _sentinels(na: object) -> tuple[tuple[float, ...] | None, tuple[str, ...]]:
+    """A user's numbers and words that mean "missing". There are no numbers for `none`, and None if they are to be found,
+    also if only words are given."""
     if na is None:
-        return None
+        return None, ()
     check_plain(na, "Argument 'na'")
     given = na if isinstance(na, list | tuple) else [na]
     if [str(each).strip().lower() for each in given] == ["none"]:
-        return ()
-    try:
-        numbers = tuple(float(number) for number in given)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(
-            f"The values '{quote(na)}' for missing data are not numbers; write na=[-9999], or na='none'."
-        ) from error
+        return (), ()
+    numbers, words = list[float](), list[str]()
+    for each in given:
+        try:
+            numbers.append(float(each))  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError) as error:
+            if not isinstance(each, str) or not each.strip():
+                raise UsageError(
+                    f"The value '{quote(each)}' for missing data is neither a number nor a word; write na=[-9999, 'off'], "
+                    "or na='none'."
+                ) from error
+            words.append(each.strip())
     endless = next((number for number in numbers if not isfinite(number)), None)
     if endless is not None:
         raise UsageError(f"The value {endless:g} for missing data is not finite; leave such cells empty instead.")
-    return numbers
+    return tuple(numbers) or None, tuple(words)

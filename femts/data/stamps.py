@@ -56,6 +56,7 @@ _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
 _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month before the first dot
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
 _END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
+_SEASON = r"(?i)(?<=\d)\s*\(?(?:DST|STD|(?:daylight|standard|summer|winter)(?: saving)?(?: time)?|(?:sommer|winter)zeit)\)?\s*$"
 _DOTTED_CLOCK = re.compile(  # after a date
     r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
 )
@@ -120,8 +121,14 @@ def read_stamps(
             if found is not None:
                 return found
         dates, notes = _parsed(text, where)
+        if dates.isna().any() and (seasons := text.str.contains(_SEASON)).any():
+            first, text = text[seasons].iloc[0], text.str.replace(_SEASON, "", regex=True)
+            dates, notes = _parsed(text, where)
+            what = f"{int(seasons.sum())} stamps" if seasons.sum() > 1 else "a stamp"
+            notes = (*notes, f"{what} with a word for the season of clocks, as in '{quote(first)}', is read without it")
         if dates.isna().any() and (ends := text.str.contains(_END_OF_DAY)).any():
-            dates, notes = _parsed(text.str.replace(_END_OF_DAY, "00", regex=True), where)
+            dates, more = _parsed(text.str.replace(_END_OF_DAY, "00", regex=True), where)
+            notes = (*notes, *more)
             dates = dates + pd.to_timedelta(ends.to_numpy(dtype=np.int64), unit="D")
     if dates.isna().any():
         row = int(np.argmax(dates.isna()))

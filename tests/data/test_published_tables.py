@@ -173,3 +173,179 @@ def test_rows_of_separators_are_no_rows(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("date,a,b\n" + BODY.replace("\n", "\n,,\n") + ",,\n" * 70)
     data = femts.load_dataset(tmp_path / "mine.csv")
     np.testing.assert_array_equal(data.values, np.column_stack([RATES, PRICES]))
+
+
+def with_word(word: str, rows: list[int], unit: str = "") -> pd.DataFrame:
+    values = [f"{value}{unit}" for value in RATES]
+    for row in rows:
+        values[row] = word
+    return pd.DataFrame({"date": MONTHS, "rate": values, "price": PRICES})
+
+
+@pytest.mark.parametrize("word", ["mq", "n.d.", "Ausfall", "#N/V", "..", ":", "err"])
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_well_known_words_are_missing(word: str, suffix: str, tmp_path: Path) -> None:
+    gaps = [0, 5, 6, *range(30, 50)]
+    table = with_word(word, gaps)
+    if suffix == ".csv":
+        table.to_csv(tmp_path / "mine.csv", index=False)
+    else:
+        table.to_excel(tmp_path / "mine.xlsx", index=False)
+    data = femts.load_dataset(tmp_path / f"mine{suffix}")
+    expected = np.array(RATES)
+    expected[gaps] = np.nan
+    np.testing.assert_array_equal(data.values, np.column_stack([expected, PRICES]))
+    assert word in ("..", ":") or f"'{word}' in rate is read as missing" in data.notes
+
+
+def test_marks_found_in_training_are_missing_later(tmp_path: Path) -> None:
+    with_word("mq", [3, 4]).to_csv(tmp_path / "mine.csv", index=False)
+    with_word("mq", list(range(60))).to_csv(tmp_path / "later.csv", index=False)
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.schema.form.missing == ("mq",) and data.schema.to_dict()["na"] == ["mq"]
+    assert Schema.from_dict(data.schema.to_dict()).form.missing == ("mq",)
+    recent = read_recent(tmp_path / "later.csv", 10, data.schema, data.columns, "MS", cells=30)
+    assert pd.to_numeric(recent["rate"]).isna().all()
+
+
+def test_other_words_are_missing_if_told(tmp_path: Path) -> None:
+    with_word("calm", [3, 4]).to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(
+        UsageError,
+        match=r"has the text 'calm' in column 'rate' at data row 4; if such text means a missing value, give "
+        r"na=\['calm'\]; otherwise enter a number",
+    ):
+        femts.load_dataset(tmp_path / "mine.csv")
+    data = femts.load_dataset(tmp_path / "mine.csv", na=["calm"])
+    assert np.isnan(data.values[[3, 4], 0]).all() and np.isfinite(np.delete(data.values[:, 0], [3, 4])).all()
+    both = with_word("Calm ", [3, 4]).assign(price=[-999.0] * 4 + PRICES[4:])
+    assert int(np.isnan(femts.load_dataset(both, na=["calm"]).values).sum()) == 6  # sentinels are found as before
+    assert int(np.isnan(femts.load_dataset(both, na=[-999, "calm"]).values).sum()) == 6
+
+
+def test_column_of_many_words_is_left_out_with_the_remedy(tmp_path: Path) -> None:
+    with_word("calm", list(range(20, 45))).to_csv(tmp_path / "mine.csv", index=False)
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.columns == ("price",)
+    assert any("'rate' (contains numbers and 'calm'; na=['calm'] reads such text as missing)" in n for n in data.notes)
+    assert femts.load_dataset(tmp_path / "mine.csv", na="calm").columns == ("rate", "price")
+
+
+@pytest.mark.parametrize("na", [[{"a": 1}], [None], [""]])
+def test_what_is_neither_number_nor_word_is_refused(na: object) -> None:
+    with pytest.raises(UsageError, match="na"):
+        femts.load_dataset(with_word("calm", [3]), na=na)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", ["°C", " kWh", " %", "m/s", " µg/m³", "€", "hPa"])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_units_within_cells_are_left_out(unit: str, mark: str, tmp_path: Path) -> None:
+    table = with_word("err" + unit, [7], unit).assign(price=[str(each).replace(".", mark) for each in PRICES])
+    table["rate"] = table["rate"].str.replace(".", mark)
+    table.to_csv(tmp_path / "mine.csv", index=False, sep=";")
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    expected = np.array(RATES)
+    expected[7] = np.nan
+    np.testing.assert_array_equal(data.values, np.column_stack([expected, PRICES]))
+    assert f"units within cells are left out: '{unit.strip()}' in rate" in data.notes
+    table.assign(rate="err" + unit).to_csv(tmp_path / "later.csv", index=False, sep=";")
+    recent = read_recent(tmp_path / "later.csv", 10, data.schema, data.columns, "MS", cells=30)
+    assert pd.to_numeric(recent["rate"]).isna().all()
+
+
+def test_units_that_differ_are_refused() -> None:
+    for column in ([*["5 kWh"] * 59, "3 MWh"], [*["5 kWh"] * 59, "3"], ["1,234 kWh"] * 60):
+        table = pd.DataFrame({"date": MONTHS, "load": column})
+        with pytest.raises(UsageError, match="load"):
+            femts.load_dataset(table, target="load")
+    data = femts.load_dataset(with_word("0°C", [0], "°C"))
+    assert data.schema.form.units == (("rate", "°C"),) and Schema.from_dict(data.schema.to_dict()) == data.schema
+    from femts.data.normalise import normalise
+
+    with pytest.raises(UsageError, match=r"has '2.0°F' in column 'rate', but the training data are in '°C'; convert"):
+        normalise(with_word("0°F", [5], "°F"), data.schema, columns=data.columns, freq="MS")
+
+
+def test_codes_are_no_measures() -> None:
+    table = pd.DataFrame({"date": MONTHS, "seat": [f"{n}D" for n in range(60)], "clock": [f"{n % 11 + 1} PM" for n in range(60)]})
+    assert femts.load_dataset(table.assign(price=PRICES)).columns == ("price",)
+
+
+def test_hour_with_a_word_for_the_season_of_clocks_is_read() -> None:
+    hours = pd.date_range("2024-11-01", periods=120, freq="h").strftime("%m/%d/%Y %H:%M").tolist()
+    hours.insert(51, f"{hours[50]} DST")
+    table = pd.DataFrame({"when": hours, "load": np.arange(121.0)})
+    with pytest.raises(UsageError, match="in case a clock was set back"):
+        femts.load_dataset(table)
+    data = femts.load_dataset(table, freq="h")
+    assert data.rows == 120 and data.values[50, 0] == 50.5
+    assert any("as in '11/03/2024 02:00 DST', is read without it" in note for note in data.notes)
+
+
+def workbook(path: Path, sheets: dict[str, pd.DataFrame]) -> Path:
+    with pd.ExcelWriter(path) as book:
+        for title, sheet in sheets.items():
+            sheet.to_excel(book, sheet_name=title, index=False)
+    return path
+
+
+def test_sheets_that_continue_each_other_are_joined(tmp_path: Path) -> None:
+    whole = pd.DataFrame({"date": MONTHS, "rate": RATES, "price": PRICES})
+    years = {str(year): whole[whole["date"].dt.year == year] for year in (2016, 2015, 2018, 2017, 2019)}
+    data = femts.load_dataset(workbook(tmp_path / "mine.xlsx", {"Notes": pd.DataFrame({"a": ["b"]}), **years}))
+    np.testing.assert_array_equal(data.values, np.column_stack([RATES, PRICES]))
+    joined = "its 5 sheets '2016', '2015', '2018', '2017' and '2019' have the same columns and are joined; choose one"
+    assert any(joined in note for note in data.notes)
+    assert femts.load_dataset(tmp_path / "mine.xlsx", sheet="2018").rows == 12
+    gap = {name: sheet for name, sheet in years.items() if name != "2017"}
+    assert femts.load_dataset(workbook(tmp_path / "gap.xlsx", gap)).rows == 60
+
+
+@pytest.mark.parametrize("case", ["copies", "stations", "other columns", "a forecast", "no dates"])
+def test_other_sheets_are_not_joined(case: str, tmp_path: Path) -> None:
+    whole = pd.DataFrame({"date": MONTHS, "rate": RATES, "price": PRICES})
+    later = whole.assign(date=whole["date"] + pd.DateOffset(years=5))
+    second = {
+        "copies": whole,
+        "stations": whole.assign(rate=whole["rate"] + 1),
+        "other columns": later.rename(columns={"price": "cost"}),
+        "a forecast": later,
+        "no dates": whole,
+    }[case]
+    sheets = {"One": whole, "Forecast" if case == "a forecast" else "Two": second}
+    if case == "no dates":
+        sheets = {title: sheet.drop(columns="date") for title, sheet in sheets.items()}
+    data = femts.load_dataset(workbook(tmp_path / "mine.xlsx", sheets))
+    assert data.rows == 60
+    assert any("the first of its 2 sheets, 'One', was read" in note for note in data.notes)
+
+
+def test_values_in_every_second_row_alone() -> None:
+    quarters = pd.date_range("2024-01-01", periods=400, freq="15min")
+    load = np.where(np.arange(400) % 2, np.nan, np.arange(400.0))
+    data = femts.load_dataset(pd.DataFrame({"date": quarters, "load": load}))
+    assert data.freq == "30min" and data.values[:, 0].tolist() == np.arange(0.0, 400, 2).tolist()
+    assert any("only its rows at steps of '30min' have values" in note for note in data.notes)
+    some = np.where(np.arange(400) % 7 == 3, np.nan, load)
+    assert femts.load_dataset(pd.DataFrame({"date": quarters, "load": some})).freq == "15min"
+
+
+def test_feather_is_read_in_pieces(tmp_path: Path) -> None:
+    from femts.data.read import read_table, table_pieces
+
+    feather = pytest.importorskip("pyarrow.feather")
+    pa = pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=5000, freq="h"), "a": np.arange(5000.0)})
+    feather.write_feather(pa.table(table), tmp_path / "mine.feather", chunksize=1000)
+    pieces = list(table_pieces(tmp_path / "mine.feather", cells=600))
+    assert len(pieces) == 20 and max(map(len, pieces)) == 300
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), read_table(tmp_path / "mine.feather"))
+    recent = read_recent(tmp_path / "mine.feather", 10, Schema(panel=False), ("a",), "h", cells=600)
+    assert recent["a"].tolist() == list(np.arange(4990.0, 5000))
+    for size, name in ((0, "one"), (2**20, "pieces")):  # 2^30 rows of the same number take little space
+        zeros = pa.table({"date": pa.array(np.zeros(2**24)), "a": pa.array(np.zeros(2**24))})
+        zeros = pa.concat_tables([zeros] * 64)
+        feather.write_feather(zeros, tmp_path / f"{name}.feather", compression="zstd", chunksize=size or 2**30)
+    with pytest.raises(UsageError, match="memory"):
+        next(table_pieces(tmp_path / "one.feather", cells=600))
+    assert len(next(table_pieces(tmp_path / "pieces.feather", cells=600))) == 300

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 
 from femts.data.column_names import ColumnNames
-from femts.data.columns import CODE, NOTES, holds_dates
+from femts.data.columns import CODE, NOTES, holds_dates, infer_columns, to_frame
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
 from femts.data.formats.text import MISSING
-from femts.data.header import find_header, is_data, is_plain, is_year, without_footer
-from femts.data.stamps import from_1904
+from femts.data.header import SHOWN, find_header, is_data, is_plain, is_year, without_footer
+from femts.data.stamps import from_1904, read_dates
 from femts.data.unpack import CELL_ROOM, check_file, check_room
 from femts.errors import UsageError, suggest
 from femts.text import quote
@@ -27,6 +28,8 @@ from femts.text import quote
 UNPACKED = 3  # bytes of cells per byte of a workbook's XML
 LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and years as columns
 OLD = b"\xd0\xcf\x11\xe0"  # how workbooks before 2007 begin
+_FORECASTS = re.compile(r"forecast|predict|budget|plan|prognos|scenario|target", re.IGNORECASE)  # in a title
+ALIKE = 0.9  # share of column names that sheets of one table have in common
 ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
 
 
@@ -59,6 +62,9 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
                 raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
             chosen = layout.sheet or _best(full)
             table = _sheet_table(full[chosen], path, names)
+            joined = () if layout.sheet is not None or len(full) < 2 else _continued(full, chosen, table, path, names)
+            if joined:
+                table = _together(table, joined)
             if book.book.epoch.year == 1904:
                 table = _with_days_from_1904(table)
     except (UsageError, ImportError):
@@ -67,7 +73,7 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
         if isinstance(error, MemoryError):
             raise
         raise damaged(path, "an Excel workbook", error, "save") from error
-    if len(full) > 1 and layout.sheet is None:
+    if len(full) > 1 and layout.sheet is None and not joined:
         note = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read; choose another with sheet=NAME"
         if chosen != next(iter(full)):
             what = f"of its {len(full)} sheets, '{quote(chosen)}' was read, as it looks most like a table"
@@ -84,6 +90,71 @@ def _with_days_from_1904(table: pd.DataFrame) -> pd.DataFrame:
         if holds_dates(days):
             made.isetitem(number, days)
     return made
+
+
+def _continued(
+    sheets: Mapping[str, Any], chosen: str, table: pd.DataFrame, path: Path, names: ColumnNames
+) -> tuple[tuple[str, pd.DataFrame], ...]:
+    """Titles and tables of the sheets with about the columns of the `chosen` one, in their order, if their dates do not overlap;
+    none otherwise, because they hold the same or different things then."""
+    made, spans = list[tuple[str, pd.DataFrame]](), list[tuple[pd.Timestamp, pd.Timestamp]]()
+    header = [name for name in map(str, table.columns) if not name.startswith("Unnamed:")]
+    for title, sheet in sheets.items():
+        if title != chosen and not _has_row(sheet, header):
+            continue
+        if _FORECASTS.search(title):
+            return ()
+        try:
+            part = table if title == chosen else _sheet_table(sheet, path, names)
+        except UsageError:
+            return ()
+        if not _are_alike(list(map(str, part.columns)), header):
+            continue
+        span = _span(part, names)
+        if span is None:
+            return ()
+        made.append((title, part))
+        spans.append(span)
+    spans.sort()
+    apart = all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+    return tuple(made) if len(made) > 1 and apart and len(set(spans)) == len(spans) else ()
+
+
+def _has_row(sheet: Any, header: Sequence[str]) -> bool:
+    rows = ([_text(cell.value) for cell in row] for row in sheet.iter_rows(max_row=LOOK))
+    return any(_are_alike([cell for cell in row if cell], header) for row in rows)
+
+
+def _are_alike(names: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether the names of two tables are the same, or one has a column in ten more."""
+    both = set(names) & set(header)
+    return len(both) > 1 and len(both) >= ALIKE * len({*names, *header})
+
+
+def _span(table: pd.DataFrame, names: ColumnNames) -> tuple[pd.Timestamp, pd.Timestamp] | None:
+    """First and last date of a table; None if it has none."""
+    try:
+        frame = to_frame(table.copy(deep=False), names=names)
+        found, _ = infer_columns(frame, names, long=False)
+        time = found.time_among(list(map(str, frame.columns)))
+        stamps = read_dates(frame[time]) if time in frame.columns else pd.Index([])
+    except UsageError:
+        return None
+    return (stamps.min(), stamps.max()) if isinstance(stamps, pd.DatetimeIndex) and len(stamps) else None
+
+
+def _together(table: pd.DataFrame, parts: Sequence[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
+    """The rows of several sheets, with a note."""
+    whole = pd.concat([part for _, part in parts], ignore_index=True)
+    *first, last = (f"'{quote(title)}'" for title, _ in parts)
+    listed = ", ".join(first[:SHOWN]) + ", ..." * (len(first) > SHOWN)
+    everywhere = set.intersection(*(set(part.columns) for _, part in parts))
+    odd = [f"'{quote(name)}'" for name in whole.columns if name not in everywhere]
+    same = f"the same columns, apart from {', '.join(odd)}," if odd else "the same columns"
+    note = f"its {len(parts)} sheets {listed} and {last} have {same} and are joined; choose one with sheet=NAME"
+    notes = dict.fromkeys(each for _, part in parts for each in part.attrs.get(NOTES, ()))
+    whole.attrs = {**table.attrs, NOTES: (note, *notes)}
+    return whole
 
 
 def _has_cells(sheet: Any) -> bool:
