@@ -20,7 +20,11 @@ class ReadingOptions:
 
     na: Annotated[
         str | None,
-        option("Numbers and words that encode a missing value, such as -9999 or off, or none.", "X[,X...]|none", default="found"),
+        option(
+            "Numbers and words that encode a missing value, such as -9999 or off, or none.",
+            "X[,X...]|none",
+            default="found",
+        ),
     ] = None
     columns: Annotated[
         str | None,

@@ -29,7 +29,7 @@ NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
 SAMPLE = 20  # cells of a column that are inspected
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
-    *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año"),
+    *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
 )
 _WORDS = re.compile(
     r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
@@ -306,7 +306,7 @@ def _are_dates(text: pd.Series) -> bool:
 
 def _is_date(cell: str) -> bool:
     words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
-    if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]", cell):
+    if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]|^\d{8}[:_]\d{4}$", cell):
         return False
     try:
         read_dates(pd.Series([cell]))

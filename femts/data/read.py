@@ -89,9 +89,7 @@ def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTab
     return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *noted, *notes), sha256, file)
 
 
-def _without_known_marks(
-    frame: pd.DataFrame, names: ColumnNames
-) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
+def _without_known_marks(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
     """The frame without well-known words for missing values in its columns of numbers, which are noted in the names."""
     words = known_marks(frame)
     if not words:

@@ -66,9 +66,9 @@ def _together(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     for name, other in itertools.combinations(list(rows)[:MOST_PAIRED], 2):
         either = np.count_nonzero(rows[name] | rows[other])
         varied = max(len(np.unique(columns[each])) for each in (name, other)) > OTHERS
-        if np.count_nonzero(rows[name] & rows[other]) >= OVERLAP * either and varied:
-            if not np.array_equal(columns[name], columns[other], equal_nan=True):
-                found |= {name, other}
+        alike = np.count_nonzero(rows[name] & rows[other]) >= OVERLAP * either
+        if alike and varied and not np.array_equal(columns[name], columns[other], equal_nan=True):
+            found |= {name, other}
     return {name: lows[name] for name in found}
 
 

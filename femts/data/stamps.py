@@ -57,6 +57,7 @@ _DOTTED = r"\s*\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b"  # nobody writes the month bef
 _SHORT_YEAR = r"^\s*(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{2})(?!\d)\s*(.*)$"
 _END_OF_DAY = r"(?<=[T ])24(?=:00(?::00)?\s*$)"  # ISO 8601: the midnight at the end of a day
 _SEASON = r"(?i)(?<=\d)\s*\(?(?:DST|STD|(?:daylight|standard|summer|winter)(?: saving)?(?: time)?|(?:sommer|winter)zeit)\)?\s*$"
+_DAY_AND_CLOCK = r"^\s*(\d{8})[:_](\d{4})\s*$"
 _DOTTED_CLOCK = re.compile(  # after a date
     r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
 )
@@ -454,6 +455,11 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
 
+def _is_day_and_clock(cells: pd.Series) -> bool:
+    """Return whether the first cell is like 20160101:0011, as solar radiation services write it."""
+    return len(cells) > 0 and re.match(_DAY_AND_CLOCK, str(cells.iloc[0])) is not None
+
+
 def _in_24_hours(clock: re.Match[str]) -> str:
     """`1:30 PM` as 13:30; unchanged if the hour is impossible."""
     hour = int(clock[1])
@@ -467,7 +473,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     days = first_days(cells)
     if days is not None:
         return _stamps(days, format="ISO8601"), ()
-    digits = _from_digits(cells)
+    digits = _from_digits(cells.str.replace(_DAY_AND_CLOCK, r"\1\2", regex=True) if _is_day_and_clock(cells) else cells)
     if digits is not None:
         return digits, ()
     text = _with_colons(cells)

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import femts
+from femts.data.normalise import normalise
+from femts.data.read import read_table, table_pieces
 from femts.data.recent import read_recent
 from femts.data.schema import Schema
 from femts.data.sentinels import sentinels_by_column
@@ -260,14 +262,14 @@ def test_units_that_differ_are_refused() -> None:
             femts.load_dataset(table, target="load")
     data = femts.load_dataset(with_word("0°C", [0], "°C"))
     assert data.schema.form.units == (("rate", "°C"),) and Schema.from_dict(data.schema.to_dict()) == data.schema
-    from femts.data.normalise import normalise
-
     with pytest.raises(UsageError, match=r"has '2.0°F' in column 'rate', but the training data are in '°C'; convert"):
         normalise(with_word("0°F", [5], "°F"), data.schema, columns=data.columns, freq="MS")
 
 
 def test_codes_are_no_measures() -> None:
-    table = pd.DataFrame({"date": MONTHS, "seat": [f"{n}D" for n in range(60)], "clock": [f"{n % 11 + 1} PM" for n in range(60)]})
+    table = pd.DataFrame(
+        {"date": MONTHS, "seat": [f"{n}D" for n in range(60)], "clock": [f"{n % 11 + 1} PM" for n in range(60)]}
+    )
     assert femts.load_dataset(table.assign(price=PRICES)).columns == ("price",)
 
 
@@ -330,11 +332,8 @@ def test_values_in_every_second_row_alone() -> None:
     assert femts.load_dataset(pd.DataFrame({"date": quarters, "load": some})).freq == "15min"
 
 
-def test_feather_is_read_in_pieces(tmp_path: Path) -> None:
-    from femts.data.read import read_table, table_pieces
-
-    feather = pytest.importorskip("pyarrow.feather")
-    pa = pytest.importorskip("pyarrow")
+def test_feather_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
     table = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=5000, freq="h"), "a": np.arange(5000.0)})
     feather.write_feather(pa.table(table), tmp_path / "mine.feather", chunksize=1000)
     pieces = list(table_pieces(tmp_path / "mine.feather", cells=600))
@@ -342,10 +341,13 @@ def test_feather_is_read_in_pieces(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), read_table(tmp_path / "mine.feather"))
     recent = read_recent(tmp_path / "mine.feather", 10, Schema(panel=False), ("a",), "h", cells=600)
     assert recent["a"].tolist() == list(np.arange(4990.0, 5000))
-    for size, name in ((0, "one"), (2**20, "pieces")):  # 2^30 rows of the same number take little space
-        zeros = pa.table({"date": pa.array(np.zeros(2**24)), "a": pa.array(np.zeros(2**24))})
-        zeros = pa.concat_tables([zeros] * 64)
-        feather.write_feather(zeros, tmp_path / f"{name}.feather", compression="zstd", chunksize=size or 2**30)
-    with pytest.raises(UsageError, match="memory"):
-        next(table_pieces(tmp_path / "one.feather", cells=600))
+    zeros = pa.table({"date": np.zeros(2**21), "a": np.zeros(2**21)})
+    for rows, name in ((2**16, "pieces"), (2**21, "one")):
+        feather.write_feather(zeros, tmp_path / f"{name}.feather", compression="zstd", chunksize=rows)
+    monkeypatch.setattr("femts.data.unpack.available_memory", lambda: 2**25)
     assert len(next(table_pieces(tmp_path / "pieces.feather", cells=600))) == 300
+    for cells in (600, None):
+        with pytest.raises(UsageError, match="memory"):
+            next(table_pieces(tmp_path / "one.feather", cells=cells))
+    with pytest.raises(UsageError, match="memory"):
+        next(table_pieces(tmp_path / "pieces.feather"))

@@ -81,6 +81,10 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         dialect = find_dialect(path, names.layout.skip_rows)
         header = dialect.header
         check_columns(len(header), path)
+        if len(set(header)) < len(header) and all(map(is_data, header)):
+            raise UsageError(
+                f"{place(path)} has '{quote(header[0])}' as the name of its first column; add a header row."
+            )
         check_unique([name for name in header if name], place(path))
         columns = tuple(name or f"Unnamed: {n}" for n, name in enumerate(header))
         words = {"date", "ds", names.series, *names.keys, *(each.column for each in names.categories)}
