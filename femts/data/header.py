@@ -98,13 +98,13 @@ def is_plain(rows: Sequence[Sequence[str]]) -> bool:
     return any(map(is_data, table[1])) or not any(any(map(is_data, row)) for row in table[2:ABOVE])
 
 
-def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, above: Sequence[str] = ()) -> Header | None:
+def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, remark: Sequence[str] = ()) -> Header | None:
     """Find the header among the first rows of a file; None if no row looks like one.
 
     Args:
         rows: stripped cells by row, in which an empty row has none.
         blanks: whether the cells are separated by blanks, so that dates may begin a table without a header.
-        above: words of the last remark above these rows, which may name the columns of such a table.
+        remark: words of the last remark above these rows, which may name the columns of such a table.
     """
     filled = [number for number, row in enumerate(rows) if any(row)]
     if not filled:
@@ -115,7 +115,7 @@ def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, above: Sequ
     year_rows = _year_rows(rows, filled)
     if year_rows is not None:
         return year_rows
-    found = _with_metadata(rows, filled, width, full) or _without_header(rows, filled, blanks, above)
+    found = _with_metadata(rows, filled, width, full) or _without_header(rows, filled, blanks, remark)
     if found is not None:
         return found
     place = _place(rows, filled, width, full)
@@ -190,7 +190,7 @@ def _is_metadata(row: Sequence[str]) -> bool:
 
 
 def _without_header(
-    rows: Sequence[Sequence[str]], filled: Sequence[int], blanks: bool, above: Sequence[str]
+    rows: Sequence[Sequence[str]], filled: Sequence[int], blanks: bool, remark: Sequence[str]
 ) -> Header | None:
     """Header of a table without one, whose rows are numbers behind a year, a month or a day; None if there is none."""
     place = next((n for n, number in enumerate(filled[:MOST_BEFORE]) if _is_row(rows[number])), None)
@@ -203,7 +203,7 @@ def _without_header(
     times = _times(table, blanks)
     if not times:
         return None
-    words = rows[filled[place - 1]] if place else above
+    words = rows[filled[place - 1]] if place else remark
     if place and len(words) == width and not words[0].startswith("%"):
         return None  # a header
     words = [word.strip(",") for word in words if word != "%"]

@@ -20,6 +20,7 @@ MARKS = frozenset(
 )
 
 
+SOME = 50  # distinct cells that show whether a column may have numbers
 FEWEST, FEWEST_WHOLE = 3, 20  # distinct numbers beside marks; more if all are whole, because they may be names
 
 
@@ -34,6 +35,9 @@ def known_marks(frame: pd.DataFrame) -> dict[str, list[str]]:
         try:
             text = pd.Series(pd.unique(cells.dropna()), dtype=object)
         except TypeError:  # cells that cannot be compared, such as lists
+            continue
+        some = text.head(SOME)  # most columns of text begin with neither
+        if not (pd.to_numeric(some, errors="coerce").notna() | some.isin(MARKS)).any():
             continue
         words = text[[isinstance(cell, str) and cell.strip().lower() in MARKS for cell in text]]
         if not len(words):

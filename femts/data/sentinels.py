@@ -55,7 +55,7 @@ def _together(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     rows."""
     lows, rows = dict[str, float](), dict[str, NDArray[np.bool_]]()
     for name, values in columns.items():
-        low = float(np.nanmin(values)) if np.isfinite(values).any() else 0.0
+        low = float(np.fmin.reduce(values, initial=0.0))
         if not low < 0 or not (stands_for_missing(low) or _SMALL.fullmatch(f"{low:.6g}")):
             continue
         there = values == low
