@@ -163,9 +163,9 @@ def _averaged(data: Dataset, step: str, name: str) -> Dataset:
     rows, parts = pd.DataFrame(np.hstack([data.values, data.covariates]), index=data.stamps), list[pd.DataFrame]()
     for first, stop in data.spans.tolist():
         grouped = rows.iloc[first:stop].resample(offset)
-        sizes = grouped.size().to_numpy()
-        whole = np.flatnonzero(sizes == np.bincount(sizes).argmax())
-        parts.append(grouped.mean().iloc[whole[0] : whole[-1] + 1])
+        means = grouped.mean()
+        whole = np.flatnonzero(grouped.size() == _whole_sizes(rows.index[first:stop], to_offset(data.freq), offset))
+        parts.append(means.iloc[whole[0] : whole[-1] + 1] if len(whole) else means.iloc[:0])
     means, ends = pd.concat(parts), np.cumsum([len(part) for part in parts])
     spans = np.stack([np.append(0, ends[:-1]), ends], axis=1)
     values, covariates = np.split(means.to_numpy(), [data.values.shape[1]], axis=1)
@@ -181,6 +181,17 @@ def _averaged(data: Dataset, step: str, name: str) -> Dataset:
         source=None,
     )
     return replace(made, sha256=made.fingerprint())
+
+
+def _whole_sizes(stamps: pd.DatetimeIndex, step: pd.DateOffset, period: pd.DateOffset) -> NDArray[np.int64]:
+    """Number of steps in each period of `stamps`, had the rows begun and ended with whole periods."""
+    more = len(pd.date_range(stamps[0], stamps[0] + 2 * period, freq=step)) + 1
+    before, after = (
+        pd.date_range(end=stamps[0], periods=more, freq=step),
+        pd.date_range(stamps[-1], periods=more, freq=step),
+    )
+    sizes = pd.Series(1, before.union(stamps).union(after)).resample(period).size()
+    return sizes.reindex(pd.Series(1, stamps).resample(period).size().index).to_numpy()
 
 
 def seasonal_errors(data: Dataset, stops: NDArray[np.int64], season: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,11 +80,22 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
     return made
 
 
+_ONE_AT_A_TIME = threading.RLock()
+
+
 @contextmanager
 def training_on(accelerator: Accelerator) -> Iterator[None]:
-    """Context of a training: limits memory use and restores the caller's random state."""
+    """Context of a training: limits memory use and restores the caller's random state.
+
+    Trainings in several threads take turns, because the threads of a process share one random state.
+    """
     devices = [torch.cuda.current_device()] if accelerator.device == "cuda" else []
-    with torch.random.fork_rng(devices=devices), kept_memory(accelerator.device), full_precision(accelerator.device):
+    with (
+        _ONE_AT_A_TIME,
+        torch.random.fork_rng(devices=devices),
+        kept_memory(accelerator.device),
+        full_precision(accelerator.device),
+    ):
         yield
 
 

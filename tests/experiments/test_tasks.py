@@ -154,6 +154,17 @@ def test_aggregated_data_have_whole_periods(folder: Path) -> None:
     assert data.freq == "W-SUN" and data.stamps is not None and (data.stamps == weeks.index).all()
 
 
+@pytest.mark.parametrize(
+    ("first", "step", "periods"), [("2016-02-01", "MS", 70), ("2016-02-10", "ME", 69), ("2016-02-01", "YS", 5)]
+)
+def test_periods_of_any_length_are_kept(tmp_path: Path, first: str, step: str, periods: int) -> None:
+    dates = pd.date_range(first, "2021-12-30" if step == "YS" else "2021-11-30")
+    pd.DataFrame({"date": dates, "y": np.arange(len(dates)) % 7}).to_csv(tmp_path / "days.csv", index=False)
+    task = Task(name="months", data=("days.csv",), horizon=1, season=1, aggregate=step)
+    data = task.load(str(tmp_path / "days.csv"))
+    assert data.rows == periods - (step == "YS"), "the first and the last year are incomplete"
+
+
 def test_skill_and_win_rate_by_hand() -> None:
     table = pd.DataFrame(
         [(t, m, "mase", 1, e, e, e, e, 1.0, 1.0, None, False)

@@ -18,6 +18,7 @@ from femts.data.loading import load_dataset
 from femts.data.roles import Roles
 from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
+from femts.models.parts.classic_fit import Fit
 from femts.models.registry import check_library
 from femts.training.train import train
 
@@ -296,3 +297,10 @@ def test_missing_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     check_library("ridge")
     with pytest.raises(UsageError, match="needs statsforecast"):
         train(monthly(), "auto_ets", 6)
+
+
+def test_arima_is_as_sharp_at_a_high_level() -> None:
+    walk = np.random.default_rng(0).normal(0, 0.3, 60).cumsum()
+    walk -= walk.mean()
+    low, high = (Fit("AutoARIMA", 1, 3, (80.0,)).forecast(walk + level)[0] for level in (0.0, 1e4))
+    np.testing.assert_allclose(high - 1e4, low, atol=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,10 @@ def test_tables_are_read_with_the_keywords_of_load_dataset() -> None:
         UsageError, match=r"^Argument 'target' says .* already loaded; give it to femts\.load_dataset\.$"
     ):
         femts.train(femts.load_dataset("synthetic"), "ridge", 12, target="s0")
+
+
+def test_trainings_in_threads_equal_those_in_turn() -> None:
+    alone = small_run("tide", max_epochs=1)
+    with ThreadPoolExecutor(2) as pool:
+        for other in pool.map(lambda _: small_run("tide", max_epochs=1), range(2)):
+            assert other.metrics["test"] == alone.metrics["test"]
