@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PANELS = 12
+MOST_PAST = 5  # steps drawn before a forecast, relative to its length
 DPI = 200
 # Okabe and Ito's palette, for colour-blind readers; forecast and actual values also differ in line width.
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
@@ -78,13 +79,13 @@ def forecast_picture(
     """Draw a forecast, one panel per channel.
 
     Args:
-        history: wide frame in raw units that ends where the forecast begins. At least its last two seasons are drawn,
-            and at least twice the length of the forecast.
+        history: wide frame in raw units that ends where the forecast begins. Its last two seasons are drawn, at least
+            twice and at most five times the length of the forecast.
         forecasts: wide frame with the same columns, and interval bounds in `NAME-lo-80` and `NAME-hi-80`; or a mapping
             from scenario names to such frames. `date` may be missing in both, in which case steps are counted. A column
             may lack values at the end of the history and at the beginning of the forecast.
         actual: observed values, a wide frame that begins where the forecast does.
-        columns: channels to draw; by default the first twelve.
+        columns: channels to draw; by default the first twelve with a forecast.
         season: number of steps in a season.
 
     Raises:
@@ -102,7 +103,8 @@ def forecast_picture(
             raise UsageError(f"The forecast has no column '{column}'{suggest(column, named)}")
     if history.empty or forecast.empty:
         raise UsageError(f"The {'history' if history.empty else 'forecast'} has no rows to plot; provide some.")
-    shown = list(columns or named[:MOST_PANELS])
+    # Columns that have ended come last, because there is nothing to draw for them.
+    shown = list(columns or sorted(named, key=lambda column: bool(forecast[column].isna().all()))[:MOST_PANELS])
     missing = [] if actual is None else [column for column in shown if column not in actual.columns]
     if missing:
         raise UsageError(f"The actual values have no column '{missing[0]}'; pass a table like the history, or omit it.")
@@ -141,9 +143,8 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     panels: Any = figure.subplots(down, across, sharex=one_clock, squeeze=False)
     for strip, panel in zip(strips, panels.flat, strict=False):
         name, column, past, ahead, after = strip
-        recent = past.tail(
-            2 * max(len(strip.forecast), season)
-        )  # the same rows for all columns, so that one that ended early does not move the time axis
+        # the same rows for all columns, so that one that ended early does not move the time axis
+        recent = past.tail(shown_past(len(strip.forecast), season))
         end = max(recent[column].notna().to_numpy().nonzero()[0], default=len(recent) - 1)  # it may end before others
         _draw(panel, recent[: end + 1], ahead, after, column)
         panel.set_title(quote(name), loc="left", fontsize=9, fontweight="bold", color="#2b2f33", parse_math=False)
@@ -157,6 +158,12 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     steps = len(strips[0].forecast)
     _explain(figure, panels.flat[0], f"Forecast of {steps} step{'s' * (steps > 1)} after {after}")
     return figure
+
+
+def shown_past(steps: int, season: int) -> int:
+    """Steps to draw before a forecast of `steps` steps: two seasons and at least twice its length, but not so many that
+    the forecast fills less than a sixth of the picture."""
+    return max(2 * steps, min(2 * season, MOST_PAST * steps))
 
 
 def picture_format(path: Path) -> str:

@@ -60,31 +60,16 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
 def choice_table(choice: Mapping[str, Any], where: str = "") -> str:
     """Candidates of `--model auto` with their validation errors, those selected, and the rule."""
+    from femts.analysis.choice import ranked
     from femts.evaluation.criterion import CRITERIA
 
-    tried = choice["tried"]
-    naive = next((each["error"] for each in tried if each["model"] == "seasonal_naive" and "error" in each), None)
-    rows: list[list[object]] = []
-    for each in sorted(tried, key=lambda each: each.get("error", math.inf)):
-        error = each.get("error")
-        ratio = error / naive if error is not None and naive else None
-        name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
-        rows.append([name, error, ratio, f"{each['seconds']:.1f}", _share(each, choice)])
-    if len(choice["taken"]) > 1:
-        ratio = choice["error"] / naive if naive else None
-        rows.insert(0, ["their mean", choice["error"], ratio, None, "taken"])
+    rows: list[list[object]] = [
+        [each.name, each.error, each.of_naive, None if each.seconds is None else f"{each.seconds:.1f}", each.selected]
+        for each in ranked(choice)
+    ]
     origins = f"{count(choice['windows'], 'window')} after {count(choice['origins'], 'origin')}, before the test split"
     text = table(["model", "error", "of_naive", "seconds", ""], rows)
-    return f"{where}{text}\nerror: {CRITERIA[choice['metric']]}, of {origins}\ntaken: {choice['rule']}"
-
-
-def _share(tried: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
-    """Whether a candidate was selected and, if weights differ, its weight."""
-    if not tried["taken"]:
-        return "-"
-    weights = choice["weights"]
-    weight = weights[choice["taken"].index(tried["model"])]
-    return "taken" if len(set(weights)) == 1 else f"taken, weight {weight:.2f}"
+    return f"{where}{text}\nerror: {CRITERIA[choice['metric']]}, of {origins}\nselected: {choice['rule']}"
 
 
 def details_table(frames: Mapping[int, pd.DataFrame], head: Mapping[str, Any], kind: str, channels: int = 1) -> str:

@@ -94,7 +94,7 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
     with gaps_noted() as notes:
         shown = 0 if asked.plot is None else 2 * max(forecaster.season, asked.steps or forecaster.config.pred_len)
         history = read_history(table, forecaster, shown)
-        tables = {name: _read_ahead(path, forecaster) for name, path in asked.future.items()}
+        tables = {name: read_ahead(path, forecaster) for name, path in asked.future.items()}
         future = tables.get("") if len(tables) < 2 else tables
         forecast = forecaster.predict(history, asked.steps, asked.levels, future, asked.quantiles, asked.series)
     if asked.plot is not None:
@@ -105,7 +105,7 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
     return Made(forecast, tuple(notes), picture)
 
 
-def _read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
+def read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
     """Read a whole file of future covariates, because the steps may be anywhere in it."""
     from femts.data.read import read_headless, read_table
 

@@ -99,7 +99,9 @@ def _series_picture(
     if missing is not None:
         raise UsageError(f"The forecast has no series '{missing}'{suggest(missing, ahead)}")
     strips = []
-    for name in named or list(ahead)[:MOST_PANELS]:
+    # Series that have ended come last, because there is nothing to draw for them.
+    order = sorted(ahead, key=lambda name: bool(ahead[name][forecaster.targets[0]].isna().all()))
+    for name in named or order[:MOST_PANELS]:
         rows = {scenario: series[name] for scenario, series in each.items()}
         strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, ahead[name])))
     if happened is not None and all(strip.actual is None for strip in strips):

@@ -208,18 +208,47 @@ def test_report_without_future_covariates(tmp_path: Path) -> None:
     assert (
         "The forecast after the last row depends on the future covariates s1" in page and numbers(page)["ahead"] is None
     )
+    after = pd.DataFrame({"date": pd.date_range(table["date"].iloc[-1], periods=P + 1, freq="h")[1:], "s1": 1.0})
+    page = femts.report(made, tmp_path / "page.html", future=after).read_text()
+    (window,), expected = numbers(page)["ahead"]["windows"], made.predict(table, future=after)[list(made.targets)]
+    tolerance = max(row[1] for row in window["series"])
+    np.testing.assert_allclose(unpack(window["series"])[:, -P:], expected.T, atol=tolerance)
+
+
+def test_report_draws_series_that_have_a_forecast(tmp_path: Path) -> None:
+    table = panel_table()
+    ended = (table["unique_id"] == "long") & (table["ds"] > table["ds"][200])
+    made = panel_forecaster("ridge", table.assign(y=table["y"].where(~ended)))
+    page = femts.report(made, tmp_path / "page.html", made.training_data()).read_text()
+    drawn = [window["name"] for window in numbers(page)["ahead"]["windows"]]
+    assert "short" in drawn and "long" not in drawn
 
 
 def test_report_lists_the_models_tried(tmp_path: Path) -> None:
     made = train(small_table(), "ridge", 12, seq_len=24, device="cpu", refit=False)
-    tried = [{"model": "seasonal_naive", "error": 0.5, "seconds": 0.1}, {"model": "mstl", "reason": "", "seconds": 0.0}]
-    made.metrics = {
-        **made.metrics,
-        "auto": {"rule": "the lowest error", "metric": "mae", "taken": ["ridge"], "tried": tried},
-    }
+    tried = [
+        {"model": "seasonal_naive", "error": 0.5, "seconds": 0.1, "taken": False},
+        {"model": "mstl", "reason": "there is no time", "seconds": 0.0, "taken": False},
+        {"model": "ridge", "seq_len": 24, "error": 0.2, "seconds": 1.0, "taken": True},
+        {"model": "ridge", "seq_len": 48, "error": 0.3, "seconds": 1.0, "taken": False},
+        {"model": "nhits", "error": 0.25, "seconds": 1.0, "taken": True},
+    ]
+    auto = {"rule": "the lowest error", "metric": "mae", "taken": ["ridge", "nhits"], "weights": [0.75, 0.25]}
+    made.metrics = {**made.metrics, "auto": {**auto, "error": 0.1, "tried": tried}}
     page = femts.report(made, tmp_path / "page.html").read_text()
     places = [page.index(f"<section id={name} ") for name in ("forecast", "models-tried", "scores")]
-    assert places == sorted(places) and cells(page, "seasonal_naive")[0][2] == "100.0 %"
+    assert places == sorted(places)
+    rows = [
+        ("their mean", "0.1000", "20.0 %", "\u2013", "selected"),
+        ("ridge (look-back 24)", "0.2000", "40.0 %", "1.0", "selected, weight 0.75"),
+        ("nhits", "0.2500", "50.0 %", "1.0", "selected, weight 0.25"),
+        ("ridge (look-back 48)", "0.3000", "60.0 %", "1.0", ""),
+        ("seasonal_naive", "0.5000", "100.0 %", "0.1", ""),
+        ("mstl", "there is no time", "\u2013", "0.0", ""),
+    ]
+    section = page[page.index("<section id=models-tried") : page.index("<section id=scores")]
+    found = [tuple(re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)) for row in section.split("<tr>")[2:]]
+    assert [tuple(re.sub("<[^>]*>", "", cell) for cell in row) for row in found] == rows
 
 
 @pytest.mark.skipif(not find_spec("statsforecast"), reason="needs statsforecast")
@@ -307,7 +336,7 @@ def test_report_begins_with_the_verdict(tmp_path: Path) -> None:
         for model in ("naive", "ridge")
     )
     first = worse.index(
-        '<p class="lead bad"><b>Worse than the seasonal naive forecast, which repeats the last 24 steps: '
+        '<p class="lead bad"><b>Worse than the seasonal naive forecast, which repeats the last 24 steps, the best '
     )
     assert first < worse.index("Mean absolute error in the units of the data") < worse.index("Test MSE")
     assert "<b>Better than the seasonal naive forecast" in better and "lead bad" not in better

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from femts.analysis.report.ahead import forecast_ahead
 from femts.analysis.report.measure import input_importance, measure
@@ -14,6 +15,9 @@ from femts.files import write_file
 from femts.forecaster.forecaster import Forecaster, Source, load
 from femts.forecaster.scoring import training_data
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 OWN = "report it on its own data"
 
 
@@ -23,6 +27,7 @@ def report(
     path: str | Path,
     dataset: Source | None = None,
     data_root: str | Path | None = None,
+    future: pd.DataFrame | None = None,
 ) -> Path:
     """Write a self-contained HTML report on a trained forecaster: its forecast, its test scores and how it was trained.
 
@@ -38,12 +43,15 @@ def report(
         path: file to write; it is written completely or not at all.
         dataset: the training data, or anything that `load_dataset` accepts; None loads them again by name or path.
         data_root: folder with the files of the catalogue.
+        future: future covariates of the steps after the data, as in `Forecaster.predict`, for a model that was trained
+            with some; without them, the page has no forecast after the data.
 
     Returns:
         `path`.
 
     Raises:
-        UsageError: There is no such run, or its data, which are needed for scoring, are missing or have changed.
+        UsageError: There is no such run, its data, which are needed for scoring, are missing or have changed, or `future`
+            does not cover the steps after them.
         RunFailure: The file cannot be written.
     """
     run = forecaster_or_run
@@ -52,7 +60,7 @@ def report(
     target = check_path(path, "The page")
     data = training_data(forecaster, dataset, data_root, OWN)
     measured = measure(forecaster, data)
-    ahead = forecast_ahead(used, data, list(measured.series["series"]))
+    ahead = forecast_ahead(used, data, list(measured.series["series"]), future)
     samples = sample_windows(forecaster, data, measured.series)
     importance = input_importance(forecaster, data)
     page = as_html(forecaster, data, measured, samples, importance, ahead, refitted=used is not forecaster)

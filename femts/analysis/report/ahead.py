@@ -9,35 +9,46 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from femts.analysis.report.samples import MOST_VALUES, MOST_WINDOWS, pack, packed_stamps, shown_levels
+from femts.analysis.report.samples import (
+    MOST_VALUES,
+    MOST_WINDOWS,
+    pack,
+    packed_stamps,
+    shown_levels,
+)
 from femts.data.dataset import Dataset
 from femts.data.frequency import last_dates
 from femts.forecaster.bounds import QuantileSpec, raw_bounds
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_series
-from femts.forecaster.inputs import steps_ahead
+from femts.forecaster.inputs import known_ahead, steps_ahead
+from femts.plotting import shown_past
 
 
-def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str]) -> dict[str, Any] | None:
+def forecast_ahead(
+    forecaster: Forecaster, data: Dataset, ranked: Sequence[str], future: pd.DataFrame | None = None
+) -> dict[str, Any] | None:
     """Forecast of the steps after the last row of `data` for the page's script, as by `Forecaster.predict`.
 
     Args:
         forecaster: the deployed forecaster, which is the refitted one if there is one.
         data: its data.
         ranked: names of the series to forecast, of which evenly spaced ones are selected if there are too many for a
-            page.
+            page; those with a value in their look-back come first, because others have no forecast.
+        future: future covariates of the steps after the data.
 
     Returns:
-        As `sample_windows`: one window per series, without actual values; None with future covariates, which are
-        unknown.
+        As `sample_windows`: one window per series, without actual values; None if future covariates are needed
+        and not given.
     """
     config, schema = forecaster.config, forecaster.config.schema
-    if schema.roles.future:
+    if schema.roles.future and future is None:
         return None
-    past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
+    past, steps = min(config.seq_len, shown_past(config.pred_len, data.season)), config.pred_len
     levels = shown_levels(forecaster)
     each = past + (2 + 2 * len(levels)) * steps
     if schema.panel:
+        ranked = _with_values(data, ranked, config.seq_len)
         most = max(1, min(MOST_WINDOWS, MOST_VALUES // each, len(ranked)))
         chosen = np.unique(np.linspace(0, len(ranked) - 1, most).round().astype(int))
         data = data.take(np.array([data.series.index(ranked[place]) for place in chosen]))
@@ -45,7 +56,8 @@ def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str])
         data = replace(data, stamps=pd.RangeIndex(len(data.values)))
     channels = min(len(forecaster.targets), max(1, MOST_VALUES // (each * len(data))))
     ahead = steps_ahead(data, config.known_steps(steps))
-    made = forecast_series(forecaster, data, ahead, np.empty((len(data), config.known_steps(steps), 0))).first(steps)
+    in_advance = known_ahead(forecaster, data, future, ahead, steps)
+    made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, QuantileSpec(tuple(levels))) if levels else {}
     windows = []
@@ -75,6 +87,17 @@ def forecast_ahead(forecaster: Forecaster, data: Dataset, ranked: Sequence[str])
         "happened": False,
         "windows": windows,
     }
+
+
+def _with_values(data: Dataset, names: Sequence[str], look_back: int) -> Sequence[str]:
+    """Those of the series `names` that have a value in their last `look_back` rows; all if none has."""
+    places = {name: place for place, name in enumerate(data.series)}
+
+    def has_values(name: str) -> bool:
+        first, stop = data.spans[places[name]].tolist()
+        return not np.isnan(data.values[max(first, stop - look_back) : stop, : data.n_targets]).all()
+
+    return [name for name in names if has_values(name)] or names
 
 
 def _before(data: Dataset, first: int, stop: int, past: int) -> pd.Index:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from femts.analysis.choice import ranked
 from femts.analysis.report.measure import Measured, Scored
 from femts.analysis.report.render import render
 from femts.config.settings import SHAPE
@@ -98,6 +99,7 @@ def as_html(
         measured=measured,
         inputs=None if importance is None else _inputs(importance),
         criteria=CRITERIA,
+        tried=ranked(forecaster.metrics["auto"]) if "auto" in forecaster.metrics else [],
         verdict=judge(measured.test),
         misses=misses(own, measured.levels),
         intervals=interval_rows(own, measured.levels),

@@ -21,6 +21,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
+from femts.plotting import shown_past
 
 MOST_WINDOWS = 24
 MOST_VALUES = 700_000  # values per page, of three bytes each
@@ -48,7 +49,7 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
         channel, raw units), and `read`, or for several series their `name`.
     """
     config, windows = forecaster.config, score_windows(forecaster, "test", None, data)
-    past, steps = min(config.seq_len, max(config.pred_len, 2 * data.season)), config.pred_len
+    past, steps = min(config.seq_len, shown_past(config.pred_len, data.season)), config.pred_len
     levels, several = shown_levels(forecaster), data.schema.panel
     each = past + (2 + 2 * len(levels)) * steps
     if several:

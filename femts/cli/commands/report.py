@@ -20,17 +20,22 @@ def report(
     run: Run,
     *,
     out: Annotated[Path | None, option("Output file.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
+    future: Annotated[
+        Path | None, option("Future values of the covariates after the data, for a run trained with some.", "FILE")
+    ] = None,
     place: PlaceOptions,
 ) -> None:
     """Write an HTML report on a run: forecast, scores, errors, intervals, test windows, inputs and training.
 
     Needs the run's data, and scores the test windows. The page works offline.
     """
-    check_targets({"--out": out}, run=run)
+    check_targets({"--out": out}, {} if future is None else {"the future covariates": future}, run)
     from femts.analysis.report import report as report_run
+    from femts.cli.partitions import read_ahead
 
     forecaster = load_run(run, place.device, place.dataset)
     if forecaster.scored is not None:
         say_notes([final_note(forecaster.metrics)])
-    written = report_run(forecaster, out or run / "report.html", data_root=place.data_root)
+    known = None if future is None else read_ahead(future, forecaster)
+    written = report_run(forecaster, out or run / "report.html", data_root=place.data_root, future=known)
     say(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
