@@ -6,8 +6,9 @@ import difflib
 import errno
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from femts.text import MOST, quote, sentence
 
@@ -40,6 +41,27 @@ class FemtsError(Exception):
 
 class UsageError(FemtsError, ValueError):
     """Invalid input (exit status 2); the message names the argument, the value and the remedy."""
+
+
+class TableFault(UsageError):
+    """A fault of a table that further rows cannot mend, so that its first rows tell it.
+
+    Attributes:
+        fault: what is wrong, with the table as its subject.
+        advice: the end of the message, which begins with a semicolon.
+        remedy: keywords of `load_dataset` that mend it, None for those to leave out; empty if the table has to be edited.
+        column: name of the column that is absent or has the fault; None if it does not matter who named it.
+    """
+
+    def __init__(
+        self, fault: str, advice: str, remedy: Mapping[str, Any] | None = None, column: str | None = None
+    ) -> None:
+        super().__init__(fault + advice)
+        self.fault, self.advice, self.remedy, self.column = fault, advice, dict(remedy or {}), column
+
+
+class TableFaults(TableFault):
+    """Several faults of a table, with keywords that mend all that any keyword mends."""
 
 
 class RunFailure(FemtsError, RuntimeError):
@@ -110,8 +132,14 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     choices = list(choices)
     if not choices:
         return "; there is none to choose from, so leave it out."
+    near = nearest(name, choices)
+    if near is not None:
+        return f"; did you mean '{quote(near)}'?"
+    return f"; choose from {', '.join(map(quote, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The valid name that an unknown `name` is probably meant to be; None if none is close."""
     by_lower = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(name)[:MOST].lower(), list(by_lower), n=1)
-    if near:
-        return f"; did you mean '{quote(by_lower[near[0]])}'?"
-    return f"; choose from {', '.join(map(quote, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."
+    return by_lower[near[0]] if near else None

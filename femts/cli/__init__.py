@@ -17,8 +17,17 @@ import typer
 from femts.cli.command import app, load_commands
 from femts.cli.output import StderrHandler
 from femts.cli.streams import check_memory, check_streams, say
-from femts.cli.wording import as_options
-from femts.errors import AgeWarning, FemtsError, GapWarning, ScaleWarning, UnitsWarning, UsageError, memory_checked
+from femts.cli.wording import as_options, command_line
+from femts.errors import (
+    AgeWarning,
+    FemtsError,
+    GapWarning,
+    ScaleWarning,
+    TableFaults,
+    UnitsWarning,
+    UsageError,
+    memory_checked,
+)
 from femts.plugins import load_plugins
 from femts.text import printable, printable_lines, quote, sentence
 
@@ -52,8 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FemtsError as error:
         from femts.training.stopping import Interrupted
 
-        interrupted = isinstance(error, Interrupted)
-        return _fail(str(error), INTERRUPTED if interrupted else 2 if isinstance(error, UsageError) else 1)
+        interrupted, text = isinstance(error, Interrupted), str(error)
+        if isinstance(error, TableFaults) and error.remedy:
+            text = f"{error.fault}; run {command_line(sys.argv[1:] if argv is None else argv, error.remedy)}"
+        return _fail(text, INTERRUPTED if interrupted else 2 if isinstance(error, UsageError) else 1)
     except _Mistake as error:
         return _usage(error)
     except typer.Abort:

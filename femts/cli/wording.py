@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import typer
 
 from femts.cli.command import app
+from femts.data.describe import arguments
 
 _BEFORE = r"(?<![\w.'/,-])"  # no part of a longer name, of a name in quotes, or of a folder such as paper-seq_len=512
 _VALUE = r"'[^']*'|\[[^]]*\]|\{[^}]*\}|\w(?:[\w.%+-]*\w)?"
@@ -24,6 +27,21 @@ def as_options(text: str) -> str:
     text = re.sub(rf"{_BEFORE}{given}(, (?={given}))?", lambda found: _option(options, found), text)
     plain = "|".join(name for name in options if "_" in name)
     return re.sub(rf"{_BEFORE}({plain})\b(?![=/-]|\.\w)", lambda found: options[found[1]][0], text)
+
+
+def command_line(words: Sequence[str], changes: Mapping[str, Any]) -> str:
+    """The command of the `words` after the program name, with its options changed to arguments of Python; those that are
+    None are left out."""
+    names = {spelling: name for name, spellings in _options().items() for spelling in spellings}
+    kept, is_value = ["femts"], False
+    for word in words:
+        flag, _, value = word.partition("=")
+        changed = not is_value and names.get(flag) in changes
+        if not is_value and not changed:
+            kept.append(word)
+        is_value = changed and not value
+    given = {name: value for name, value in changes.items() if value is not None}
+    return f"{shlex.join(kept)} {as_options(arguments(given))}".strip()
 
 
 @cache

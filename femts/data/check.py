@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.columns import DOUBTS
+from femts.data.column_names import ROW
+from femts.data.columns import DOUBTS, is_named_date
 from femts.data.describe import count
 from femts.data.schema import Schema
-from femts.data.stamps import are_clocks, as_text
+from femts.data.stamps import are_clocks, as_text, whole_numbers
 from femts.data.units import measured
-from femts.errors import UsageError
+from femts.errors import TableFault, UsageError
 from femts.text import quote
 
 LARGEST = 3.4e38  # largest number in single precision
@@ -59,12 +60,17 @@ def without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErro
     """Error for a table whose time stamp column is unknown."""
     names = schema.form
     time = names.time_of(frame)
-    return UsageError(
-        f"{where} has no '{quote(time)}' column (it has {listed(frame.columns)}); "
-        "rename the time stamp column, or name it with columns={'time': NAME} when training; if rows have no stamps but "
+    numbers = (frame.iloc[:, n] for n in range(frame.shape[1]) if pd.api.types.is_numeric_dtype(frame.iloc[:, n]))
+    may_count = any(is_named_date(each.name) or whole_numbers(each) is not None for each in numbers)
+    others = {key: name for key, name in names.named().items() if key != "time"}
+    remedy = {"columns": others or None} if names.time is not None else {"columns": {**others, "time": ROW}}
+    fault = f"{where} has no '{quote(time)}' column (it has {listed(frame.columns)})"
+    advice = (
+        "; rename the time stamp column, or name it with columns={'time': NAME} when training; if rows have no stamps but "
         f"are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
         f"{names.time or 'ds'}, {names.value}."
     )
+    return UsageError(fault + advice) if names.time is None and may_count else TableFault(fault, advice, remedy)
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:
@@ -115,9 +121,10 @@ def check_values(
                     f"{where} has {numbers[row, column]:g} {place}, which exceeds single precision ({LARGEST:g}); use "
                     "a larger unit, or leave the cell empty."
                 )
-            raise UsageError(
-                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}; replace them by numbers, "
-                "or leave them empty."
+            raise TableFault(
+                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}",
+                "; replace them by numbers, or leave them empty.",
+                column=str(frame.columns[column]),
             )
     return pd.DataFrame(numbers, columns=frame.columns)
 
@@ -257,7 +264,10 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
             remedy = "write numbers without units, or all with the same"
         elif words := words_among_numbers(column):
             remedy = f"if such text means a missing value, give na={[*map(_short, na), *words]}; otherwise {remedy}"
-        raise UsageError(f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}; {remedy}.")
+        fault = f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}"
+        if _AMOUNT.match(text.strip().lower()) or WITH_UNIT.fullmatch(text.strip()):
+            raise UsageError(f"{fault}; {remedy}.")  # which is read as a number if the other rows are alike
+        raise TableFault(fault, f"; {remedy}.", column=name)
     return numbers
 
 

@@ -295,7 +295,7 @@ def holds_dates(column: pd.Series) -> bool:
         return False
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
-    named, steps = _is_named_date(column.name), np.diff(numbers)
+    named, steps = is_named_date(column.name), np.diff(numbers)
     return times_of(numbers, days=named) is not None and (named or bool((steps > 0).all() or (steps < 0).all()))
 
 
@@ -329,7 +329,7 @@ def _dated(table: pd.DataFrame) -> str | None:
     held += [
         name
         for name in others
-        if (_is_named_date(name) or not pd.api.types.is_numeric_dtype(table[name])) and holds_dates(table[name])
+        if (is_named_date(name) or not pd.api.types.is_numeric_dtype(table[name])) and holds_dates(table[name])
     ]
     ranked = [
         (
@@ -338,7 +338,7 @@ def _dated(table: pd.DataFrame) -> str | None:
             bool(table[name].isna().any()),
             name != first,
             str(name).lower() not in _NAMES,
-            not _is_named_date(name),
+            not is_named_date(name),
         )
         for name in held
     ]
@@ -360,7 +360,8 @@ def _is_read(column: pd.Series) -> bool:
     return True
 
 
-def _is_named_date(name: object) -> bool:
+def is_named_date(name: object) -> bool:
+    """Return whether the name of a column says that it holds dates."""
     return not {*re.split(r"[\W\d_]+", str(name).lower())}.isdisjoint(_NAMES)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from femts.data.check import MISSING, parsed, words_of
 from femts.data.column_names import bounded
 from femts.data.columns import with_keys
-from femts.data.describe import count, names
+from femts.data.describe import arguments, count, names
 from femts.data.frequency import is_set_back, order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
 from femts.data.name_words import is_amount
@@ -21,9 +22,9 @@ from femts.data.rows import Rows, as_numbers, number_series
 from femts.data.schema import COUNT
 from femts.data.sentinels import sentinels_by_column
 from femts.data.stamp_parts import is_clock
-from femts.data.stamps import as_text
+from femts.data.stamps import as_text, whole_numbers
 from femts.data.units import measured
-from femts.errors import UsageError
+from femts.errors import TableFault, UsageError
 from femts.text import quote
 
 _SERIES = "femts.series"  # a column that no table has
@@ -290,23 +291,45 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     how = found.aggregate
     if given and how == COUNT:
         how = "sum" if any(map(is_amount, given)) else "mean"
-    remedy = f"freq='{rows.schema.freq or found.freq}', aggregate='{how}'"
+    remedy: dict[str, Any] = {"freq": rows.schema.freq or found.freq, "aggregate": how}
     if not given and targets and found.aggregate != "count":
-        remedy += f", target={[quote(name) for name in targets[:MOST_LISTED]]}"
+        remedy["target"] = list(targets[:MOST_LISTED])
     by = ""
     if found.by:
         by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
     again = rows.stamps.duplicated()
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
-        return UsageError(
+        fault = (
             f"{rows.where} repeats {count(int(again.sum()), 'date')}, the first {rows.stamps[row]} at data row {row + 1}, "
-            f"and no columns name series; keep one row per date, or aggregate them with {remedy}{by}."
+            "and no columns name series"
         )
-    return UsageError(
-        f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series; aggregate "
-        f"them with {remedy}{by}."
-    )
+        advice = f"; keep one row per date, or aggregate them with {arguments(remedy)}{by}."
+    else:
+        fault = f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series"
+        advice = f"; aggregate them with {arguments(remedy)}{by}."
+    return TableFault(fault, advice, remedy) if _are_inseparable(rows) else UsageError(fault + advice)
+
+
+def _are_inseparable(rows: Rows) -> bool:
+    """Whether two rows of the same date differ, but in no column that could name their series, so that no further rows
+    can tell which series they are of."""
+    whole = [name for name in rows.columns if _may_name(rows.frame[name])]
+    try:
+        codes = [pd.factorize(rows.frame[name])[0] for name in whole]
+    except TypeError:  # cells that cannot be compared, such as lists
+        return False
+    groups = pd.MultiIndex.from_arrays([rows.stamps, *codes]) if codes else rows.stamps
+    others = rows.frame[[name for name in rows.columns if name not in whole]].select_dtypes("number")
+    again = groups.duplicated(keep=False)
+    return bool((others[again].groupby(groups[again]).nunique() > 1).to_numpy().any())
+
+
+def _may_name(column: pd.Series) -> bool:
+    """Whether a column may name series: it has no empty cells and no fractions."""
+    if column.isna().any():
+        return False
+    return not pd.api.types.is_numeric_dtype(column) or whole_numbers(column) is not None
 
 
 def _in_order(rows: Rows, columns: Sequence[str]) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,17 +17,18 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
-from femts.data.categories import encode_categories
-from femts.data.check import check_unique, sentinels, words_of
+from femts.data.check import sentinels
+from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
 from femts.data.download import fetch
-from femts.data.normalise import normalise
+from femts.data.faults import faults_of, is_large
+from femts.data.normalise import to_dataset, training_rows
 from femts.data.read import LoadedTable, open_table
 from femts.data.roles import Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
-from femts.errors import UsageError, memory_checked
+from femts.errors import TableFault, UsageError, memory_checked
 from femts.files import file_sha256
 from femts.text import quote
 
@@ -106,22 +108,29 @@ def load_dataset(
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
-            opened = LoadedTable(data.frame(), schema.form, data.name, data.name, data.notes, data.sha256, data.source)
+            frame = to_frame(data.frame(), data.name, schema.form)
+            opened = LoadedTable(frame, schema.form, data.name, data.name, data.notes, data.sha256, data.source)
             return _of_table(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
-    opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any)
-    check_unique(list(map(str, opened.frame.columns)), opened.where)
-    listed = {*schema.roles.past, *schema.roles.future}
-    text = words_of(opened.frame[[name for name in opened.frame.columns if str(name) in listed]])
-    frame, roles, form, notes = encode_categories(opened.frame, text, schema.roles, opened.form, opened.where)
-    opened, schema = replace(opened, frame=frame, form=form, notes=opened.notes + notes), replace(schema, roles=roles)
+    large = is_large(source)
+    if large and (fault := faults_of(source, schema, partial(_read, source))) is not None:
+        raise fault
+    try:
+        return _read(source, None, schema)
+    except TableFault as fault:
+        raise (None if large else faults_of(source, schema, partial(_read, source))) or fault from None
+
+
+def _read(source: Any, head: pd.DataFrame | None, schema: Schema) -> Dataset:
+    """Dataset of a user's table, or of its first rows `head`."""
+    opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any, head=head)
     return _of_table(opened, schema)
 
 
 def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
     """Dataset of a user's table, with its splits and notes."""
     schema, asked = replace(schema, form=opened.form), schema.panel
-    data = normalise(opened.frame, schema, opened.where, name=opened.name)
+    data = to_dataset(training_rows(opened.frame, schema, opened.where), opened.name)
     data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
     if not data.schema.panel:
         data = replace(data, schema=replace(data.schema, panel=asked))

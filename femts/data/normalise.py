@@ -15,7 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.aggregation import by_step
+from femts.data.categories import encode_categories
+from femts.data.check import check_unique, words_of
 from femts.data.column_names import bounded, check_bound_names
+from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.even import evenly_spaced
@@ -71,14 +74,26 @@ def table_rows(
 ) -> Rows:
     """The rows of a table, aggregated if they have to be; arguments as in `normalise` and `read_rows`, and
     `series`, those of the training data."""
-    if columns is not None and freq is None:
-        return numbered_rows(table, schema, where)
-    if columns is not None:
-        schema = replace(schema, panel=bool(schema.panel))
-    rows = read_rows(table, schema, where, freq, needed)
     if columns is None:
-        rows = interpreted(rows)
-    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows))), series)
+        return training_rows(to_frame(table, where, schema.form), schema, where)
+    if freq is None:
+        return numbered_rows(to_frame(table, where, None), schema, where)
+    schema = replace(schema, panel=bool(schema.panel))
+    rows = read_rows(to_frame(table, where, schema.form), schema, where, freq, needed)
+    return by_step(rows, series)
+
+
+def training_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
+    """The rows of a table to train on, from `to_frame`, with all that the user left open decided."""
+    listed = {*schema.roles.past, *schema.roles.future} & set(frame.columns)
+    notes = tuple[str, ...]()
+    if listed:
+        check_unique(frame.columns, where)
+        text = words_of(frame[[name for name in frame.columns if name in listed]])
+        frame, roles, form, notes = encode_categories(frame, text, schema.roles, schema.form, where)
+        schema = replace(schema, roles=roles, form=form)
+    rows = interpreted(read_rows(frame, schema, where))
+    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows)), notes=(*notes, *rows.notes)))
 
 
 def _is_panel(rows: Rows) -> bool:

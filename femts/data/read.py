@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
 from femts.data.unpack import STDIN, name_of, open_text, place, raw, too_large
 from femts.data.write import write_table as write_table
-from femts.errors import UsageError, suggest
+from femts.errors import TableFault, UsageError, nearest, suggest
 from femts.files import file_sha256
 from femts.text import quote
 
+HEAD = 2**16  # cells at the beginning of a table that are judged before all are read
 _NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d+(\.\d*)?|[+-]?\d+\.\d*)\s*")
 
 
@@ -54,30 +55,36 @@ class LoadedTable:
     source: str | None = None
 
 
-def open_table(source: Any, names: ColumnNames, guess: bool = True) -> LoadedTable:
+def open_table(source: Any, names: ColumnNames, guess: bool = True, head: pd.DataFrame | None = None) -> LoadedTable:
     """Open a table or the file at a path.
 
     Args:
         source: a table of pandas, polars or pyarrow, a path, or `-` for standard input.
         names: column names given by the user.
         guess: whether columns with series names and values may be inferred from their content.
+        head: its first rows, from `first_rows`, if these are judged alone.
 
     Raises:
         UsageError: The table cannot be read; the message says why.
     """
-    name, where, sha256, path = "frame", "The frame", "", None
+    name, sha256, path = "frame", "", None
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        table, name, where = read_table(path, names), name_of(path), place(path)
-        sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
+        table, name = read_table(path, names) if head is None else head, name_of(path)
+        if head is None:
+            sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
     elif is_table(source):
-        table = source
+        table = source if head is None else head
     else:
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
+    where = described(source, head)
     columns = list(map(str, getattr(table, "columns", ())))
     absent = next((name for name in names.layout.drop if name not in columns), None)
     if absent is not None:
-        raise UsageError(f"{where} has no column '{quote(absent)}' to drop{suggest(absent, columns)}")
+        others = [name for name in names.layout.drop if name != absent]
+        others += [meant] if (meant := nearest(absent, columns)) is not None and meant not in others else []
+        fault = f"{where} has no column '{quote(absent)}' to drop"
+        raise TableFault(fault, suggest(absent, columns), {"drop": others or None})
     frame = to_frame(table, where, names)
     frame, names, noted = _without_known_marks(frame, names)
     _check_header(frame, where)
@@ -138,7 +145,9 @@ def read_table(path: str | Path, names: ColumnNames = USUAL) -> pd.DataFrame:
     return whole
 
 
-def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None = None) -> Iterator[pd.DataFrame]:
+def table_pieces(
+    path: str | Path, names: ColumnNames = USUAL, cells: int | None = None
+) -> Generator[pd.DataFrame, None, None]:
     """Read the table of `read_table` in pieces of about `cells` cells; at least one piece, and by default only one.
 
     Errors in a row are raised when its piece is read.
@@ -150,6 +159,31 @@ def table_pieces(path: str | Path, names: ColumnNames = USUAL, cells: int | None
             yield from found.read(path, ReadOptions(names, cells))
     except MemoryError as error:
         raise too_large(path) from error
+
+
+def described(source: Any, head: pd.DataFrame | None = None) -> str:
+    """Description of a table or the file at a path to start messages with; `head` are its first rows, if only these were
+    read."""
+    where = place(Path(source).expanduser()) if isinstance(source, str | Path) else "The frame"
+    if head is None or len(head) < _rows_of_head(head.shape[1]):
+        return where
+    return f"{where} (its first {len(head)} rows)"
+
+
+def _rows_of_head(columns: int) -> int:
+    return max(1, HEAD // max(1, columns))
+
+
+def first_rows(source: Any, names: ColumnNames = USUAL) -> pd.DataFrame | None:
+    """The first rows of a table or file, some `HEAD` cells; None for a large file of a format that is read at once."""
+    if not isinstance(source, str | Path):
+        frame = to_frame(source, names=None)
+        return frame.iloc[: _rows_of_head(frame.shape[1])]
+    path = Path(source).expanduser()
+    if not format_of(path).in_pieces and path != STDIN and path.stat().st_size > HEAD:
+        return None
+    with closing(table_pieces(path, names, HEAD)) as pieces:
+        return next((piece for piece in pieces if len(piece)), None)
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from femts.errors import UsageError, suggest
+from femts.errors import TableFault, UsageError, nearest, suggest
 from femts.text import quote
 
 # Fields of `Roles` that name columns, and the arguments that set them.
@@ -41,6 +41,20 @@ class Roles:
     def any(self) -> bool:
         """Whether anything differs from the default, in which every column is a target."""
         return bool(self.target or self.past or self.future or self.calendar or self.static)
+
+    @property
+    def named(self) -> set[str]:
+        """Names of all columns with a role."""
+        return {*self.target, *self.past, *self.future, *self.static}
+
+    def without(self, column: str | None) -> dict[str, Any]:
+        """Arguments of `load_dataset` for the same roles without that of a column, None for those to leave out."""
+        given = {argument: getattr(self, role) for role, argument in NAMED.items()}
+        return {
+            argument: [name for name in names if name != column] or None
+            for argument, names in given.items()
+            if column in names
+        }
 
     @property
     def in_advance(self) -> bool:
@@ -80,8 +94,15 @@ class Roles:
         for role in NAMED:
             for column in getattr(self, role):
                 if column not in columns:
-                    raise UsageError(
-                        f"{where} has no column '{quote(column)}' for {NAMED[role]}{suggest(column, columns)}"
+                    meant = nearest(column, columns)
+                    others = [name for name in getattr(self, role) if name != column]
+                    if meant is not None and meant not in self.named:
+                        others.append(meant)
+                    raise TableFault(
+                        f"{where} has no column '{quote(column)}' for {NAMED[role]}",
+                        suggest(column, columns),
+                        {NAMED[role]: others or None},
+                        column,
                     )
                 if column in seen:
                     raise UsageError(

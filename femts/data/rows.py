@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
 from femts.data.column_names import ROW
-from femts.data.columns import infer_columns, match_columns, to_frame
+from femts.data.columns import infer_columns, match_columns
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
@@ -107,11 +107,13 @@ def as_numbers(stamps: pd.Index) -> NDArray[np.int64]:
     return stamps.asi8 if isinstance(stamps, pd.DatetimeIndex) else stamps.to_numpy(dtype=np.int64)
 
 
-def read_rows(table: Any, schema: Schema, where: str, freq: str | None = None, needed: Sequence[str] = ()) -> Rows:
+def read_rows(
+    frame: pd.DataFrame, schema: Schema, where: str, freq: str | None = None, needed: Sequence[str] = ()
+) -> Rows:
     """Find series and time stamps of a table.
 
     Args:
-        table: an object that `femts.data.columns.is_table` accepts.
+        frame: the table, from `to_frame`.
         schema: how to read it.
         where: description of the table, to start messages with.
         freq: step between time stamps, if it is known.
@@ -120,7 +122,7 @@ def read_rows(table: Any, schema: Schema, where: str, freq: str | None = None, n
     Raises:
         UsageError: There are no time stamps, or one or the name of a series cannot be read.
     """
-    frame, schema, notes = _arranged(table, schema, where)
+    frame, schema, notes = _arranged(frame, schema, where)
     names, columns = schema.form, list(frame.columns)
     by_dates = names.dates if names.time == ROW and ROW not in columns else None
     time, long = by_dates or names.time_among(columns), _is_long(frame, schema, needed)
@@ -158,9 +160,8 @@ def read_rows(table: Any, schema: Schema, where: str, freq: str | None = None, n
     )
 
 
-def numbered_rows(table: Any, schema: Schema, where: str) -> Rows:
+def numbered_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
     """Rows of a table without time stamps: those of a frame that was cut keep the numbers of its index."""
-    frame = to_frame(table, where, None)
     check_unique(frame.columns, where)
     index = frame.index
     counts = pd.api.types.is_integer_dtype(index) and index.is_monotonic_increasing and index.is_unique
@@ -169,13 +170,10 @@ def numbered_rows(table: Any, schema: Schema, where: str) -> Rows:
     return Rows(frame, stamps, codes, series, schema, where, ROW, long=False, given=tuple(frame.columns))
 
 
-def _arranged(table: Any, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
-    """A frame with its time stamps in a column and one row per time stamp and series, the schema with the names of its
-    columns, and notes."""
-    names = schema.form
-    frame, notes = to_frame(table, where, names), tuple[str, ...]()
+def _arranged(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
+    """The frame with one row per time stamp and series, the schema with the names of its columns, and notes."""
     check_unique(frame.columns, where)
-    frame, names, notes = from_rows(frame, names, where, schema.na or ())
+    frame, names, notes = from_rows(frame, schema.form, where, schema.na or ())
     stamped = {names.time or "ds", names.dates} & set(frame.columns)
     if schema.panel and not (stamped and names.series in frame.columns):
         names, more = infer_columns(frame, names, where)

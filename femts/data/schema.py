@@ -95,6 +95,8 @@ class Schema:
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
             raise UsageError(f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}")
+        if not reading:
+            return PLAIN
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
         freq = _step(reading.get("freq"))
@@ -132,6 +134,11 @@ class Schema:
             | self.domain.to_dict()
             | self.form.layout.to_dict()
         )
+
+    def changed(self, reading: Mapping[str, Any]) -> Schema:
+        """The schema of these keywords of `of` with those of `reading`, in which None stands for the default."""
+        given = self.reading() | dict(reading)
+        return Schema.of(**{name: value for name, value in given.items() if value is not None})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML."""

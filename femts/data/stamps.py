@@ -17,7 +17,7 @@ from femts.data.describe import stamp
 from femts.data.near_steps import near_midnights, onto_steps
 from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
-from femts.errors import UsageError
+from femts.errors import TableFault, UsageError
 from femts.text import quote
 
 YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
@@ -62,6 +62,7 @@ _DOTTED_CLOCK = re.compile(  # after a date
     r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
 )
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+_PLAIN = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?")
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
@@ -138,9 +139,11 @@ def read_stamps(
             year and not YEARS[0] <= int(year[0]) <= YEARS[1]
         ):  # pandas 2 reads no years outside the range of nanoseconds
             raise _beyond(where, int(year[0]), row)
-        raise UsageError(
-            f"{where} has '{quote(column.iloc[row])}' where data row {row + 1} should have a date; {_WRITE}."
-        )
+        cell = quote(column.iloc[row])
+        fault = f"{where} has '{cell}' where data row {row + 1} should have a date"
+        if cell.replace(".", "").isdecimal():  # whose meaning depends on the other rows
+            raise UsageError(f"{fault}; {_WRITE}.")
+        raise TableFault(fault, f"; {_WRITE}.", column=str(column.name))
     stamps = _from_first_midnights(pd.DatetimeIndex(dates))
     if len(stamps) and (stamps.min().year < YEARS[0] or stamps.max().year > YEARS[1]):
         years = np.asarray(stamps.year)
@@ -470,6 +473,11 @@ def _in_24_hours(clock: re.Match[str]) -> str:
 
 def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     """Dates parsed from text, NaT for invalid cells, and notes."""
+    if len(cells) and (plain := _PLAIN.fullmatch(str(cells.iloc[0]))):
+        how = ("%Y-%m-%d", "%H:%M", "%S")[: 1 + sum(part is not None for part in plain.groups())]
+        dates = _stamps(cells, format=" ".join(how[:2]) + (":%S" if how[2:] else ""))
+        if dates.notna().all():
+            return dates, ()
     days = first_days(cells)
     if days is not None:
         return _stamps(days, format="ISO8601"), ()
@@ -492,6 +500,9 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             _check_years(text, where)
             read = _short_years(text)
             if read is None:
+                first = text.iloc[:1]
+                if all(_stamps(first, dayfirst=each).isna().all() for each in (True, False)):
+                    return iso, ()  # it is refused, and guessing the format of every other cell takes long
                 read = {"day": _stamps(text, dayfirst=True)}
                 if read["day"].isna().any() or not text.str.match(_DOTTED).all():
                     read = {"month": _stamps(text)} | read

@@ -45,4 +45,4 @@ def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         raise damaged(path, "Feather", error) from error
 
 
-register_format("feather", Format((".feather", ".arrow"), _read, library="pyarrow"))
+register_format("feather", Format((".feather", ".arrow"), _read, library="pyarrow", in_pieces=True))

@@ -60,4 +60,4 @@ def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         raise damaged(path, "Parquet", error) from error
 
 
-register_format("parquet", Format((".parquet", ".pq"), _read, library="pyarrow"))
+register_format("parquet", Format((".parquet", ".pq"), _read, library="pyarrow", in_pieces=True))

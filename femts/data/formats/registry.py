@@ -41,12 +41,14 @@ class Format:
             (`femts.data.unpack.check_room`).
         sniff: whether standard input, or a file without a known suffix, begins like this format.
         library: package that must be installed.
+        in_pieces: whether `read` gives pieces, and the first without reading the rest.
     """
 
     suffixes: tuple[str, ...]
     read: Callable[[Path, ReadOptions], Iterator[pd.DataFrame]]
     sniff: Callable[[bytes], bool] | None = None
     library: str | None = None
+    in_pieces: bool = False
 
 
 FORMATS: Registry[Format] = Registry("table format", load=lambda: import_all("femts.data.formats"))

@@ -1,0 +1,92 @@
+"""Everything that the first rows of a table show to stand between it and a forecast, in one message with what mends it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from femts.data.columns import holds_dates
+from femts.data.describe import arguments
+from femts.data.read import described, first_rows
+from femts.data.schema import Schema
+from femts.data.unpack import STDIN
+from femts.errors import FemtsError, TableFault, TableFaults
+
+LARGE_FILE, LARGE_FRAME = 2**23, 2**22  # bytes, and cells, from which on the first rows are judged before all are
+MOST_FAULTS = 8  # in a message
+
+
+def is_large(source: Any) -> bool:
+    """Return whether a table is so large that reading all of it before refusing it takes long."""
+    if isinstance(source, pd.DataFrame):
+        return source.size > LARGE_FRAME
+    if not isinstance(source, str | Path) or Path(source) == STDIN:
+        return False
+    path = Path(source).expanduser()
+    return path.is_file() and path.stat().st_size > LARGE_FILE
+
+
+def faults_of(source: Any, schema: Schema, judge: Callable[[pd.DataFrame, Schema], object]) -> TableFault | None:
+    """The faults of the first rows of a table, as one; None if there is none, or if later rows could mend it.
+
+    The rows are judged again with each fault mended, so the remedy in the message has been tried on them as a whole.
+
+    Args:
+        source: the table, or the path of its file.
+        schema: how the user wants it to be read.
+        judge: raises the first fault of a frame that is read with a schema.
+    """
+    found, remedy, mended = list[TableFault](), dict[str, Any](), schema
+    try:
+        head = first_rows(source, schema.form)
+        while head is not None and len(found) < MOST_FAULTS:
+            try:
+                with warnings.catch_warnings(action="ignore"):  # they are given for the whole table
+                    judge(head, mended)
+                break
+            except TableFault as fault:
+                if not _is_certain(fault, schema, head):
+                    break
+                found.append(fault)
+                offered = fault.remedy or mended.roles.without(fault.column)
+                remedy |= offered
+                mended = mended.changed(offered or {"columns": {"time": "row"}, "drop": [fault.column]})
+    except FemtsError:  # raised again for the whole table, unless its other rows help
+        pass
+    if len(found) < 2:
+        return found[0] if found else None
+    where = described(source, head)
+    clauses = (_clause(number, fault, where) for number, fault in enumerate(found, 1))
+    return TableFaults(f"{where} has {len(found)} faults: {', '.join(clauses)}", _advice(remedy), remedy)
+
+
+def _is_certain(fault: TableFault, schema: Schema, head: pd.DataFrame) -> bool:
+    """Whether other rows cannot help. They may change the use of columns that the user did not name, and absent columns
+    may be series whose rows come later."""
+    columns, named = set(map(str, head.columns)), schema.roles.named
+    if fault.column is None:
+        return True
+    if fault.column in columns:
+        return fault.column in {*named, "date", "ds", schema.form.time, schema.form.series}
+    cells = (head.iloc[:, place] for place in range(head.shape[1]))
+    words = (each for each in cells if not pd.api.types.is_numeric_dtype(each) and not holds_dates(each))
+    return bool(named & columns) or next(words, None) is None
+
+
+def _clause(number: int, fault: TableFault, where: str) -> str:
+    """A fault, with its own advice if no keyword mends it or something is only left out."""
+    text = fault.fault.replace(where, "it", 1)
+    sure = fault.remedy and None not in fault.remedy.values()
+    return f"({number}) {text}" if sure else f"({number}) {text} ({fault.advice.strip('; .')})"
+
+
+def _advice(remedy: Mapping[str, Any]) -> str:
+    """What to change in a call, as the end of a sentence."""
+    given = arguments({name: value for name, value in remedy.items() if value is not None})
+    left_out = " and ".join(name for name, value in remedy.items() if value is None)
+    parts = [f"give {given}"] * bool(given) + [f"leave out {left_out}"] * bool(left_out)
+    return f"; {', and '.join(parts)}." if parts else "."
