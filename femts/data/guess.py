@@ -38,19 +38,6 @@ _SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0, "MS": 2_629_7
 
 
 @dataclass(frozen=True)
-class Keys:
-    """Columns that name the series of a table.
-
-    Attributes:
-        names: the columns; empty if no date repeats.
-        repeats: number of rows that repeat an earlier row in every cell.
-    """
-
-    names: tuple[str, ...]
-    repeats: int = 0
-
-
-@dataclass(frozen=True)
 class Advice:
     """What a table could be forecast as.
 
@@ -62,7 +49,6 @@ class Advice:
         aggregate: how to aggregate rows of the same step; None unless `keys` is None.
         freq: the step to aggregate by, a pandas frequency; None if `aggregate` is.
         by: columns that may name series once rows are aggregated, if `aggregate` is set.
-        repeats: number of rows that repeat an earlier row in every cell.
         left_out: columns that are neither time stamps nor keys nor targets, with the reason.
     """
 
@@ -72,7 +58,6 @@ class Advice:
     aggregate: Literal["sum", "mean", "count"] | None = None
     freq: str | None = None
     by: tuple[str, ...] = ()
-    repeats: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
 
 
@@ -86,12 +71,12 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None, keys:
         keys: columns that name its series; None finds them.
     """
     columns = column_kinds(frame, time, stamps)
-    found = series_keys(frame, time, stamps, columns) if keys is None else Keys(tuple(keys))
-    names = found.names if found else ()
+    found = series_keys(frame, time, stamps, columns) if keys is None else tuple(keys)
+    names = found or ()
     columns = mark_running_totals(frame, columns, _some_series(frame, time, stamps, names))
     static = _static(frame, columns, names)
     targets = target_columns(columns, time, names, static)
-    made = Advice(columns, found.names if found else None, targets, repeats=found.repeats if found else 0)
+    made = Advice(columns, found, targets)
     if found is None:
         step = step_at_hand(stamps)
         how = _aggregate(targets, stamps, step)
@@ -107,7 +92,7 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None, keys:
 
 def series_keys(
     frame: pd.DataFrame, time: str, stamps: pd.Index | None = None, columns: Sequence[Column] | None = None
-) -> Keys | None:
+) -> tuple[str, ...] | None:
     """The smallest set of at most `MOST_KEYS` columns that names the series of a table, so that each has a date once.
 
     They are categories without missing cells or, if these do not suffice, whole numbers that occur at most dates. Rows
@@ -121,20 +106,20 @@ def series_keys(
         columns: what its columns are, from `column_kinds`; None looks.
 
     Returns:
-        The columns; None if dates repeat and no columns tell their rows apart.
+        The columns, none if no date repeats; None if dates repeat and no columns tell their rows apart.
     """
     columns = column_kinds(frame, time, stamps) if columns is None else columns
     place = [each.name for each in columns].index(time)
     dates = _codes(frame.iloc[:, place] if stamps is None else pd.Series(stamps), sort=True)
     if not _any_twice([dates]):
-        return Keys(())
+        return ()
     varied = sorted(range(len(columns)), key=lambda n: -columns[n].distinct)
     rows = _whole_dates(dates)
     rows = rows[~_alike(frame.iloc[rows], dates[rows], varied)]
     if not _any_twice([dates[rows]]):
         alike = _alike(frame, dates, varied)
         if not _any_twice([dates[~alike]]) and _by_mistake(dates):
-            return Keys((), int(alike.sum()))
+            return ()
     sure, unsure = _candidates(frame, columns, rows)
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
@@ -153,7 +138,7 @@ def series_keys(
             kept = ~_alike(frame, each_date, varied)
             again = _any_twice([each_date[kept]]) or not _by_mistake(each_date)
             if not again and _by_design(dates[kept], series[kept], balanced):
-                return Keys(tuple(columns[n].name for n in sorted(each)), int(np.count_nonzero(~kept)))
+                return tuple(columns[n].name for n in sorted(each))
     return None
 
 

@@ -180,7 +180,7 @@ def first_rows(source: Any, names: ColumnNames = USUAL) -> pd.DataFrame | None:
         frame = to_frame(source, names=None)
         return frame.iloc[: _rows_of_head(frame.shape[1])]
     path = Path(source).expanduser()
-    if not format_of(path).in_pieces and path != STDIN and path.stat().st_size > HEAD:
+    if not format_of(path).in_pieces and path != STDIN and path.stat().st_size > MOST_AGAIN:
         return None
     with closing(table_pieces(path, names, HEAD)) as pieces:
         return next((piece for piece in pieces if len(piece)), None)

@@ -37,6 +37,9 @@ def from_rows(
     Raises:
         UsageError: A cell is not a number; the message says which.
     """
+    columns = list(map(str, frame.columns))
+    if names.time not in (None, ROW) or {ROW, "date", "ds"} & set(columns) or len(set(columns)) < len(columns):
+        return frame, names, ()
     series = _series_of(frame, names)
     if series is not None:
         values, keys, left = frame.iloc[:, 1:], [series], list[str]()
@@ -81,9 +84,7 @@ def _listed(columns: Sequence[str]) -> str:
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
     """The first column, if it names a series in each row: all others are numeric, and none holds time stamps."""
     columns = list(map(str, frame.columns))
-    if len(set(columns)) < max(3, len(columns)) or names.time not in (None, ROW):
-        return None
-    if {ROW, "date", "ds", names.value} & set(columns):
+    if len(columns) < 3 or names.value in columns:
         return None
     first = frame.iloc[:, 0]
     if first.isna().any() or not as_text(first).is_unique or holds_dates(first):
@@ -98,8 +99,6 @@ def _dated_columns(
     """The table, those of its columns whose names are dates, those that name its series, and the others; None if it is not
     of this kind."""
     columns = list(map(str, frame.columns))
-    if len(set(columns)) < len(columns) or names.time not in (None, ROW) or {ROW, "date", "ds"} & set(columns):
-        return None
     dates = _dates_among(columns)
     others = [name for name in columns if name not in dates and name not in (names.series, *names.keys)]
     if not dates or columns.index(dates[0]) == 0:
