@@ -29,6 +29,7 @@ from femts.files import file_sha256
 from femts.text import quote
 
 HEAD = 2**16  # cells at the beginning of a table that are judged before all are read
+MOST_AGAIN = 2**20  # bytes of a file that is read a second time as a whole to name all of its faults
 _NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d+(\.\d*)?|[+-]?\d+\.\d*)\s*")
 
 
