@@ -216,10 +216,12 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
     seen: dict[str, dict[str, int]] = {}
     for piece in pieces:
         for name in map(str, piece.columns):
+            rows = seen.setdefault(name, {})
+            if "" in rows:
+                continue
             cells = piece[name].dropna().drop_duplicates().str.strip()
             cells = cells[cells.str.lower() != "nan"]
-            rows = seen.setdefault(name, {})
-            if "" in rows or not cells.str.fullmatch(doubtful).all():
+            if not cells.str.fullmatch(doubtful).all():
                 seen[name] = {"": 0}  # 1.5 or 1027 settles it: the mark is a decimal separator
             else:
                 seen[name] = {cell: int(row) for row, cell in cells.items()} | rows

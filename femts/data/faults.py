@@ -16,7 +16,8 @@ from femts.data.schema import Schema
 from femts.data.unpack import STDIN
 from femts.errors import FemtsError, TableFault, TableFaults
 
-LARGE_FILE, LARGE_FRAME = 2**23, 2**22  # bytes, and cells, from which on the first rows are judged before all are
+LARGE_FILE, LARGE_FRAME = 2**25, 2**22  # bytes, and cells, from which on the first rows are judged before all are
+MOST_COLUMNS = 500  # of a large table whose first rows are judged, because that takes a millisecond a column
 MOST_FAULTS = 8  # in a message
 
 
@@ -43,6 +44,8 @@ def faults_of(source: Any, schema: Schema, judge: Callable[[pd.DataFrame, Schema
     found, remedy, mended = list[TableFault](), dict[str, Any](), schema
     try:
         head = first_rows(source, schema.form)
+        if head is not None and head.shape[1] > MOST_COLUMNS:
+            return None
         while head is not None and len(found) < MOST_FAULTS:
             try:
                 with warnings.catch_warnings(action="ignore"):  # they are given for the whole table

@@ -59,14 +59,14 @@ def _counted(rows: Rows) -> Rows:
 
 def _looked_at(rows: Rows) -> Advice:
     """Advice on a table that has its time stamps first."""
-    frame, time, keys = rows.frame.copy(deep=False), rows.time, None
-    while time in frame.columns:
+    time = rows.time
+    while time in rows.columns:
         time += "_"
+    first: dict[str, Any] = {time: rows.stamps}
     if rows.long:
-        keys = (_SERIES,)
-        frame.insert(0, _SERIES, pd.Categorical.from_codes(rows.codes, list(rows.series)))
-    frame.insert(0, time, rows.stamps)
-    return advice(frame, time, rows.stamps, keys)
+        first[_SERIES] = pd.Categorical.from_codes(rows.codes, list(rows.series))
+    frame = pd.concat([pd.DataFrame(first, index=rows.frame.index), rows.frame], axis=1)
+    return advice(frame, time, rows.stamps, (_SERIES,) if rows.long else None)
 
 
 def _with_series(rows: Rows) -> Rows:

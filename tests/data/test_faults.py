@@ -108,9 +108,7 @@ def test_what_later_rows_mend_is_not_refused_by_the_first(tmp_path: Path, monkey
 
 def test_stamps_that_cannot_be_read_do_not_hide_other_faults(tmp_path: Path) -> None:
     frame = table().assign(date="x" + table()["date"].astype(str))
-    with pytest.raises(
-        UsageError, match=r"\(1\) it has 'x2024.*write it as 2024.*\(2\) .*'het'.*; give target="
-    ):
+    with pytest.raises(UsageError, match=r"\(1\) it has 'x2024.*write it as 2024.*\(2\) .*'het'.*; give target="):
         load_dataset(frame, target=["het", "load"])
 
 

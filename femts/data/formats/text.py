@@ -34,7 +34,7 @@ SUFFIXES = (".csv", ".txt", ".tsv", ".tab", ".dat")
 ALL = 2**40  # more rows than any file has
 PIECE = 2**22  # cells parsed at a time if the whole file is read
 MOST_MARKED = 1000  # columns for each of which pandas keeps a table of marks of missing values
-AGAIN = 2**12  # rows parsed at a time to inspect their text
+AGAIN, AGAIN_CELLS = 2**12, 2**15  # most rows, and cells, parsed at a time to inspect their text
 MISSING = ("", "#N/A", "<NA>", "N/A", "NULL", "NaN", "n/a", "nan", "null")  # in text; NA and None may be names there
 _COMMA = r"^\s*([+-]?\d*),(\d*(?:[eE][+-]?\d+)?)\s*$"
 _POINT = r"\s*[+-]?(\d*\.\d+|\d{1,3}(\.\d{3})+(,\d+)?)\s*"
@@ -353,7 +353,8 @@ def _with_decimals(piece: pd.DataFrame, file: _File, settled: dict[str, str]) ->
 
 def _doubt(file: _File, names: Sequence[str]) -> str:
     """Why the marks in numbers of one of these columns may not be decimal separators; empty if they are."""
-    how = file.how() | {"chunksize": AGAIN, "dtype": str, "usecols": list(names)}
+    rows = max(100, min(AGAIN, AGAIN_CELLS // len(names)))
+    how = file.how() | {"chunksize": rows, "dtype": str, "usecols": list(names)}
     again = (piece for piece, _ in csv_pieces(file.path, AGAIN, **how))
     try:
         with warnings.catch_warnings(action="ignore"):  # later rows are checked in turn
