@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import hashlib
 import os
 import secrets
@@ -15,6 +16,7 @@ from pathlib import Path
 from femts.errors import RunFailure, UsageError
 
 PART = ".part"  # suffix of a temporary file that has not been renamed yet
+LONGEST = 40  # characters of a file's name in that of its temporary file, which systems limit to 255 bytes
 _NOT_HERE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)  # raised by file systems without O_TMPFILE
 
 
@@ -73,7 +75,7 @@ def _write_to(path: Path, content: bytes | memoryview) -> None:
 
 def _replace(path: Path, content: bytes | memoryview, mode: int | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{secrets.token_hex(8)}{PART}")
+    part = path.with_name(f".{path.name[:LONGEST]}.{secrets.token_hex(8)}{PART}")
     descriptor, named = _unnamed(path.parent), False
     if descriptor is None:
         descriptor, named = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), True
@@ -131,10 +133,15 @@ def check_folder(folder: Path) -> None:
             raise UsageError(f"The output {folder} {within}is {what}; name a folder.")
 
 
-def remove_parts(folder: Path) -> None:
-    """Delete temporary files of killed writes in `folder`; no other process may be writing there."""
-    for part in folder.glob(f".*{PART}"):
+def remove_parts(folder: Path, name: str = "") -> None:
+    """Delete temporary files of killed writes in `folder`, or only those of the file `name`; no other process may be
+    writing them."""
+    for part in folder.glob(f".{glob.escape(name[:LONGEST])}*{PART}"):
         part.unlink(missing_ok=True)
+
+
+class Busy(UsageError):
+    """Another process holds the lock of a folder."""
 
 
 @contextmanager
@@ -144,7 +151,8 @@ def locked(folder: Path) -> Iterator[None]:
     The lock is released when the process ends, in whatever way, and leaves no file.
 
     Raises:
-        UsageError: Another process holds the lock, or `folder` is a file.
+        Busy: Another process holds the lock.
+        UsageError: `folder` is a file.
         RunFailure: The folder cannot be created.
     """
     made = _made(folder)
@@ -164,25 +172,28 @@ def locked(folder: Path) -> Iterator[None]:
 def _lock(folder: Path) -> int:
     descriptor = None
     try:
-        while (
-            descriptor is None
-            or not os.path.exists(folder)
-            or not os.path.samestat(os.fstat(descriptor), os.stat(folder))
-        ):
+        while descriptor is None or not _is_at(descriptor, folder):
             if descriptor is not None:  # the holder removed the folder between the two calls below
                 os.close(descriptor)
+                descriptor = None
+            with suppress(FileNotFoundError):  # or before them
                 folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if descriptor is not None:
             os.close(descriptor)
         if isinstance(error, BlockingIOError):
-            raise UsageError(
-                f"Folder {folder} is being written by another run; wait for it or choose another."
-            ) from error
+            raise Busy(f"Folder {folder} is being written by another run; wait for it or choose another.") from error
         raise RunFailure(f"Could not write {folder}: {error.strerror}; choose another folder.") from error
     return descriptor
+
+
+def _is_at(descriptor: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(folder))
+    except FileNotFoundError:
+        return False
 
 
 def _made(folder: Path) -> list[Path]:

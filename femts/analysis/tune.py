@@ -30,7 +30,7 @@ from femts.data.protocols import look_back_choices
 from femts.data.schema import Reading
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
 from femts.evaluation.validation import chosen_by
-from femts.files import check_folder, write_file
+from femts.files import check_folder, remove_parts, write_file
 from femts.logging import PROGRESS, quiet_training
 from femts.models.registry import build_model
 from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
@@ -291,6 +291,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     if names and not path.exists():
         raise UsageError(f"Folder {folder} holds '{quote(names[0])}' but no study; choose a new or empty folder.")
     with _locked(folder):
+        remove_parts(folder)
         try:
             storage = optuna.storages.RDBStorage(  # SQLite transactions are atomic, whenever the process is killed
                 "sqlite:///study.db",
@@ -349,6 +350,9 @@ class _Tuner:
     def run(self, n_trials: int | None) -> None:
         """Run trials until there are `n_trials`, every combination has been tried, or the time is up."""
         began = time.monotonic()
+        with _locked(self.folder):
+            for trial in self._finished():  # its process may have been killed after its last line
+                self._clear(trial.number)
         try:
             with progress_line() as show:
                 while (now := time.monotonic()) < self.deadline:
@@ -370,6 +374,13 @@ class _Tuner:
 
     def _work(self, number: int) -> Path | None:
         return None if self.folder is None else self.folder / WORK / str(number)
+
+    def _clear(self, number: int) -> None:
+        work = self._work(number)
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+            with suppress(OSError):  # there is none, or other trials are running there
+                work.parent.rmdir()
 
     def _next(self, n_trials: int | None, held: ExitStack) -> optuna.Trial | None:
         """The next trial, locked (`held`) against other processes: an interrupted one, otherwise a new one; None if
@@ -435,10 +446,7 @@ class _Tuner:
                 trial.set_user_attr(name, value)
             self.study.tell(trial, score, optuna.trial.TrialState[state])
             best = None if score is None else self.result().score
-            if work is not None:
-                shutil.rmtree(work, ignore_errors=True)
-                with suppress(OSError):  # other trials are running there
-                    work.parent.rmdir()
+            self._clear(trial.number)
         text = f"{STATES[state]}{reason and f': {reason}'}"
         if score is not None:
             text = f"validation error {score:.4f}{', the lowest so far' if score == best and trial.number else ''}"

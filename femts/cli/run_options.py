@@ -15,7 +15,8 @@ from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
 from femts.config.values import whole_number
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
-from femts.forecaster.run_folder import CONFIG
+from femts.forecaster.replacing import current
+from femts.forecaster.run_folder import CONFIG, runs_within
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -170,8 +171,9 @@ def parse_steps(text: str) -> int:
 
 def check_single(run: Path) -> None:
     """Raise UsageError for a folder of `femts train` with several horizons, which contains one run each."""
-    if not (run / CONFIG).exists():
-        inside = sorted(path.parent for path in run.glob(f"*/{CONFIG}"))
+    place = current(run)
+    if not (place / CONFIG).exists():
+        inside = [run / path.name for path in runs_within(place)]
         if inside:
             raise UsageError(
                 f"Folder {run} contains {len(inside)} runs, one per horizon; name one, such as {inside[0]}."

@@ -23,7 +23,11 @@ class RecordError(ValueError):
 def read_json(path: Path) -> Any:
     """Read a JSON file; raises RecordError if it is invalid and OSError if it cannot be read."""
     with open(path, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
+        return parse_json(file.read(MOST_BYTES + 1))
+
+
+def parse_json(content: bytes) -> Any:
+    """Values of a JSON file with this `content`; raises RecordError if it is invalid."""
     if len(content) > MOST_BYTES:
         raise RecordError("", f"more than {MOST_BYTES} bytes", "of a size that femts writes")
     try:

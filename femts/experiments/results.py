@@ -8,7 +8,8 @@ import re
 import reprlib
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -17,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from femts.config.records import RecordError, read_json
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.window_errors import MOST
-from femts.files import write_file
+from femts.files import Busy, locked, remove_parts, write_file
 from femts.text import strict_json
 
-WORK = ".work"
+WORK, LOCK = ".work", ".lock"
 _NUMBERS = re.compile(r"\[[-+.\de,\s]+\]")
 
 Loss = Annotated[float, Field(ge=0)]
@@ -303,6 +304,41 @@ class Store:
             reason = first_error(error) if isinstance(error, ValidationError) else error
             raise RunFailure(f"The record of {cell.path} cannot be kept: {reason}.") from error
         _write(self.record_path(cell), record)
+        self._clear(cell)
+
+    @contextmanager
+    def held(self, cell: Job) -> Iterator[None]:
+        """Hold a cell against other processes, and remove temporary files that killed ones left; raise Busy if another
+        process holds it."""
+        lock = self._lock(cell)
+        with locked(lock):
+            for path in (self.record_path(cell), self.failure_path(cell)):
+                remove_parts(path.parent, path.name)
+            try:
+                yield
+            finally:
+                lock.rmdir()
+                self._prune(cell)
+
+    def tidy(self, cells: Sequence[Job]) -> None:
+        """Remove what is left of finished cells among `cells` if their processes were killed after their last line."""
+        for cell in cells:
+            left = (self.failure_path(cell), self.work(cell), self._lock(cell))
+            if self.finished(cell) and any(path.exists() for path in left):
+                with suppress(Busy), self.held(cell):
+                    self._clear(cell)
+            self._prune(cell)
+
+    def _prune(self, cell: Job) -> None:
+        """Remove the folders that held the run folder of a cell, if they are empty."""
+        for path in list(Path(WORK, cell.path).parents)[:-1]:
+            with suppress(OSError):  # there is none, or other cells are running there
+                (self.folder / path).rmdir()
+
+    def _lock(self, cell: Job) -> Path:
+        return self.folder / WORK / f"{cell.path}{LOCK}"
+
+    def _clear(self, cell: Job) -> None:
         self.failure_path(cell).unlink(missing_ok=True)
         shutil.rmtree(self.work(cell), ignore_errors=True)
 

@@ -5,7 +5,6 @@ One process per cell instead of a pool, since a killed pool worker would take th
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import pickle
@@ -30,6 +29,7 @@ from femts.config.arguments import check_text
 from femts.environment import cores, unlaunched
 from femts.errors import FemtsError, UsageError
 from femts.experiments.results import Job, Store
+from femts.files import Busy
 from femts.logging import PROGRESS
 from femts.plugins import modules_of
 from femts.progress import progress_line
@@ -38,6 +38,7 @@ INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
 logger = logging.getLogger("femts.experiments.runner")  # in the process of a cell, `__name__` is `__main__`
 
 GRACE = 120.0  # seconds that a process has to save its progress
+ORPHANED = 20.0  # the same if its parent is gone
 POLL = 0.2
 
 
@@ -100,6 +101,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
     device, free = named_accelerator(engine.device).device, cores()
     jobs = (4 if device == "cuda" else free) if engine.jobs is None else engine.jobs
     threads, root = max(1, free // jobs), None if engine.data_root is None else str(engine.data_root.resolve())
+    store.tidy(cells)
     store, left = Store(store.folder.resolve()), [cell for cell in cells if not store.finished(cell)]
     modules = tuple(sorted(modules_of([asdict(cell) for cell in left])))  # type: ignore[call-overload]
     # loaded once, so that errors are raised before anything runs
@@ -194,7 +196,7 @@ def run_process(work: Work, stopped: threading.Event | None = None) -> str:
                 try:
                     process.wait(GRACE)
                 except subprocess.TimeoutExpired:
-                    process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)  # with its own child processes
             status = process.wait()
             process.stdin.close()
         errors.seek(0)
@@ -243,22 +245,16 @@ def main() -> int:
 def _run(work: Work) -> int:
     import torch
 
-    folder = work.store.work(work.cell)
-    lock = folder.with_suffix(".lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with open(lock, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return BUSY
-        try:
-            if not work.store.finished(work.cell):
+    store, cell = work.store, work.cell
+    try:
+        with store.held(cell):
+            if not store.finished(cell):
                 for module in work.modules:
                     import_module(module)
                 torch.set_num_threads(work.threads)
-                work.store.finish(work.cell, work.cell.run(folder, work.device, work.data_root))
-        finally:
-            lock.unlink(missing_ok=True)
+                store.finish(cell, cell.run(store.work(cell), work.device, work.data_root))
+    except Busy:
+        return BUSY
     return 0
 
 
@@ -270,9 +266,11 @@ def _where(error: Exception) -> str:
 
 
 def _end_with_the_parent() -> None:
-    """Terminate when the parent, which holds the other end of standard input, is gone."""
+    """Terminate, with all child processes, when the parent, which holds the other end of standard input, is gone."""
     os.read(sys.stdin.fileno(), 1)  # not `sys.stdin`, whose lock would be held when the interpreter shuts down
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ORPHANED)  # a library that computes for long does not return to Python, which handles the signal
+    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":

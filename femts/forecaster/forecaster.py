@@ -21,13 +21,13 @@ from femts.data.preprocess import Preprocess
 from femts.errors import UsageError, memory_checked, suggest
 from femts.evaluation.intervals import Intervals
 from femts.evaluation.overall import Scores
-from femts.files import locked
 from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
 from femts.forecaster.inputs import Future
+from femts.forecaster.replacing import locked_run
 from femts.forecaster.restore import Restored, restore, weights_bytes
-from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, SCORED_WEIGHTS, WEIGHTS, RunConfig
+from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
 from femts.models.base import ForecastModel
 from femts.models.mean import MeanConfig
 from femts.text import quote
@@ -475,7 +475,7 @@ class Forecaster:
     def save(self, folder: str | Path) -> None:
         """Write a run to `folder` for `load`; UsageError if it is not empty, RunFailure if it cannot be written."""
         place = check_path(folder, "The run folder")
-        with locked(place):
+        with locked_run(place):
             run_folder.check_new_folder(place)
             self.write(place)
 
@@ -487,7 +487,6 @@ class Forecaster:
         if self.scored is not None:
             run_folder.unfinish(folder)  # before its scored half changes
             self.scored.write(folder / SCORED)
-            files[SCORED_WEIGHTS] = (folder / SCORED_WEIGHTS).read_bytes()
         config = replace(self.config, refit=self.scored is not None)
         run_folder.write_run(folder, config, files, self.validations, self.metrics)
 

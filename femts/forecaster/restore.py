@@ -51,7 +51,10 @@ def weights_bytes(model: ForecastModel, preprocess: object) -> bytes:
 def restore(folder: str | Path) -> Restored:
     """Restore the run in `folder`, and the scored run within it; raise UsageError if it is not a valid run, with the
     reason."""
-    run, folder = read_run(folder), Path(folder)
+    return _restored(read_run(folder), Path(folder))
+
+
+def _restored(run: SavedRun, folder: Path) -> Restored:
     try:
         preprocess = Preprocess.from_dict(run.preprocess)
         model = build_model(run.config.model, run.config.model_config, run.config.quantiles)
@@ -62,7 +65,7 @@ def restore(folder: str | Path) -> Restored:
     except UNFIT as error:
         raise changed(folder, f"its files do not belong together ({str(error).partition(chr(10))[0]})") from error
     model.read_weights()  # weights that are not stored in the folder
-    scored = restore(folder / SCORED) if run.config.refit else None
+    scored = None if run.scored is None else _restored(run.scored, folder / SCORED)
     if scored is not None and scored.run.config != replace(run.config, refit=False):
         raise changed(folder, f"{SCORED}/{CONFIG} belongs to another run")
     return Restored(run, model.eval(), preprocess.reading(model.supports.raw), intervals, scored)

@@ -1,9 +1,10 @@
 """The files of a run folder and how they are written; see `femts.forecaster.saved_run` for reading.
 
 Every file is written under a temporary name and then moved. `metrics.json`, which contains the hashes of all files that
-a forecaster is loaded from and its own, is written last. A process that is killed at any moment therefore leaves a
-folder that is finished, resumable or unchanged, and every changed bit is detected; `checkpoints/last.ckpt` has a hash
-of its own. `metrics.csv` is informational.
+a forecaster is loaded from and its own, is written last, and that of a scored model is hashed in turn. A process that is
+killed at any moment therefore leaves a folder that is finished or resumable, and every changed bit is detected;
+`checkpoints/last.ckpt` has a hash of its own. `metrics.csv` is informational. A finished run is never changed, only
+replaced as a whole; see `femts.forecaster.replacing`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,12 +39,13 @@ METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckp
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)
 SEAL = "sha256"  # key of the hash of `metrics.json` in itself
 INTERVALS = "intervals.safetensors"  # optional; hashed if listed in `metrics.json`
-INTERVALS_NAME = re.compile(r"intervals(-[0-9a-f]{12})?\.safetensors")  # with a part of their hash if recalibrated
 SCORED = "scored"  # run folder of the scored model, within that of the refitted forecaster
 EVENTS = "tensorboard"  # folder of the TensorBoard curves
 CANDIDATES = "candidates"  # folder of the trials of `--model auto`, during the selection
 REQUEST = f"{CANDIDATES}/request.json"  # request of such a selection, written before anything else
-SCORED_WEIGHTS = f"{SCORED}/{WEIGHTS}"  # hashed in the metrics of that run
+SCORED_METRICS = f"{SCORED}/{METRICS}"  # hashed in the metrics of the refitted run, so that both belong together
+# Folders within that of a run; see `femts.forecaster.replacing`.
+NEW, CALIBRATED, READY, DONE = ".new", ".calibrated", ".ready", ".done"
 _OWN = (*HASHED, INTERVALS, METRICS, ROWS, CHECKPOINT)
 RUN_FILES = (*_OWN, *(f"{SCORED}/{name}" for name in _OWN))
 
@@ -160,14 +161,13 @@ def _plain(value: Any) -> Any:
 def check_new_folder(folder: Path) -> None:
     """Raise UsageError unless a new run can be written to `folder`: it does not exist, is empty, or holds a run that
     never started training."""
-    check_folder(folder)
-    names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
+    names = _names(folder)
     if METRICS in names:
         raise UsageError(
             f"Folder {folder} already holds a finished run; choose another folder, or replace it with overwrite=True."
         )
-    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", f"{SCORED}/{METRICS}", REQUEST)
-    if any((folder / name).exists() for name in begun):
+    begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", SCORED_METRICS, REQUEST)
+    if any((folder / name).exists() for name in begun) or (CONFIG not in names and runs_within(folder)):
         raise UsageError(
             f"Folder {folder} holds an unfinished run; continue it with resume=True or choose another folder."
         )
@@ -178,43 +178,60 @@ def check_new_folder(folder: Path) -> None:
 def check_replaceable(folder: Path) -> None:
     """Raise UsageError unless `folder` may be replaced by a new run: it is empty or holds runs of femts, finished or
     not, of any version."""
-    check_folder(folder)
-    names = {path.name for path in folder.iterdir() if path.suffix != PART} if os.path.isdir(folder) else set()
-    if names and not (_is_run(folder) or _runs_within(folder)):
+    if _names(folder) and not (_is_run(folder) or runs_within(folder)):
         raise UsageError(
             f"Folder {folder} contains files that are not a run and are never overwritten; choose a new or empty "
             "folder."
         )
 
 
-def clear_run(folder: Path) -> None:
+def _names(folder: Path) -> set[str]:
+    """Names in `folder` that do not come from killed writes; with those of a complete run that is being moved there."""
+    check_folder(folder)
+    within = [path for path in (folder, folder / READY) if os.path.isdir(path)]
+    every = {path.name for each in within for path in each.iterdir() if path.suffix != PART}
+    return every - {NEW, READY, DONE, CALIBRATED}
+
+
+def own_files(folder: Path) -> Iterator[Path]:
+    """The files of the run in `folder`, with the one that identifies it last."""
+    for name in RUN_FILES:
+        if name != CONFIG and os.path.lexists(folder / name):
+            yield folder / name
+    for within in (folder, folder / SCORED):
+        yield from sorted(within.glob(f"{EVENTS}/events.out.tfevents.*"))
+    if os.path.lexists(folder / CONFIG):
+        yield folder / CONFIG
+
+
+def clear_runs(folder: Path) -> None:
     """Remove the run in `folder`, and runs of several horizons within it; other files stay.
 
-    The files that identify a run are removed last, so that a folder whose removal was killed can be cleared again.
+    Raises:
+        RunFailure: A file cannot be removed.
+    """
+    for run in runs_within(folder):
+        clear_run(run)
+        with suppress(OSError):  # keeps folders with other files in them
+            run.rmdir()
+    clear_run(folder)
+
+
+def clear_run(folder: Path) -> None:
+    """Remove the run in `folder`; other files stay. The files that identify it are removed last, so that a folder whose
+    removal was killed can be cleared again.
 
     Raises:
         RunFailure: A file cannot be removed.
     """
     unfinish(folder)
     try:
-        for run in _runs_within(folder):
-            _remove_run(run)
-            with suppress(OSError):  # keeps folders with other files in them
-                run.rmdir()
-        _remove_run(folder)
+        for path in own_files(folder):
+            path.unlink(missing_ok=True)
+        if (folder / CANDIDATES).is_dir():
+            shutil.rmtree(folder / CANDIDATES)
     except OSError as error:
         raise RunFailure(f"Could not remove {error.filename}: {error.strerror}; choose another folder.") from error
-
-
-def _remove_run(folder: Path) -> None:
-    own = [folder / name for name in RUN_FILES if name != CONFIG]
-    for within in (folder, folder / SCORED):
-        own += [path for path in within.glob("intervals*") if INTERVALS_NAME.fullmatch(path.name)]
-        own += within.glob(f"{EVENTS}/events.out.tfevents.*")
-    for path in (*own, folder / CONFIG):
-        path.unlink(missing_ok=True)
-    if (folder / CANDIDATES).is_dir():
-        shutil.rmtree(folder / CANDIDATES)
     for within in (folder / SCORED, folder):
         for emptied in (within / EVENTS, (within / CHECKPOINT).parent):
             with suppress(OSError):  # there is none, or it has other files in it
@@ -235,10 +252,11 @@ def _is_run(folder: Path) -> bool:
     return known or (folder / REQUEST).is_file()
 
 
-def _runs_within(folder: Path) -> list[Path]:
-    """Folders of the runs of a training over several horizons, named after these."""
+def runs_within(folder: Path) -> list[Path]:
+    """Folders of the runs of a training over several horizons, named after these; empty if one never began."""
     within = sorted(folder.iterdir()) if os.path.isdir(folder) else []
-    return [path for path in within if path.name.isdecimal() and path.is_dir() and _is_run(path)]
+    named = [path for path in within if path.name.isdecimal() and path.is_dir()]
+    return [path for path in named if _is_run(path) or not any(path.iterdir())]
 
 
 def has_begun(folder: Path) -> bool:
@@ -276,7 +294,8 @@ def write_run(
     validations: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
 ) -> None:
-    """Write the folder that `read_run` reads, with `metrics.json` last; raise RunFailure if it cannot be written.
+    """Write the folder that `read_run` reads, with `metrics.json` last; raise RunFailure if it cannot be written. With
+    `config.refit`, the scored run within it has been written.
 
     `files` are the contents of `WEIGHTS`, `PREPROCESS` and, if the run has intervals, `INTERVALS`.
     """
@@ -285,6 +304,8 @@ def write_run(
     for name, content in contents.items():
         write_file(folder / name, content)
     write_file(folder / ROWS, validations_csv(validations))
+    if config.refit:
+        contents[SCORED_METRICS] = (folder / SCORED_METRICS).read_bytes()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     rows = [dict(row) for row in validations]
     write_file(folder / METRICS, sealed({"format": FORMAT, **metrics, "history": rows, "files": hashes}))

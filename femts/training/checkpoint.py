@@ -156,17 +156,15 @@ class Finished(Exception):
     """The run to resume is already finished, with the same settings and data."""
 
 
-def find_state(
-    config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool, overwrite: bool = False
-) -> TrainState:
+def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | None, resume: bool) -> TrainState:
     """State to start from: the initial state, or with `resume` that of the run in `out`, if there is one. Writes
-    nothing; with `overwrite`, existing contents are ignored.
+    nothing.
 
     Raises:
         UsageError: `out` holds another run, or with `resume` one with other settings or data.
         Finished: With `resume`, the run in `out` is already finished.
     """
-    if out is None or overwrite:
+    if out is None:
         check_resumable(out, resume)
         return TrainState()
     begun, finished = (out / CHECKPOINT).is_file(), (out / METRICS).is_file()

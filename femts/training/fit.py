@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from femts.data.dataset import Dataset
+from femts.errors import UsageError
 from femts.evaluation.conformal import passes
 from femts.evaluation.intervals import LEVELS
-from femts.files import remove_parts
 from femts.forecaster.forecaster import Forecaster, load
-from femts.forecaster.run_folder import CHECKPOINT, METRICS, SCORED, RunConfig, begin_run, clear_run
+from femts.forecaster.run_folder import METRICS, SCORED, RunConfig, begin_run, clear_run, clear_runs
 from femts.mixers.kernels import recorded
 from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, changed_data, check_resumable, find_state
@@ -51,16 +51,15 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
         check_resumable(out, request.resume)
         with run_folder(out, accelerator) as folder:
             try:
-                # Errors in the run folder of the refit are reported for the user's folder.
-                last = None if whole is None else begin(request, replace(config, refit=True), whole, folder)
-                inner = folder if last is None or folder is None else folder / SCORED
-                first = begin(request, config, module, inner, share=1.0 if last is None else SHARE)
+                first, last = _begin(request, config, module, whole, folder)
             except Finished:
                 assert out is not None
                 return finished(request, out, data)
-            if request.overwrite and out is not None:
-                clear_run(out)
-            for run in (last, first):
+            begun = [run for run in (last, first) if run is not None]
+            if out is not None and all(run.state is not None and not run.state.model for run in begun):
+                # a run that never started training, or that of another request
+                (clear_runs if request.anew else clear_run)(out)
+            for run in begun:
                 write_beginning(run)
             if request.most_windows is not None:
                 model = first.model
@@ -100,26 +99,60 @@ def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> t
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 
-def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Path | None, share: float = 1.0) -> Run:
-    """Start the training of `config` on `module` in `folder`, or with `resume` continue it.
+def _begin(
+    request: FitRequest, config: RunConfig, module: DataModule, whole: DataModule | None, folder: Path | None
+) -> tuple[Run, Run | None]:
+    """The training to score, and the one on all rows that follows if there is one; as `begin`."""
+
+    def runs(continued: bool) -> tuple[Run, Run | None]:
+        # Errors in the run folder of the refit are reported for the user's folder.
+        last = None if whole is None else begin(request, replace(config, refit=True), whole, folder, continued)
+        inner = folder if last is None or folder is None else folder / SCORED
+        return begin(request, config, module, inner, continued, share=1.0 if last is None else SHARE), last
+
+    try:
+        return runs(continued=True)
+    except OtherRun:
+        return runs(continued=False)
+
+
+class OtherRun(Exception):
+    """The folder holds a run that cannot be continued, in place of which this request may start its own."""
+
+
+def begin(
+    request: FitRequest,
+    config: RunConfig,
+    module: DataModule,
+    folder: Path | None,
+    continued: bool = True,
+    share: float = 1.0,
+) -> Run:
+    """Start the training of `config` on `module` in `folder`, or with `resume` continue it unless `continued` is False.
 
     Raises:
         UsageError: The folder cannot be used; nothing was written.
         RunFailure: Memory or time do not suffice; nothing was written.
         Finished: The run to resume is already finished.
+        OtherRun: With `anew`, the folder holds another run.
     """
     limit = None if request.limit is None else share * request.limit
     further = folder, request.accelerator, request.started, limit, request.progress
     inner = folder is not None and not config.refit and request.refit
-    if inner and request.resume and folder is not None and (folder / METRICS).is_file():
-        forecaster = load(folder, request.accelerator.device)
-        if forecaster.data != module.data.record:
-            raise changed_data(config.dataset, folder)
-        forecaster._dataset = module.data
-        return Run(forecaster, module, None, *further)
-    forecaster = first_forecaster(config, module)
-    saved = None if request.out is None else folder
-    state = find_state(config, forecaster.preprocess_record(), saved, request.resume, request.overwrite)
+    saved = folder if continued and request.out is not None else None
+    try:
+        if inner and request.resume and saved is not None and (saved / METRICS).is_file():
+            forecaster = load(saved, request.accelerator.device)
+            if forecaster.data != module.data.record:
+                raise changed_data(config.dataset, saved)
+            forecaster._dataset = module.data
+            return Run(forecaster, module, None, *further)
+        forecaster = first_forecaster(config, module)
+        state = find_state(config, forecaster.preprocess_record(), saved, request.resume and saved is not None)
+    except UsageError as error:
+        if not request.anew or saved is None:
+            raise
+        raise OtherRun from error
     if request.accelerator.device == "cpu" and is_trained(forecaster.model) and not state.complete:
         left = None if request.limit is None else request.limit - (time.monotonic() - request.started)
         check_resources(forecaster.model, module.windows["train"], config.training, left)
@@ -128,13 +161,9 @@ def begin(request: FitRequest, config: RunConfig, module: DataModule, folder: Pa
     return Run(forecaster, module, state, *further)
 
 
-def write_beginning(run: Run | None) -> None:
+def write_beginning(run: Run) -> None:
     """Write the first files of a run folder unless they exist."""
-    if run is None or run.folder is None or run.state is None:
-        return
-    remove_parts(run.folder)
-    remove_parts((run.folder / CHECKPOINT).parent)
-    if not run.state.model:
+    if run.folder is not None and run.state is not None and not run.state.model:
         begin_run(run.folder, run.config, run.forecaster.preprocess_record())
 
 
@@ -195,7 +224,8 @@ def train_and_score(run: Run, later: bool) -> None:
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
     """Load the finished forecaster in `out` after checking that it matches `request` and `data`."""
-    logger.info(f"run {out} is already finished")
+    if not request.anew:
+        logger.info(f"run {out} is already finished")
     made = load(out, request.accelerator.device)
     made._dataset = data.all_rows() if request.refit else data
     if made.scored is not None:

@@ -39,7 +39,7 @@ class FitRequest:
         lengths: horizon, look-back and protocol as requested.
         out: run folder; None writes nothing.
         resume: continue the run in it.
-        overwrite: replace the run in it, once the new one is about to be written.
+        anew: with `resume`, start over if it holds a run of another request, instead of raising an error.
         refit: refit on all rows after scoring.
         progress: show a progress line on a terminal.
         most_windows: largest number of windows to score per split; None for the model's default.
@@ -56,7 +56,7 @@ class FitRequest:
     lengths: Lengths = field(default_factory=Lengths)
     out: Path | None = None
     resume: bool = False
-    overwrite: bool = False
+    anew: bool = False
     refit: bool = False
     progress: bool = False
     most_windows: int | None = None

@@ -13,8 +13,8 @@ import torch
 
 from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
-from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.replacing import locked_run, replacing
 from femts.forecaster.run_folder import RunConfig
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
@@ -22,6 +22,7 @@ from femts.models.registry import build_model
 from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
+from femts.training.stopping import Interrupted
 
 
 @dataclass
@@ -103,10 +104,27 @@ def training_on(accelerator: Accelerator) -> Iterator[None]:
 def run_folder(out: Path | None, accelerator: Accelerator) -> Iterator[Path | None]:
     """The locked run folder; several processes without one share a temporary folder."""
     if out is not None:
-        with locked(out):
+        with locked_run(out):
             yield out
     elif accelerator.devices > 1:
         with tempfile.TemporaryDirectory(prefix="femts-") as folder:
             yield Path(folder)
     else:
         yield None
+
+
+@contextmanager
+def overwriting(folder: Path) -> Iterator[Path]:
+    """As `femts.forecaster.replacing.replacing`, for a training in the folder that it yields.
+
+    Raises:
+        Interrupted: A signal was received; says how to continue.
+    """
+    try:
+        with replacing(folder) as new:
+            yield new
+    except Interrupted as error:
+        raise Interrupted(
+            f"Training was interrupted; the run in {folder} is as before, and the same call with overwrite=True "
+            "continues the new one."
+        ) from error

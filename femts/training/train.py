@@ -15,20 +15,17 @@ from femts.data.catalog import CATALOG
 from femts.data.column_names import check_bound_names
 from femts.data.dataset import Dataset
 from femts.data.schema import Reading
-from femts.data.splits import PARTS
-from femts.data.windows import check_windows
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
-from femts.files import locked
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.run_folder import check_replaceable, clear_run
+from femts.forecaster.run_folder import check_replaceable
 from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import accuracy_notes, scale_notes
 from femts.training.fit import fit
 from femts.training.loop import launch
 from femts.training.nodes import take_part
 from femts.training.request import FitRequest
-from femts.training.resolve import Lengths, horizon, resolve_run
-from femts.training.select.candidates import shortlist
+from femts.training.resolve import Lengths
+from femts.training.run import overwriting
 from femts.training.select.look_back import with_look_back
 from femts.training.select.run import choose
 
@@ -87,8 +84,8 @@ def train(
             and test errors. None refits except on datasets of the catalogue.
         resume: continue an interrupted run in `out`, start one if there is none, and load it if it is finished. On a
             CPU, resuming is bit-identical to an uninterrupted run.
-        overwrite: replace the run in `out`. It is removed only after all arguments have been checked and the new run is
-            about to be written. A folder that is not a run is refused; other files next to a run stay.
+        overwrite: replace the run in `out`, in one move once the new run is complete; if this call is interrupted, the
+            same call continues it. A folder that is not a run is refused; other files next to a run stay.
         settings: `model.*` and `training.*` settings by name, as values or as text. With `auto`, the only ones of a
             model are `model.weights` and others of pretrained models; the model of these weights is then tried as well.
         progress: show a progress bar on stderr if it is a terminal.
@@ -128,22 +125,26 @@ def train(
         request,
         lengths=Lengths(pred_len, seq_len, protocol),
         out=folder,
-        resume=resume,
-        overwrite=overwrite,
+        resume=resume or overwrite,
+        anew=overwrite,
         refit=refits(data) if refit is None else refit,
         progress=progress,
     )
     data = split_for(data, pred_len)
-    if request.model == AUTO and overwrite and folder is not None:
-        _check_choice(request, data)
-        with locked(folder):
-            clear_run(folder)
-    made = choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
+    if overwrite and folder is not None:
+        with overwriting(folder) as new:
+            made = _made(replace(request, out=new), data)
+    else:
+        made = _made(request, data)
     for note in scale_notes(made):
         warn(f"{note}.", ScaleWarning)
     for note in accuracy_notes(made.metrics):
         warn(f"At a horizon of {made.config.pred_len} steps: {note}.", AccuracyWarning)
     return made
+
+
+def _made(request: FitRequest, data: Dataset) -> Forecaster:
+    return choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
 
 
 def _check_overwrite(folder: Path | None, resume: bool) -> None:
@@ -153,24 +154,6 @@ def _check_overwrite(folder: Path | None, resume: bool) -> None:
     if resume:
         raise UsageError("resume=True and overwrite=True cannot be combined; remove one of them.")
     check_replaceable(folder)
-
-
-def _check_choice(request: FitRequest, data: Dataset) -> None:
-    """Raise UsageError if none of the candidates of `request` fits `data`."""
-    steps, refused = horizon(data, request.lengths.pred_len).steps, list[UsageError]()
-    lengths = request.lengths._replace(pred_len=steps)
-    for each in shortlist(data, lengths, request.settings):
-        if each.reason:
-            continue
-        try:
-            config = resolve_run(data, each.model, each.lengths(lengths), each.settings, request.training, ignores=True)
-            for part in PARTS:
-                check_windows(data, part, config.seq_len, steps, config.reads_raw)
-            return
-        except UsageError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
 
 
 def refits(data: Dataset) -> bool:

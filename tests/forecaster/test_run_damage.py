@@ -66,5 +66,5 @@ def test_replaced_file_is_refused(run: Path, name: str) -> None:
 def test_mixed_run_folders_are_refused(intact_run: Path, run: Path) -> None:
     shutil.rmtree(run / "scored")
     shutil.copytree(intact_run.parent / "other" / "scored", run / "scored")
-    with pytest.raises(UsageError, match=r"scored/model.safetensors does not match"):
+    with pytest.raises(UsageError, match=r"scored/metrics.json does not match"):
         femts.load(run)

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from femts.data.loading import load_dataset
 from femts.errors import RunFailure, UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import check_new_folder, sealed
-from femts.forecaster.saved_run import read_run, write_intervals
+from femts.forecaster.saved_run import read_run
 from femts.training.train import train
 
 TEST_WINDOWS = load_dataset("synthetic").split.windows("test", 48, 24)[0, 3]
@@ -45,49 +43,6 @@ def test_run_is_read(run: Path) -> None:
     saved = read_run(run)
     assert saved.config.model == "seasonal_naive" and getattr(saved.config.model_config, "season", None) == 24
     assert saved.metrics["test"]["windows"] == TEST_WINDOWS
-
-
-@pytest.mark.parametrize("files", [0, 1, 2])
-def test_killed_calibration_leaves_old_or_new_intervals(run: Path, files: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, new = femts.load(run), femts.load(run)
-    new.calibrate(48)
-    assert before.intervals is not None and new.intervals is not None
-    written: list[str] = []
-
-    def killed(path: Path, content: bytes) -> None:
-        if len(written) == files:
-            raise KeyboardInterrupt
-        written.append(path.name)
-        write_file(path, content)
-
-    monkeypatch.setattr("femts.forecaster.saved_run.write_file", killed)
-    with pytest.raises(KeyboardInterrupt) if files < 2 else nullcontext():
-        write_intervals(run, new.intervals.to_bytes())
-    left = femts.load(run)
-    assert left.intervals is not None and left.intervals.steps == (24 if files < 2 else 48)
-    assert left.metrics == before.metrics
-    monkeypatch.undo()
-    write_intervals(run, new.intervals.to_bytes())
-    assert len(list(run.glob("intervals*"))) == 1
-
-
-def test_load_during_calibration(run: Path) -> None:
-    made = femts.load(run)
-    contents = [made.calibrate(steps).to_bytes() for steps in (24, 48)]
-    stop = threading.Event()
-
-    def calibrations() -> None:
-        while not stop.is_set():
-            for content in contents:
-                write_intervals(run, content)
-
-    beside = threading.Thread(target=calibrations)
-    beside.start()
-    try:
-        assert all(femts.load(run).intervals is not None for _ in range(40))
-    finally:
-        stop.set()
-        beside.join()
 
 
 def _edit(path: Path, **changes: Any) -> None:

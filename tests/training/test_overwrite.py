@@ -13,7 +13,6 @@ import femts
 from femts.cli import main
 from femts.errors import RunFailure, UsageError
 from femts.training import fit as fitting
-from femts.training import train as training
 
 P, L = 12, 24
 
@@ -40,7 +39,6 @@ def run(former: Path, tmp_path: Path) -> Path:
 
 def test_overwrite_replaces_only_the_run(run: Path, tmp_path: Path) -> None:
     (run / "notes.txt").write_text("mine")
-    (run / "intervals.safetensors").rename(run / "intervals-0123456789ab.safetensors")  # as `femts calibrate` does
     for out in (run, tmp_path / "new"):
         trained(out, "dlinear", overwrite=True, max_steps=4, refit=False)
     made, fresh = contents(run), contents(tmp_path / "new")
@@ -76,12 +74,6 @@ def test_too_little_memory_keeps_the_old_run(run: Path, monkeypatch: pytest.Monk
     with pytest.raises(RunFailure, match="too little memory"):
         trained(run, "dlinear", overwrite=True, max_steps=4)
     assert contents(run) == before
-
-
-def test_auto_starts_after_removing_the_old_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "choose", lambda request, data: pytest.fail(str(list(request.out.iterdir()))))
-    with pytest.raises(pytest.fail.Exception, match=r"^\[\]$"):
-        trained(run, "auto", overwrite=True)
 
 
 def test_unfinished_run_is_overwritten(run: Path) -> None:

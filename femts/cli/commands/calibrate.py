@@ -8,11 +8,12 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import option
 from femts.cli.output import say_notes
-from femts.cli.run_options import PlaceOptions, Run, load_run, parse_levels, parse_steps
+from femts.cli.run_options import PlaceOptions, Run, check_single, load_run, parse_levels, parse_steps
 from femts.cli.streams import say
-from femts.files import locked
-from femts.forecaster.run_folder import SCORED
-from femts.forecaster.saved_run import write_intervals
+from femts.forecaster.replacing import replacing
+from femts.forecaster.run_folder import CALIBRATED, INTERVALS
+from femts.forecaster.saved_run import read_metrics, write_recalibrated
+from femts.text import printable
 
 
 @command(40)
@@ -35,16 +36,17 @@ def calibrate(
     validation split and, for a run that was refit on all rows, the test split.
     """
     steps = None if horizon is None else parse_steps(horizon)
-    forecaster = load_run(run, place.device, place.dataset)
     levels = () if level is None else parse_levels(level)
-    scored = forecaster.scored
-    made = forecaster.calibrate(steps, levels, (scored or forecaster).training_data(place.data_root))
-    with locked(run):
-        if scored is not None and scored.intervals is not None:
-            write_intervals(run / SCORED, scored.intervals.to_bytes())
-        path = write_intervals(run, made.to_bytes())
+    check_single(run)
+    read_metrics(run)  # a folder that is not a run is not locked, which would create it
+    with replacing(run, CALIBRATED) as new:
+        forecaster = load_run(run, place.device, place.dataset)
+        scored = forecaster.scored
+        made = forecaster.calibrate(steps, levels, (scored or forecaster).training_data(place.data_root))
+        of_scored = None if scored is None or scored.intervals is None else scored.intervals.to_bytes()
+        write_recalibrated(run, new, made.to_bytes(), of_scored)
     from femts.evaluation.coverage import interval_notes
 
     highest = f"levels up to {made.levels[-1]:g}" if made.levels else "no level"
-    say(f"{path}: {highest} for {made.steps} steps, from {made.source}")
+    say(f"{printable(run / INTERVALS)}: {highest} for {made.steps} steps, from {made.source}")
     say_notes(interval_notes(made, forecaster.targets))

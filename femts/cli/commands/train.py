@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import warnings
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ from femts.cli.output import (
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.cli.streams import say
 from femts.errors import AccuracyWarning, RunFailure, UsageError
-from femts.files import locked, write_file
-from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run
+from femts.files import write_file
+from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run, runs_within
 from femts.forecaster.saved_run import read_metrics
 from femts.text import printable, strict_json
 
@@ -56,8 +57,8 @@ def train(
     """Train a model and print its test scores.
 
     With --resume, the command starts a run, continues an interrupted one, or prints the scores of a finished one, so
-    it can be repeated until it exits with 0. With --overwrite, the existing run is removed only when the new one is
-    about to be written, so a mistake in the command loses nothing.
+    it can be repeated until it exits with 0. With --overwrite, the new run replaces the existing one in one move once it
+    is complete, so neither a mistake nor an interruption loses anything; repeating the command continues it.
     """
     _take_part()
     plan = make_recipe(recipe, training)
@@ -145,22 +146,46 @@ def _train_all(
 ) -> dict[int, dict[str, Any]]:
     """Train one model per horizon and return their records. With several horizons, each gets its own folder, and a
     summary is written."""
+    single = len(recipe.pred_lens) <= 1
+    if not single:
+        _check_horizons(recipe, data)
+    if single or not overwrite:
+        return _train_each(recipe, data, folder, folder, resume, overwrite, started)
+    from femts.training.run import overwriting
+
+    check_replaceable(folder)
+    with overwriting(folder) as new:
+        clear_run(new)  # of a single horizon
+        for run in runs_within(new):
+            if int(run.name) not in recipe.pred_lens:
+                shutil.rmtree(run)
+        return _train_each(recipe, data, folder, new, True, True, started)
+
+
+def _train_each(
+    recipe: Recipe, data: Dataset, out: Path, folder: Path, resume: bool, overwrite: bool, started: float
+) -> dict[int, dict[str, Any]]:
+    """As `_train_all`, in `folder`, which is `out` or will replace it."""
     from femts.config.settings import read_setting
     from femts.config.training import TrainingConfig, parse_span
     from femts.training.train import train as fit
 
     single = len(recipe.pred_lens) <= 1
-    if not single:
-        _check_horizons(recipe, data)
-        if overwrite:
-            check_replaceable(folder)
-            with locked(folder):
-                clear_run(folder)
     limit = read_setting(TrainingConfig, "max_time", recipe.settings.get("training.max_time"), "training")
     runs = {pred_len: folder if single else folder / str(pred_len) for pred_len in _horizons(recipe, data)}
     records, settings = dict[int, dict[str, Any]](), dict(recipe.settings)
 
     def train_one(pred_len: int, run: Path) -> None:
+        begun = run.exists()
+        try:
+            train_in(pred_len, run)
+        except UsageError:
+            if single or not overwrite or not begun:
+                raise
+            shutil.rmtree(run)  # of another call with --overwrite, which was interrupted
+            train_in(pred_len, run)
+
+    def train_in(pred_len: int, run: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # the command prints them with the scores
             fit(
@@ -188,21 +213,22 @@ def _train_all(
                 settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
             left.remove(pred_len)
             train_one(pred_len, run)
-        record = records[pred_len] = read_metrics(run)
+        record, where = read_metrics(run), out / run.relative_to(folder)
+        records[pred_len] = record
         if "known" in record:
             parts = ", ".join(f"{name} {100 * part:.0f} %" for name, part in record["known"].items())
             say_notes([f"share of seasonal differences explained by future covariates: {parts}"])
         if record["stopped"] == "max_time":
             say_notes(
                 [
-                    f"{run} reached the time limit after {record['steps']} steps, over which the learning rate decayed to zero"
+                    f"{where} reached the time limit after {record['steps']} steps, over which the learning rate decayed to zero"
                 ]
             )
         if "thinned" in record:
             counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
             say_notes(
                 [
-                    f"{run} scored {counts} windows, evenly spaced, within the time limit; increase --time-limit to score more"
+                    f"{where} scored {counts} windows, evenly spaced, within the time limit; increase --time-limit to score more"
                 ]
             )
     if not single:

@@ -17,8 +17,18 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.protocols import default_protocol
 from femts.errors import UsageError
-from femts.files import locked, write_file
-from femts.forecaster.run_folder import CANDIDATES, METRICS, REQUEST, check_new_folder, has_begun, json_bytes
+from femts.files import write_file
+from femts.forecaster.replacing import locked_run
+from femts.forecaster.run_folder import (
+    CANDIDATES,
+    METRICS,
+    REQUEST,
+    check_new_folder,
+    clear_run,
+    clear_runs,
+    has_begun,
+    json_bytes,
+)
 from femts.forecaster.saved_run import read_config, read_metrics
 from femts.text import strict_json
 from femts.training.checkpoint import Finished, changed_data, check_resumable, check_same
@@ -52,7 +62,8 @@ def trials_folder(request: FitRequest, record: Mapping[str, Any]) -> Iterator[Pa
         record: record of this request, written to a new folder and compared with that of an existing one.
 
     Raises:
-        UsageError: The folder is not new, or with `resume` it holds something else, or another request's selection.
+        UsageError: The folder is not new, or with `resume` but without `anew` it holds something else, or another
+            request's selection.
         Finished: The selection to resume is already finished.
     """
     out = request.out
@@ -60,12 +71,20 @@ def trials_folder(request: FitRequest, record: Mapping[str, Any]) -> Iterator[Pa
     if out is None:
         yield None
         return
-    with locked(out):
+    with locked_run(out):
         begun = request.resume and has_begun(out)
         if begun:
-            _check_same_request(out, record)
-        else:
+            try:
+                _check_same_request(out, record)
+            except UsageError:
+                if not request.anew:
+                    raise
+                begun = False
+        elif not request.anew:
             check_new_folder(out)
+        if not begun:
+            # runs of another request, or trials without one
+            (clear_runs if request.anew else clear_run)(out)
             write_file(out / REQUEST, json_bytes(record))
         try:
             yield out / CANDIDATES

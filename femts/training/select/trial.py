@@ -19,8 +19,7 @@ from femts.data.limits import Limits
 from femts.errors import FemtsError, RunFailure, memory_checked
 from femts.evaluation.criterion import DEFAULT, losses, units
 from femts.evaluation.evaluator import evaluate
-from femts.forecaster.forecaster import Forecaster, load
-from femts.forecaster.run_folder import METRICS
+from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.logging import quiet_training
 from femts.models.base import Forecasts
@@ -139,7 +138,7 @@ def try_candidate(
         fold: the data as known at the origin.
         most: number of windows to forecast, evenly spaced.
         seconds: time limit; None is no limit.
-        folder: folder of the trainings of this request; finished ones are not repeated.
+        folder: folder of this trial; a finished training in it is not repeated if its data and settings agree.
 
     Raises:
         Interrupted: A signal was received.
@@ -172,9 +171,6 @@ def try_candidate(
 def _trained(
     candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
 ) -> Forecaster:
-    if folder is not None and (folder / METRICS).is_file():
-        before: Forecaster = load(folder, request.accelerator.device)
-        return before
     asked = replace(request, lengths=candidate.lengths(request.lengths))
     loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # the criterion of the selection
     with quiet_training():
