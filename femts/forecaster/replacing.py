@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from femts.errors import RunFailure, UsageError
-from femts.files import locked, remove_parts
+from femts.files import PART, locked, remove_parts
 from femts.forecaster.run_folder import (
     CALIBRATED,
     CANDIDATES,
@@ -88,7 +88,7 @@ def settle(folder: Path) -> None:
         if not ready.is_dir():
             return
         clear_runs(folder)
-        files = [path.relative_to(ready) for path in ready.rglob("*") if path.is_file()]
+        files = [path.relative_to(ready) for path in ready.rglob("*") if path.is_file() and path.suffix != PART]
         for path in sorted(files, key=_turn):
             link(ready / path, folder / path)
         ready.rename(done)

@@ -17,10 +17,11 @@ import yaml
 import femts
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
-from scripts.bench.kills.process import Ended, run, was_killed
+from scripts.bench.kills.process import Ended, import_for, run, was_killed
 
 HIDDEN = (".new", ".ready", ".done", ".calibrated", ".work", "candidates")
 NOTES = "notes.txt"
+AUTO = ["--horizon", "6", "--max-steps", "12"]
 SHORT = ["--horizon", "6", "--seq-len", "24", "--max-epochs", "3", "--set", "training.batch_size=64"]
 DLINEAR = ["--model", "dlinear", *SHORT]
 
@@ -56,7 +57,9 @@ class Case:
     kills: int = 20
 
 
-TABLE = "table --datasets a.csv --models naive,dlinear --horizons 6 --seq-len 24 --jobs 2 --device cpu --results results"
+TABLE = (
+    "table --datasets a.csv --models naive,dlinear --horizons 6 --seq-len 24 --jobs 2 --device cpu --results results"
+)
 TASKS = "table --tasks tasks.yaml --models ridge --jobs 2 --device cpu --results results"
 OVER = "--overwrite"
 CASES = (
@@ -64,13 +67,13 @@ CASES = (
          other=train("b", *DLINEAR, "--no-refit", OVER)),
     Case("refit", train("a", *DLINEAR, "--refit"), train("a", *DLINEAR, "--refit", "--resume"),
          other=train("b", *DLINEAR, "--refit", OVER)),
-    Case("auto", train("a", "--horizon", "6"), train("a", "--horizon", "6", "--resume"),
-         other=train("b", "--horizon", "6", OVER)),
+    Case("auto", train("a", *AUTO), train("a", *AUTO, "--resume"),
+         other=train("b", *AUTO, OVER)),
     Case("horizons", train("a", *DLINEAR, "--horizon", "6,8", "--no-refit"),
          train("a", *DLINEAR, "--horizon", "6,8", "--no-refit", "--resume"), results=("run/6", "run/8"), kills=10),
     Case("overwrite", train("a", *DLINEAR, "--refit", OVER), other=train("b", *DLINEAR, "--no-refit", OVER),
          before=[train("a", "--model", "ridge", "--horizon", "6", "--seq-len", "24", "--refit")], kills=30),
-    Case("overwrite by auto", train("a", "--horizon", "6", OVER), other=train("b", "--horizon", "6", OVER),
+    Case("overwrite by auto", train("a", *AUTO, OVER), other=train("b", *AUTO, OVER),
          before=[train("a", *DLINEAR, "--refit")]),
     Case("overwrite horizons", train("a", *DLINEAR, "--horizon", "6,8", "--no-refit", OVER),
          before=[train("a", *DLINEAR, "--horizon", "6,10", "--no-refit")], results=("run/6", "run/8"),
@@ -90,8 +93,9 @@ def make_tables(folder: Path) -> None:
     for number, name in enumerate("ab"):
         noise = np.random.default_rng(number).normal(size=(len(dates), 2))
         values = 5 + np.sin(np.arange(len(dates)) / 24 * 2 * np.pi)[:, None] + 0.2 * noise
+        values = values.round(4)
         frame = pd.DataFrame({"date": dates, "x": values[:, 0], "y": values[:, 1]})
-        frame.round(4).to_csv(folder / f"{name}.csv", index=False)
+        frame.to_csv(folder / f"{name}.csv", index=False)
     task = {"name": "hours", "data": "a.csv", "horizon": 6, "windows": 2}
     (folder / "tasks.yaml").write_text(yaml.safe_dump({"tasks": [task]}))
 
@@ -143,6 +147,7 @@ def try_case(case: Case, folder: Path, turns: Mapping[str, int] | None, random: 
     clean, found = folder / "clean", Found()
     clean.mkdir(parents=True)
     make_tables(clean)
+    import_for(case.command, _copy(clean, folder / "imported"))
     for command in case.before:
         _must(run(command, clean))
     first = clean / case.results[0].partition("/")[0]
@@ -197,9 +202,7 @@ def _kill(
     _compare(case.again or case.command, place, wanted, case, where, found)
 
 
-def _compare(
-    command: Sequence[str], place: Path, wanted: dict[str, str], case: Case, where: str, found: Found
-) -> None:
+def _compare(command: Sequence[str], place: Path, wanted: dict[str, str], case: Case, where: str, found: Found) -> None:
     ended = run(command, place)
     if "Traceback" in ended.said:
         found.traces.append(f"{where}: {ended.said[-300:]}")

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from scripts.bench.kills.hook import sitecustomize
@@ -39,7 +40,9 @@ class Ended:
     def refused(self) -> bool:
         """Whether it ended with one sentence."""
         lines = [line for line in self.said.splitlines() if not line.startswith(("note: ", "warning: "))]
-        return self.status in (1, 2) and bool(lines) and lines[-1].startswith("femts: ") and "Traceback" not in self.said
+        return (
+            self.status in (1, 2) and bool(lines) and lines[-1].startswith("femts: ") and "Traceback" not in self.said
+        )
 
 
 def run(argv: Sequence[str], folder: Path, turn: int = 0, role: str = "main") -> Ended:
@@ -84,6 +87,24 @@ def call(command: Callable[[], int], folder: Path, turn: int = 0, role: str = "m
     orphaned = time.monotonic() - began
     changes = int(count.read_text()) if count.exists() else 0
     return Ended(os.waitstatus_to_exitcode(code), said.read_text(), changes, orphaned)
+
+
+def import_for(command: Sequence[str], folder: Path) -> None:
+    """Import here what a command imports, so that its forks need not."""
+    listed = folder.with_suffix(".modules")
+
+    def listing() -> int:
+        from femts.cli import main
+
+        status = main(list(command))
+        listed.write_text("\n".join(sys.modules))
+        return status
+
+    call(listing, folder)
+    for name in listed.read_text().splitlines():
+        if not name.startswith("_") and name not in sys.modules:
+            with contextlib.suppress(Exception):
+                import_module(name)
 
 
 def _orphans(folder: Path) -> list[int]:

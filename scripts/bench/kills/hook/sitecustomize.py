@@ -47,7 +47,7 @@ def install(role: str) -> None:
         connection.set_trace_callback(lambda sql: None if sql.lstrip().startswith(("SELECT", "PRAGMA")) else change())
         return connection
 
-    sqlite3.connect = connected  # SQLite writes without Python
+    sqlite3.connect = connected  # type: ignore[assignment]  # SQLite writes without Python
     sys.addaudithook(hook)
 
 
