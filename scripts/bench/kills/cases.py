@@ -40,8 +40,8 @@ class Case:
         command: its words.
         again: words of the command that continues it; empty repeats it.
         before: commands that run before it.
-        other: words of a command on other data in the same folder, which must then replace what the killed one left; empty
-            for none.
+        other: words of a command on other data in the same folder, which after every third kill must replace what the killed
+            one left; empty for none.
         results: names of files and folders with its results.
         roles: processes to kill.
         kills: number of kills.
@@ -151,7 +151,7 @@ def try_case(case: Case, folder: Path, turns: Mapping[str, int] | None, random: 
     for command in case.before:
         _must(run(command, clean))
     first = clean / case.results[0].partition("/")[0]
-    before = prints(clean, case.results) if case.before else {}
+    before = prints(_copy(clean, folder / "copy"), case.results) if case.before else {}  # with the paths of a copy
     if case.before:
         (first / NOTES).write_text("mine")
     wanted, others = _results(case, case.command, clean, folder / "whole"), {}
@@ -185,18 +185,13 @@ def _kill(
     found.kills, found.orphaned = found.kills + 1, max(found.orphaned, killed.orphaned)
     now = prints(place, case.results)
     found.traces += [f"{where}: {text}" for text in now.values() if text.startswith("traceback")]
-    if before:
-        known = {name: (before.get(name), wanted.get(name)) for name in case.results}
-        read = {name: now[name] for name in case.results if not now[name].startswith("refused")}
-        if read.keys() != {name for name in case.results if before[name] in now.values() or name in read}:
-            found.lost.append(f"{where}: {now}")
-        if all(now[name].startswith("refused") for name in case.results if not before[name].startswith("refused")):
-            found.lost.append(f"{where}: {now}")
-        found.swapped += [f"{where}: {name}" for name, text in read.items() if text not in known[name]]
-        found.kept[int(all(now[name] == wanted[name] for name in case.results))] += 1
-    elif case.results == ("run",):
-        found.swapped += [f"{where}: {text}" for text in now.values() if text not in (wanted["run"], *_refused(now))]
-    if case.other:
+    for name, text in now.items() if case.results[0].startswith("run") else ():
+        if not text.startswith("refused") and text not in (before.get(name), wanted[name]):
+            found.swapped.append(f"{where}: {name} {text}")
+        if text.startswith("refused") and not before.get(name, text).startswith("refused"):
+            found.lost.append(f"{where}: {name} {text}")
+    found.kept[int(now == wanted)] += 1
+    if case.other and not found.kills % 3:
         copy = _copy(place, place.with_name("copied"))
         _compare(case.other, copy, others, case, f"{where}, then other data", found)
     _compare(case.again or case.command, place, wanted, case, where, found)
@@ -240,10 +235,6 @@ def _copy(source: Path, target: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, symlinks=True)
     return target
-
-
-def _refused(now: Mapping[str, str]) -> list[str]:
-    return [text for text in now.values() if text.startswith("refused")]
 
 
 def prints(place: Path, results: Sequence[str]) -> dict[str, str]:
