@@ -21,6 +21,7 @@ from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock, instants
 from femts.errors import UsageError
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
+MOST_STEPS = 10_000_000  # steps of a table, unless it has one in a hundred rows of these
 _KEY, _STEP, _LAST = "femts.series", "femts.step", "femts.last"  # columns that no table has
 
 
@@ -62,6 +63,11 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     usual, steady = _distance(stamps, rows.codes)
     zone = stamps.tz if follows_clock(freq) else None
     stamps, length = stamps if zone is None else stamps.tz_localize(None), _length(freq)
+    if length is not None and (stamps.max() - stamps.min()) / length > max(MOST_STEPS, 100 * len(rows)):
+        raise UsageError(
+            f"{rows.where} has {len(rows)} rows, from {stamps.min()} to {stamps.max()}, which are more than {MOST_STEPS} "
+            f"steps of '{freq}'; give a longer step, or remove stray dates."
+        )
     if aggregate is None and length is not None and usual > length / 2:
         stamps += length / 2  # so that a row belongs to the nearest step
     # Steps that do not divide a day count from the same moment in every table; time zones have none.

@@ -294,3 +294,18 @@ def test_rows_in_business_hours_are_averaged(freq: str, tz: str | None) -> None:
     night = table[table["time"].dt.hour >= 20]
     with pytest.raises(UsageError, match=f"no rows in business hours, the requested step '{freq}'; give another step"):
         femts.load_dataset(night, columns={"time": "time"}, freq=freq)
+
+
+@pytest.mark.parametrize("aggregate", [None, "sum", "count"])
+@pytest.mark.parametrize("freq", ["1ns", "5ns", "us"])
+def test_much_too_short_steps_are_refused(freq: str, aggregate: str | None) -> None:
+    table = readings(1600, 1500.0)
+    with pytest.raises(UsageError, match=r"steps of '(5ns|ns|us)'; give a longer step|does not keep the requested step"):
+        femts.load_dataset(table[["time", "load"]], columns={"time": "time"}, freq=freq, aggregate=aggregate, na=-999)
+
+
+def test_stray_date_is_refused_in_sums() -> None:
+    table = readings(1600, 1500.0)[["time", "load"]]
+    table.loc[0, "time"] = pd.Timestamp("1970-01-01", tz=table["time"].dt.tz)
+    with pytest.raises(UsageError, match=r"from 1970-01-01 .* remove stray dates"):
+        femts.load_dataset(table, columns={"time": "time"}, freq="min", aggregate="sum", na=-999)

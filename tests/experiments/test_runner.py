@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,10 @@ from femts.errors import UsageError
 from femts.experiments.cell import Cell
 from femts.experiments.results import Store, read_record
 from femts.experiments.runner import Engine, run_cells
+from femts.experiments.task_cell import TaskCell
+from femts.experiments.tasks import Task
 from femts.experiments.verify import verify_record
+from femts.files import Busy
 
 pytestmark = pytest.mark.slow
 
@@ -253,3 +258,56 @@ def test_missing_ray_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UsageError, match="Engine 'ray' needs Ray"):
         run_cells(small_grid(), Store(tmp_path), Engine("ray", device="cpu"))
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_with_points_have_locks_of_their_own(tmp_path: Path) -> None:
+    store, (cell,) = Store(tmp_path), small_grid(("naive",))[:1]
+    task = Task(name="t", data=("a.csv",), horizon=1)
+    tasks = [TaskCell(task, "dlinear", seed, {"training.lr": lr}) for lr in ("0.1", "0.2") for seed in (1, 2)]
+    with ExitStack() as held:
+        for one in (cell, *tasks):
+            held.enter_context(store.held(one))
+            with pytest.raises(Busy, match="is being written by another run"):
+                held.enter_context(store.held(one))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_of_killed_processes_are_removed(finished: Store, tmp_path: Path) -> None:
+    """Killed after their last line, or while they wrote it, cells are finished; their failures of before do not count."""
+    store, cells = Store(tmp_path), small_grid()
+    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
+    for cell in cells:
+        store.fail(cell, "an earlier crash")
+        store.work(cell).mkdir(parents=True)
+        (store.work(cell) / "config.yaml").touch()
+        store.record_path(cell).with_name(f".{store.record_path(cell).name}.0123456789abcdef.part").touch()
+    store._lock(cells[0]).mkdir()
+    with store.held(cells[1]):  # by another process
+        run_cells(cells, store, TWO)
+        assert store.work(cells[1]).exists() and store.failure(cells[1])
+    run_cells(cells, store, TWO)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(map(store.record_path, cells))
+    assert not (tmp_path / ".work").exists()
+
+
+STUCK = """
+import signal, subprocess, sys, time
+from femts.experiments import runner
+
+runner.ORPHANED = 0.5
+children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])]
+signal.signal(signal.SIGTERM, lambda *_: None)  # as if a library computed for long
+runner.threading.Thread(target=runner._end_with_the_parent, daemon=True).start()
+print("ready", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_orphan_that_computes_ends_with_its_children(tmp_path: Path) -> None:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
+    process = subprocess.Popen([sys.executable, "-c", STUCK], env=marked(tmp_path), **pipes)
+    assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.stdin.close()  # as if the parent was killed
+    assert process.wait(60) == -signal.SIGKILL
+    wait_for_workers(tmp_path, 5)
