@@ -266,6 +266,7 @@ def read_step(freq: object) -> str | None:
         with warnings.catch_warnings(action="ignore"):  # pandas 2 warns about aliases that pandas 3 rejects
             step = None if text.isdecimal() else to_offset(text)
         if step is not None and step.n > 0:
+            _ = pd.Timestamp(2000, 1, 1).as_unit("ns") + step  # refuses steps that no dates have
             return _name_of(step)
     except (ValueError, TypeError, OverflowError):
         pass

@@ -169,6 +169,7 @@ def test_invalid_season_or_frequency_is_refused() -> None:
     for reading, says in [
         ({"freq": "s"}, "the requested step 's' at data row 2 .*: nine in ten of the stamps are missing"),
         ({"freq": 2}, "the requested step '2' at data row 1"),
+        ({"freq": "99999999999D"}, "Step '99999999999D' is not a pandas frequency; use h, 15min"),
         ({"freq": "fortnight"}, "Step 'fortnight' is not a pandas frequency; use h, 15min"),
         ({"freq": "-1h"}, "Step '-1h' is no"),
         ({"freq": 0}, "Step '0' is no"),
