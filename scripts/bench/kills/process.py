@@ -85,7 +85,7 @@ def call(command: Callable[[], int], folder: Path, turn: int = 0, role: str = "m
             raise AssertionError(f"Child processes of the command in {folder} go on.")
         time.sleep(0.05)
     orphaned = time.monotonic() - began
-    changes = int(count.read_text()) if count.exists() else 0
+    changes = int(count.read_text() or 0) if count.exists() else 0
     return Ended(os.waitstatus_to_exitcode(code), said.read_text(), changes, orphaned)
 
 
