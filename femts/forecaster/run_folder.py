@@ -178,7 +178,7 @@ def check_new_folder(folder: Path) -> None:
 def check_replaceable(folder: Path) -> None:
     """Raise UsageError unless `folder` may be replaced by a new run: it is empty or holds runs of femts, finished or
     not, of any version."""
-    if _names(folder) and not (_is_run(folder) or runs_within(folder)):
+    if _names(folder) and not any(_is_run(place) or runs_within(place) for place in (folder, folder / READY)):
         raise UsageError(
             f"Folder {folder} contains files that are not a run and are never overwritten; choose a new or empty "
             "folder."

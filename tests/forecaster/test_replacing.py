@@ -20,13 +20,13 @@ from femts.files import Busy
 from femts.forecaster import replacing as module
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.replacing import locked_run, replacing
-from femts.forecaster.run_folder import CALIBRATED, READY, check_new_folder
+from femts.forecaster.run_folder import CALIBRATED, READY, check_new_folder, check_replaceable
 from femts.forecaster.saved_run import write_recalibrated
 from scripts.bench.kills.cases import leftovers
 from scripts.bench.kills.process import call
 
 P, L = 6, 24
-STRIDE = 7  # of the changes at which a kill is tried; `python -m scripts.bench.kills` tries others
+STRIDE = 5  # of the changes at which a kill is tried; `python -m scripts.bench.kills` tries others
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,7 @@ def test_run_is_the_old_or_the_new_one_after_a_kill_at_any_change(
         read.append(wholes.index(loaded(run)))
         with pytest.raises(UsageError, match="already holds a finished run"):
             check_new_folder(run)
+        check_replaceable(run)
         if turn % 2:
             with locked_run(run):
                 assert wholes.index(loaded(run)) == read[-1]
