@@ -85,7 +85,7 @@ def test_what_later_rows_mend_is_not_refused_by_the_first(tmp_path: Path, monkey
     shops = [f"shop {n}" for n in range(60)]
     sales = pd.DataFrame([(day, shop) for day in dates for shop in shops], columns=["day", "shop"])
     sales["sales"] = np.random.default_rng(1).normal(100, 9, len(sales)).round(2)
-    frames = {
+    frames: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
         "one date, and shops that look like identifiers": (sales, {}),
         "a series of a later row as the target": (
             sales.sort_values(["shop", "day"]).set_axis(["ds", "unique_id", "y"], axis=1),

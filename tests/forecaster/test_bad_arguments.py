@@ -90,8 +90,8 @@ FURTHER = {
 }
 OTHERS = set(
     "BoundPrior Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
-    "register_prior visible __version__ Forecaster Forecaster.device AgeWarning CellWarning GapWarning FemtsError "
-    "RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
+    "register_prior visible __version__ Forecaster Forecaster.device AccuracyWarning AgeWarning CellWarning GapWarning "
+    "FemtsError RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
 )
 
 

