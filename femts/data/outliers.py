@@ -1,11 +1,11 @@
 """Readings far outside the usual range: found among the rows around them, by distances learned from training rows.
 
-A reading is compared with the median of the readings before it and with that of the readings after it, and, in data
+A reading is compared with the medians of the readings before it and with those of the readings after it, and, in data
 with a season, with the readings of the same phase (after Hampel, "The influence curve and its role in robust
 estimation", JASA 1974; Pearson, "Outliers in process control and identification", IEEE TCST 2002). It is odd if it is
 `FACTOR` times as far from all of these as any usual training reading. How far usual readings are is learned from each
 column of each series, so promotions, heavy tails and the seasonal peaks of a column count as usual in it. A new level is
-close to the readings after it, so it is odd only at the end of a look-back, and only in its first few readings.
+close to the readings after it, so it is odd only at the end of a look-back, and only in its first three readings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ FACTOR = 3.0  # distance of an odd reading, in largest usual distances
 FEWEST = 30  # training readings by which to judge
 TOLERATED, SHARE = 5, 0.005  # training readings that may be odd: a number, and a share
 SLACK = 1.5  # roughness of a look-back, relative to the largest of the training rows, up to which intervals stay
-NEAREST, MOST = 7, 13  # readings before and after with whose median a reading is compared: half a season within this
+STEPS = 13  # readings before and after with whose median a reading is compared
+NEAREST = 5  # the nearest of these, whose median follows a new level sooner
 SEASONS = 3  # seasons before with whose median a reading is compared
 
 
@@ -36,8 +37,9 @@ class Found(NamedTuple):
 
     Attributes:
         settled: (N, C), odd by the readings before and after.
-        recent: (N, C), odd by the readings before alone, as for the last `Outliers.steps` rows of a look-back.
-        unlike: (N, C), factor of at least 1 by which intervals widen after each row.
+        recent: (N, C), odd by the readings before alone, as for the last `STEPS` rows of a look-back.
+        unlike: (2, N, C), factors of at least 1 on the widths of intervals, for how rough the rows up to each one are
+            without settled ones, and without recent ones.
     """
 
     settled: Mask
@@ -68,19 +70,14 @@ class Outliers:
     keep: bool = False
 
     @property
-    def steps(self) -> int:
-        """Number of readings in a median before or after."""
-        return min(max(NEAREST, self.season // 2 | 1), MOST)
-
-    @property
     def span(self) -> int:
         """Rows whose mean distance is the roughness of a look-back."""
-        return max(self.steps, self.season)
+        return max(NEAREST, self.season)
 
     @property
     def reach(self) -> int:
         """Rows before a look-back by which its first readings are judged."""
-        return max(SEASONS * self.season, self.span) + self.steps
+        return max(SEASONS * self.season, self.span) + STEPS
 
     @classmethod
     def fit(
@@ -155,9 +152,12 @@ class Outliers:
         settled, recent = self._judge(measured, lengths)
         if self.keep:
             settled, recent = np.zeros_like(settled), np.zeros_like(recent)
-        distance = np.where(recent, np.nan, measured.before) / self._growth(measured.middle, lengths)
-        mean = self._roughness(distance, lengths)
-        unlike = np.fmax(mean / (SLACK * np.repeat(self.rough, lengths, axis=0)), 1.0)
+        distance, most = (
+            measured.before / self._growth(measured.middle, lengths),
+            np.repeat(self.rough, lengths, axis=0),
+        )
+        rough = [self._roughness(np.where(odd, np.nan, distance), lengths) for odd in (settled, recent)]
+        unlike = np.stack([np.fmax(each / (SLACK * most), 1.0) for each in rough])
         if not settled.any() and not recent.any() and not (unlike > 1).any():
             return None
         return Found(settled, recent, unlike)
@@ -166,7 +166,7 @@ class Outliers:
         """Mean of the last `span` distances (n, C) up to each row of a series, NaN if there are fewer."""
         rolling = pd.DataFrame(distances).rolling(self.span, min_periods=(self.span + 1) // 2)
         means = np.array(rolling.mean().to_numpy())
-        means[_positions(lengths) < self.span + self.steps - 1] = np.nan
+        means[_positions(lengths) < self.span + STEPS - 1] = np.nan
         return means
 
     def _judge(self, measured: _Measured, lengths: Numbers) -> tuple[Mask, Mask]:
@@ -188,29 +188,16 @@ class Outliers:
 
     def _measure(self, values: Array, lengths: Numbers) -> _Measured:
         """Distances of each reading, and the medians before."""
-        position = _positions(lengths)
-        left = np.repeat(lengths, lengths) - 1 - position
-        middle, following = self._medians(values, position, left)
-        near = np.abs(values - middle), np.abs(values - following)
+        middle, near = _around(values, lengths)
         nothing = np.full(values.shape, np.nan)
         if self.season == 1 or len(values) <= SEASONS * self.season:
             return _Measured(*near, nothing, nothing, middle)
         a, b, c = (_moved(values, n * self.season) for n in range(1, SEASONS + 1))
         differences = values - np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))  # from the median
-        differences[position < SEASONS * self.season] = np.nan
-        before, after = self._medians(differences, position, left)
+        differences[_positions(lengths) < SEASONS * self.season] = np.nan
+        _, (before, after) = _around(differences, lengths)
         size = np.abs(differences)
-        later = np.where(np.isnan(after), np.nan, np.fmin(size, np.abs(differences - after)))
-        return _Measured(*near, np.fmin(size, np.abs(differences - before)), later, middle)
-
-    def _medians(self, values: Array, position: Numbers, left: Numbers) -> tuple[Array, Array]:
-        """Medians of the `steps` readings before and after each row within its series; NaN if there are fewer rows."""
-        rolling = pd.DataFrame(values).rolling(self.steps, min_periods=(self.steps + 1) // 2)
-        medians = rolling.median().to_numpy()
-        before, after = _moved(medians, 1), _moved(medians, -self.steps)
-        before[position < self.steps] = np.nan
-        after[left < self.steps] = np.nan
-        return before, after
+        return _Measured(*near, np.fmin(size, before), np.minimum(size, after), middle)
 
     def take(self, series: NDArray[np.integer[Any]]) -> Outliers:
         """The same for some series by number; series with the number -1 are not judged."""
@@ -237,8 +224,8 @@ class Outliers:
         """The inverse of `to_dict`."""
         names = ("near", "phase", "level", "rough", "location")
         arrays = {name: np.array(record[name], dtype=np.float64) for name in names}
-        filled = [np.where(np.isnan(each), np.inf, each) for each in arrays.values()]
-        return cls(*filled, season=record["season"])
+        near, phase, level, rough, location = (np.where(np.isnan(each), np.inf, each) for each in arrays.values())
+        return cls(near, phase, level, rough, location, record["season"])
 
 
 class _Measured(NamedTuple):
@@ -273,6 +260,23 @@ def usual_distances(before: Array, after: Array) -> tuple[tuple[float, float], M
     isolated = nearest > FACTOR * both
     one = before[~isolated & ~np.isnan(after) & ~np.isnan(before)]
     return (both, max(both, float(one.max(initial=0.0)))), isolated
+
+
+def _around(values: Array, lengths: Numbers) -> tuple[Array, tuple[Array, Array]]:
+    """Medians before each of the values (n, C) of consecutive series, and the distances from the nearest of the medians
+    before and of those after; NaN where there are too few rows."""
+    position, last = _positions(lengths), np.repeat(lengths, lengths) - 1
+    frame, middles, afters = pd.DataFrame(values), list[Array](), list[Array]()
+    for steps in (STEPS, NEAREST):
+        medians = frame.rolling(steps, min_periods=(steps + 1) // 2).median().to_numpy()
+        before, after = _moved(medians, 1), _moved(medians, -steps)
+        before[position < steps] = np.nan
+        after[last - position < steps] = np.nan
+        middles.append(before)
+        afters.append(after)
+    distances = (np.fmin(*(np.abs(values - each) for each in sides)) for sides in (middles, afters))
+    before, after = distances
+    return np.where(np.isnan(middles[0]), middles[1], middles[0]), (before, after)
 
 
 def _positions(lengths: Numbers) -> Numbers:

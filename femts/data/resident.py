@@ -35,15 +35,13 @@ class Odd(NamedTuple):
     """Readings far outside the usual range, as in `femts.data.outliers.Found`.
 
     Attributes:
-        settled, recent: (N, C) bool, by the readings around them, and by those before.
-        unlike: (N, T) float64, on the CPU.
-        steps: number of the last rows of a look-back in which `recent` counts; in the others `settled` does.
+        settled, recent: (N, C) bool, by the readings around them and, for the last rows of a look-back, by those before.
+        unlike: (2, N, T) float64, on the CPU, without settled and without recent ones.
     """
 
     settled: Tensor
     recent: Tensor
     unlike: Tensor
-    steps: int
 
 
 class SeriesFacts(NamedTuple):

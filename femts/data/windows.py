@@ -13,6 +13,7 @@ from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.frequency import phases
 from femts.data.limits import Limits
+from femts.data.outliers import STEPS
 from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.raw import Raw
 from femts.data.resident import Context, Odd, ScaledSeries, SeriesFacts
@@ -144,7 +145,7 @@ class Windows:
         if odd is None:
             return None
         rows, nearest = (each[:, : self.seq_len] for each in (self._rows(index), self._nearest(index)))
-        late = max(0, self.seq_len - odd.steps)
+        late = max(0, self.seq_len - STEPS)
         pieces = self._cut(odd.settled, nearest[:, :late]), self._cut(odd.recent, nearest[:, late:])
         found = torch.cat(pieces, dim=1) & (rows == nearest)[..., None]
         return found if bool(found.any()) else None
@@ -211,8 +212,7 @@ class Windows:
         rows, nearest = self._rows(index), self._nearest(index)
         recent, unlike = self._recent(index, nearest[:, self.seq_len - self.recent_steps : self.seq_len]), None
         if self.resident.odd is not None:
-            unlike = self.resident.odd.unlike[nearest[:, self.seq_len - 1].cpu()][:, None]
-            unlike = unlike if bool((unlike > 1).any()) else None
+            unlike = self._unlike(nearest[:, : self.seq_len].cpu(), self.resident.odd)
         if facts is None:
             return Context(series, torch.zeros_like(recent), recent, unlike=unlike)
         location = facts.location[series][:, None]
@@ -237,6 +237,13 @@ class Windows:
             return values.mean(1, keepdim=True)
         usual = ~odd[:, -rows.shape[1] :, : self.n_targets].cpu()
         return values.where(usual, 0.0).sum(1, keepdim=True) / usual.sum(1, keepdim=True).clamp(min=1)
+
+    def _unlike(self, rows: Tensor, odd: Odd) -> Tensor | None:
+        """Factors (B, 1, T) on the widths of intervals after look-backs with these `rows` (B, L); None if all are 1."""
+        late = max(0, self.seq_len - STEPS)
+        settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
+        made = torch.cat([settled, recent], dim=1).amax(1, keepdim=True)
+        return made if bool((made > 1).any()) else None
 
     def _raw(self, index: Tensor, resident: Raw, odd: Tensor | None) -> Raw:
         """Unscaled look-backs (B, L, C) of the windows `index`, without `odd` readings."""
@@ -390,7 +397,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets, outliers = np.empty(shape, dtype=np.float32), None, preprocess.outliers
-    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((len(data.values), targets)))
+    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets)))
     raw = np.empty(shape) if preprocess.reads_raw else None
     known = None
     if preprocess.known is not None:
@@ -403,7 +410,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         scaled[rows] = fill_gaps(made, first)
         found = None if outliers is None else outliers.take(np.arange(len(data))[series]).find(made, lengths)
         if found is not None and odd is not None:
-            odd[0][0, rows], odd[0][1, rows], odd[1][rows] = found.settled, found.recent, found.unlike[:, :targets]
+            odd[0][0, rows], odd[0][1, rows] = found.settled, found.recent
+            odd[1][:, rows] = found.unlike[..., :targets]
         if taken is not None:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
@@ -432,15 +440,15 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         ),
         static,
         None if known is None else torch.from_numpy(known),
-        None if odd is None or outliers is None else _odd(*odd, outliers.steps),
+        None if odd is None else _odd(*odd),
     )
 
 
-def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float64], steps: int) -> Odd | None:
+def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float64]) -> Odd | None:
     """The readings in `masks` (2, N, C), settled and recent ones; None if nothing is unusual."""
     if not masks.any() and not (unlike > 1).any():
         return None
-    return Odd(torch.from_numpy(masks[0]), torch.from_numpy(masks[1]), torch.from_numpy(unlike), steps)
+    return Odd(torch.from_numpy(masks[0]), torch.from_numpy(masks[1]), torch.from_numpy(unlike))
 
 
 def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tensor, Tensor | None]:
