@@ -21,7 +21,7 @@ class Context(NamedTuple):
         recent: (B, 1, T) float64, scaled mean of the last values before the forecast, with effects added back.
         phase: (B, P) int64, phase of each step within the season; None without a season.
         unlike: (B, 1, T) float64, factor of at least 1 on the widths after look-backs that are rougher than any in
-            training; None if all are 1.
+            training, or lack odd readings; None if all are 1.
     """
 
     series: Tensor

@@ -212,7 +212,7 @@ class Windows:
         rows, nearest = self._rows(index), self._nearest(index)
         recent, unlike = self._recent(index, nearest[:, self.seq_len - self.recent_steps : self.seq_len]), None
         if self.resident.odd is not None:
-            unlike = self._unlike(nearest[:, : self.seq_len].cpu(), self.resident.odd)
+            unlike = self._unlike(index, nearest[:, : self.seq_len].cpu(), self.resident.odd)
         if facts is None:
             return Context(series, torch.zeros_like(recent), recent, unlike=unlike)
         location = facts.location[series][:, None]
@@ -238,11 +238,18 @@ class Windows:
         usual = ~odd[:, -rows.shape[1] :, : self.n_targets].cpu()
         return values.where(usual, 0.0).sum(1, keepdim=True) / usual.sum(1, keepdim=True).clamp(min=1)
 
-    def _unlike(self, rows: Tensor, odd: Odd) -> Tensor | None:
-        """Factors (B, 1, T) on the widths of intervals after look-backs with these `rows` (B, L); None if all are 1."""
+    def _unlike(self, index: Tensor, rows: Tensor, odd: Odd) -> Tensor | None:
+        """Factors (B, 1, T) on the widths of intervals after look-backs with these `rows` (B, L); None if all are 1.
+
+        They are for rougher rows than in training, and grow as the recent steps lack more readings, since fewer
+        readings say less.
+        """
         late = max(0, self.seq_len - STEPS)
         settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
-        made = torch.cat([settled, recent], dim=1).amax(1, keepdim=True)
+        made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True), self.odd(index)
+        if lacking is not None:
+            share = lacking[:, -self.recent_steps :, : self.n_targets].double().mean(1, keepdim=True).cpu()
+            made = made / (1 - share).clamp(min=1 / self.recent_steps)
         return made if bool((made > 1).any()) else None
 
     def _raw(self, index: Tensor, resident: Raw, odd: Tensor | None) -> Raw:

@@ -428,8 +428,8 @@ def warn_unlike(made: SeriesForecasts) -> None:
     name = made.series[series] or made.preprocess.columns[target]
     more = int((factors > 1).sum()) - 1
     warn(
-        f"The recent history of '{quote(name)}'{f' and {more} more' * (more > 0)} varies more than any training rows, so "
-        f"intervals are up to {factors.max():.1f} times as wide.",
+        f"The recent history of '{quote(name)}'{f' and {more} more' * (more > 0)} varies more than any training rows or "
+        f"lacks readings, so intervals are up to {factors.max():.1f} times as wide.",
         GapWarning,
     )
 
