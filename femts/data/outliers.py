@@ -5,7 +5,8 @@ with a season, with the readings of the same phase (after Hampel, "The influence
 estimation", JASA 1974; Pearson, "Outliers in process control and identification", IEEE TCST 2002). It is odd if it is
 `FACTOR` times as far from all of these as any usual training reading. How far usual readings are is learned from each
 column of each series, so promotions, heavy tails and the seasonal peaks of a column count as usual in it. A new level is
-close to the readings after it, so it is odd only at the end of a look-back, and only in its first three readings.
+close to the readings after it, so it is odd only at the end of a look-back, and only in its first three readings. Where
+many readings are odd, a column has begun to vary in another way, and they are kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ TOLERATED, SHARE = 5, 0.005  # training readings that may be odd: a number, and 
 SLACK = 1.5  # roughness of a look-back, relative to the largest of the training rows, up to which intervals stay
 STEPS = 13  # readings before and after with whose median a reading is compared
 NEAREST = 5  # the nearest of these, whose median follows a new level sooner
+RECENT, MANY = 40, 10  # rows among which more than so many odd readings are another way to vary, not outliers
 SEASONS = 3  # seasons before with whose median a reading is compared
 
 
@@ -77,7 +79,7 @@ class Outliers:
     @property
     def reach(self) -> int:
         """Rows before a look-back by which its first readings are judged."""
-        return max(SEASONS * self.season, self.span) + STEPS
+        return max(SEASONS * self.season, self.span) + STEPS + RECENT
 
     @classmethod
     def fit(
@@ -180,7 +182,7 @@ class Outliers:
             nearest, alone = np.fmin(before, after), np.isnan(before) | np.isnan(after)
             settled |= np.where(alone, nearest > one, nearest > both)
             recent |= before > one
-        return settled, recent
+        return _few(settled, lengths), _few(recent, lengths)
 
     def _growth(self, middle: Array, lengths: Numbers) -> Array:
         level = np.repeat(self.level, lengths, axis=0)
@@ -277,6 +279,13 @@ def _around(values: Array, lengths: Numbers) -> tuple[Array, tuple[Array, Array]
     distances = (np.fmin(*(np.abs(values - each) for each in sides)) for sides in (middles, afters))
     before, after = distances
     return np.where(np.isnan(middles[0]), middles[1], middles[0]), (before, after)
+
+
+def _few(odd: Mask, lengths: Numbers) -> Mask:
+    """The `odd` readings (n, C) of consecutive series without those that follow `MANY` of them within `RECENT` rows."""
+    counts = np.concatenate([np.zeros((1, odd.shape[1]), dtype=np.int64), odd.cumsum(0)])
+    rows = np.arange(len(odd))
+    return np.asarray(odd & (counts[1:] - counts[rows - np.minimum(_positions(lengths), RECENT - 1)] <= MANY))
 
 
 def _positions(lengths: Numbers) -> Numbers:
