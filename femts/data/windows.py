@@ -315,7 +315,7 @@ class Windows:
         return cut if self._within else cut.masked_fill((nearest > self._rows(index))[..., None], 0.0)
 
     def _cut(self, values: Tensor, rows: Tensor) -> Tensor:
-        return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return values.index_select(0, rows.flatten()).view(*rows.shape, values.shape[1])
 
     def to(self, device: torch.device | str) -> Windows:
         """Copy the rows to `device`."""
