@@ -29,10 +29,10 @@ from femts.forecaster.forecaster import Forecaster  # noqa: E402
 from femts.training.resolve import horizon  # noqa: E402
 
 MODELS = "seasonal_naive", "ridge", "dlinear", "boost"
-SETTINGS = {"dlinear": {"training.max_steps": 300}, "boost": {"model.rows": 20_000}}
+SETTINGS = {"dlinear": {"training.max_steps": 300}, "boost": {"model.rows": 10_000, "model.rounds": 100}}
 NUMBERS = 0, 1, 5  # odd readings in the last season
 ORIGINS = 5
-ROWS, COLUMNS, SERIES = 3000, 3, 12  # of each table, to take minutes
+ROWS, COLUMNS, SERIES = 2000, 2, 12  # of each table, to take minutes
 LEAST = 12  # rows in which odd readings are put, if a season is shorter
 FAR = 5.0, 15.0  # ranges of usual values by which an odd reading lies above the right one
 TREATMENTS = "keep", "missing"

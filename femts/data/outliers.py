@@ -1,6 +1,6 @@
 """Readings far outside the usual range: found among the rows around them, by distances learned from training rows.
 
-A reading is compared with the medians of the readings before it and with those of the readings after it, and, in data
+A reading is compared with the medians of the readings before it and with that of the readings after it, and, in data
 with a season, with the readings of the same phase (after Hampel, "The influence curve and its role in robust
 estimation", JASA 1974; Pearson, "Outliers in process control and identification", IEEE TCST 2002). It is odd if it is
 `FACTOR` times as far from all of these as any usual training reading. How far usual readings are is learned from each
@@ -28,8 +28,8 @@ FACTOR = 3.0  # distance of an odd reading, in largest usual distances
 FEWEST = 30  # training readings by which to judge
 TOLERATED, SHARE = 5, 0.005  # training readings that may be odd: a number, and a share
 SLACK = 1.5  # roughness of a look-back, relative to the largest of the training rows, up to which intervals stay
-STEPS = 13  # readings before and after with whose median a reading is compared
-NEAREST = 5  # the nearest of these, whose median follows a new level sooner
+STEPS = 13  # readings before with whose median a reading is compared
+NEAREST = 5  # the nearest of these, whose median follows a new level sooner, and readings after
 RECENT, MANY = 40, 10  # rows among which more than so many odd readings are another way to vary, not outliers
 SEASONS = 3  # seasons before with whose median a reading is compared
 
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
     Attributes:
         settled: (N, C), odd by the readings before and after.
-        recent: (N, C), odd by the readings before alone, as for the last `STEPS` rows of a look-back.
+        recent: (N, C), odd by the readings before alone, as for the last `NEAREST` rows of a look-back.
         unlike: (2, N, C), factors of at least 1 on the widths of intervals, for how rough the rows up to each one are
             without settled ones, and without recent ones.
     """
@@ -266,19 +266,18 @@ def usual_distances(before: Array, after: Array) -> tuple[tuple[float, float], M
 
 def _around(values: Array, lengths: Numbers) -> tuple[Array, tuple[Array, Array]]:
     """Medians before each of the values (n, C) of consecutive series, and the distances from the nearest of the medians
-    before and of those after; NaN where there are too few rows."""
+    before and from that after; NaN where there are too few rows."""
     position, last = _positions(lengths), np.repeat(lengths, lengths) - 1
-    frame, middles, afters = pd.DataFrame(values), list[Array](), list[Array]()
-    for steps in (STEPS, NEAREST):
-        medians = frame.rolling(steps, min_periods=(steps + 1) // 2).median().to_numpy()
-        before, after = _moved(medians, 1), _moved(medians, -steps)
-        before[position < steps] = np.nan
-        after[last - position < steps] = np.nan
-        middles.append(before)
-        afters.append(after)
-    distances = (np.fmin(*(np.abs(values - each) for each in sides)) for sides in (middles, afters))
-    before, after = distances
-    return np.where(np.isnan(middles[0]), middles[1], middles[0]), (before, after)
+    frame, near, far = pd.DataFrame(values), *np.full((2, *values.shape), np.nan)
+    for steps, medians in ((NEAREST, near), (STEPS, far)):
+        rolling = frame.rolling(steps, min_periods=(steps + 1) // 2)
+        medians[:] = rolling.median().to_numpy()
+    after = _moved(near, -NEAREST)
+    after[last - position < NEAREST] = np.nan
+    near, far = _moved(near, 1), _moved(far, 1)
+    near[position < NEAREST], far[position < STEPS] = np.nan, np.nan
+    before = np.fmin(np.abs(values - near), np.abs(values - far))
+    return np.where(np.isnan(far), near, far), (before, np.abs(values - after))
 
 
 def _few(odd: Mask, lengths: Numbers) -> Mask:

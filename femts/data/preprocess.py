@@ -85,16 +85,42 @@ class Preprocess:
         made = cls._fit_values(data, units, reads, scaler)
         if not data.drops_outliers:
             return made
+        made = made._with_outliers(data, units)
+        usual = made._usual(data)
+        if usual is data:
+            return made
+        return cls._fit_values(usual, units, reads, scaler)._with_outliers(data, units)
+
+    def _with_outliers(self, data: Dataset, units: Preprocess | None) -> Preprocess:
+        """The same with the usual distances between readings; see `fit`."""
         places = np.full(len(data), -1) if units is None else units.places(data.series)
         if units is not None and units.outliers is not None and (places >= 0).all():
-            return replace(made, outliers=units.outliers.take(places))
-        chunks = ((made.unfilled(data, *chunk)[0], data.lengths[chunk[0]]) for chunk in data.chunks())
+            return replace(self, outliers=units.outliers.take(places))
+        chunks = ((self.unfilled(data, *chunk)[0], data.lengths[chunk[0]]) for chunk in data.chunks())
         rows = data.split.train[:, 1], np.maximum(data.split.train[:, 1], data.split.val[:, 1])
-        scale = made.scaler.mean / made.scaler.scale
-        outliers = Outliers.fit(chunks, *rows, scale, data.season, growing=made.power is None)
+        scale = self.scaler.mean / self.scaler.scale
+        outliers = Outliers.fit(chunks, *rows, scale, data.season, growing=self.power is None)
         if units is not None and units.outliers is not None:
             outliers = outliers.with_others(units.outliers.take(places), places >= 0)
-        return replace(made, outliers=outliers)
+        return replace(self, outliers=outliers)
+
+    def _usual(self, data: Dataset) -> Dataset:
+        """`data` with odd training readings missing, since a few would determine mean and scale; itself if there are
+        none."""
+        assert self.outliers is not None
+        values, train = data.values, data.part("train")
+        for series, rows in data.chunks():
+            found = self.outliers.take(np.arange(len(data))[series]).find(
+                self.unfilled(data, series, rows)[0], data.lengths[series]
+            )
+            if found is None:
+                continue
+            learned = np.arange(rows.start, rows.stop) < np.repeat(train[series, 1], data.lengths[series])
+            odd = found.settled & learned[:, None]
+            if odd.any():
+                values = values.copy() if values is data.values else values
+                values[rows][odd] = np.nan
+        return data if values is data.values else replace(data, values=values)
 
     @classmethod
     def _fit_values(cls, data: Dataset, units: Preprocess | None, reads: Reads, scaler: str) -> Preprocess:

@@ -13,7 +13,7 @@ from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.frequency import phases
 from femts.data.limits import Limits
-from femts.data.outliers import STEPS
+from femts.data.outliers import NEAREST
 from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.raw import Raw
 from femts.data.resident import Context, Odd, ScaledSeries, SeriesFacts
@@ -145,7 +145,7 @@ class Windows:
         if odd is None:
             return None
         rows, nearest = (each[:, : self.seq_len] for each in (self._rows(index), self._nearest(index)))
-        late = max(0, self.seq_len - STEPS)
+        late = max(0, self.seq_len - NEAREST)
         pieces = self._cut(odd.settled, nearest[:, :late]), self._cut(odd.recent, nearest[:, late:])
         found = torch.cat(pieces, dim=1) & (rows == nearest)[..., None]
         return found if bool(found.any()) else None
@@ -244,7 +244,7 @@ class Windows:
         They are for rougher rows than in training, and grow as the recent steps lack more readings, since fewer
         readings say less.
         """
-        late = max(0, self.seq_len - STEPS)
+        late = max(0, self.seq_len - NEAREST)
         settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
         made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True), self.odd(index)
         if lacking is not None:

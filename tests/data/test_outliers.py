@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from femts.data.outliers import RECENT, STEPS, Found, Outliers
+from femts.data.outliers import NEAREST, RECENT, STEPS, Found, Outliers
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(5)
@@ -132,7 +132,7 @@ def test_verdicts_do_not_depend_on_later_rows_nor_on_earlier_history() -> None:
     whole, until = found(values, outliers, learned=WEEKLY), 450
     cut = found(values[:until], outliers, learned=WEEKLY)
     np.testing.assert_array_equal(cut.recent, whole.recent[:until])
-    np.testing.assert_array_equal(cut.settled[: until - STEPS], whole.settled[: until - STEPS])
+    np.testing.assert_array_equal(cut.settled[: until - NEAREST], whole.settled[: until - NEAREST])
     first = 400 - outliers.reach
     short = found(values[first:until], outliers, learned=WEEKLY)
     np.testing.assert_array_equal(short.recent[400 - first :], cut.recent[400:])
