@@ -16,6 +16,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 import femts  # noqa: E402
 from femts.data.dataset import Dataset  # noqa: E402
+from femts.data.preprocess import Preprocess  # noqa: E402
+from femts.data.windows import resident  # noqa: E402
 from femts.forecaster.forecaster import Forecaster  # noqa: E402
 from femts.training.resolve import horizon  # noqa: E402
 
@@ -35,6 +38,7 @@ ORIGINS = 5
 ROWS, COLUMNS, SERIES = 2000, 2, 12  # of each table, to take minutes
 LEAST = 12  # rows in which odd readings are put, if a season is shorter
 FAR = 5.0, 15.0  # ranges of usual values by which an odd reading lies above the right one
+FACTORS, TRIES = (1.5, 2.0, 3.0, 5.0), 10
 TREATMENTS = "keep", "missing"
 LEVEL = 80
 
@@ -125,6 +129,32 @@ def measure(name: str, path: str, models: list[str], learn: bool) -> list[dict[s
     return rows
 
 
+def choose(name: str, path: str) -> list[dict[str, object]]:
+    """For each factor, the share of validation readings that are odd as they are, and of those put in that are found."""
+    data, rows = up_to(load(path), 0), list[dict[str, object]]()
+    (train, stop), first = data.split.val.T, data.spans[:, 0]
+    for factor in FACTORS:
+        with patch("femts.data.outliers.FACTOR", factor):
+            preprocess = Preprocess.fit(data)
+            usual = resident(data, preprocess).odd
+            odd, put, found = 0, 0, 0
+            for s in range(len(data)):
+                places = slice(first[s] + train[s], first[s] + stop[s])
+                odd += 0 if usual is None else int(usual.settled[places].sum())
+            for seed in range(TRIES):
+                rng, values = np.random.default_rng(seed), data.values.copy()
+                where = first + train + (rng.uniform(size=len(data)) * (stop - train)).astype(int)
+                low, high = np.nanquantile(values, [0.05, 0.95], axis=0)
+                values[where] += rng.uniform(*FAR) * (high - low)
+                made = resident(replace(data, values=values), preprocess).odd
+                found += 0 if made is None else int(made.settled[where][:, : data.n_targets].sum())
+                put += int((~np.isnan(values[where])).sum())
+        readings = int((stop - train).sum()) * data.n_targets
+        rows.append({"table": name, "factor": factor, "odd": odd, "readings": readings, "found": found / put})
+        print(*rows[-1].values(), flush=True)
+    return rows
+
+
 def train(data: Dataset, model: str, steps: int, treatment: str) -> Forecaster:
     data = replace(data, schema=replace(data.schema, outliers=treatment))
     return femts.train(data, model, steps, settings=SETTINGS.get(model))
@@ -155,6 +185,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--learn", action="store_true", help="put the odd readings into the training rows, too")
+    parser.add_argument("--choose", action="store_true", help="compare factors on validation rows instead")
     parser.add_argument("--page", type=Path, help="print the tables of these results")
     given = parser.parse_args()
     if given.page is not None:
@@ -164,11 +195,12 @@ def main() -> None:
     rows = list[dict[str, object]]()
     for pair in given.tables:
         name, _, path = pair.partition("=")
-        rows += measure(name, path, given.models.split(","), given.learn)
+        rows += choose(name, path) if given.choose else measure(name, path, given.models.split(","), given.learn)
         if given.out is not None:
             given.out.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_csv(given.out, index=False, float_format="%.6g")
-    print(page(pd.DataFrame(rows)))
+    if not given.choose:
+        print(page(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ Numbers = NDArray[np.int64]
 
 # Chosen on the validation rows of the tables in docs/measured/outliers.md, with odd readings put in.
 FACTOR = 3.0  # distance of an odd reading, in largest usual distances
+
 FEWEST = 30  # training readings by which to judge
 TOLERATED, SHARE = 5, 0.005  # training readings that may be odd: a number, and a share
 SLACK = 1.5  # roughness of a look-back, relative to the largest of the training rows, up to which intervals stay
