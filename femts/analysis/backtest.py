@@ -23,10 +23,10 @@ from femts.data.preprocess import last_observed
 from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import UsageError, memory_checked
-from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
+from femts.forecaster.bounds import OddReading, QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.forecasting import forecast_series
-from femts.forecaster.inputs import ended_note, ends_of, steps_ahead, warn_new_series
+from femts.forecaster.inputs import ended_note, ends_of, odd_note, steps_ahead, warn_new_series
 from femts.forecaster.scoring import calibrated, check_step_of_training, read_like
 from femts.text import quote
 from femts.training.refit import refit
@@ -277,10 +277,12 @@ def _fit_before(forecaster: Forecaster, data: Dataset, moment: _Moment, where: s
 
 @dataclass
 class _Gaps:
-    """Number of forecasts from rows with gaps, by how these are filled, and names of targets without a value."""
+    """Number of forecasts from rows with gaps, by how these are filled, odd readings, and names of targets without a
+    value."""
 
     filled: Counter[str] = field(default_factory=Counter)
     ended: dict[str, None] = field(default_factory=dict)
+    odd: dict[OddReading, None] = field(default_factory=dict)
 
     def add(self, forecaster: Forecaster, before: Dataset, made: SeriesForecasts) -> None:
         """Count one forecast; gaps at the start and end of panel series are not reported."""
@@ -289,19 +291,22 @@ class _Gaps:
         else:
             names, (recent,) = forecaster.targets, made.recent
             gone = np.flatnonzero(made.ended.T[:, 0])
-            if np.isnan(recent).any():
+            if np.isnan(recent).sum() > len(made.odd):
                 earlier = before.values[: -len(recent), np.isnan(recent[0])]
                 never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
                 mean = " or, if there is none, with the training mean" * bool(never)
                 self.filled[f"rows with gaps, which are filled with the last value before them{mean}"] += 1
             if np.isnan(before.covariates[-len(recent) :]).any():
                 self.filled["rows with gaps in future covariates, which are filled with the training mean"] += 1
+        self.odd |= dict.fromkeys(made.odd)
         self.ended |= dict.fromkeys(names[each] for each in gone)
 
     def log(self, forecasts: int, steps: int) -> None:
         """Log the counts for `forecasts` forecasts from `steps` steps each."""
         for rows, count in self.filled.items():
             logger.info(f"{count} of {forecasts} forecasts use {rows}")
+        if self.odd:
+            logger.info(odd_note(tuple(self.odd)))
         if self.ended:
             logger.info(ended_note(tuple(self.ended), steps))
 

@@ -35,6 +35,7 @@ class ForecastRequest:
         future: files of future covariates by scenario, whose name is empty if it is the only one.
         series: names of the series; None takes all.
         plot: format of the picture to draw, such as `png`; None draws none.
+        outliers: treatment of values far outside the usual range; None is as in training.
     """
 
     steps: int | None
@@ -43,6 +44,7 @@ class ForecastRequest:
     future: Mapping[str, Path]
     series: tuple[str, ...] | None
     plot: str | None
+    outliers: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,9 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
         history = read_history(table, forecaster, shown)
         tables = {name: read_ahead(path, forecaster) for name, path in asked.future.items()}
         future = tables.get("") if len(tables) < 2 else tables
-        forecast = forecaster.predict(history, asked.steps, asked.levels, future, asked.quantiles, asked.series)
+        forecast = forecaster.predict(
+            history, asked.steps, asked.levels, future, asked.quantiles, asked.series, asked.outliers
+        )
     if asked.plot is not None:
         from femts.forecaster.picture import draw_forecast
 

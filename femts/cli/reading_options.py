@@ -59,6 +59,14 @@ class ReadingOptions:
     ] = None
     max: Annotated[str | None, option("Upper bound of forecasts.", "X")] = None
     transform: Annotated[str | None, option("Transform skewed targets before scaling.", "none|log1p|boxcox")] = None
+    outliers: Annotated[
+        str | None,
+        option(
+            "Whether values far outside the usual range are read as missing.",
+            "missing|keep",
+            default="missing; keep for the catalogue",
+        ),
+    ] = None
     season: Annotated[
         str | None,
         option(

@@ -65,7 +65,7 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
     config = forecaster.config
     if config.schema.panel:
         return read_table(table, config.schema.form)
-    steps = max(config.seq_len, steps)
+    steps = max(config.seq_len + forecaster.preprocess.reach, steps)
     return read_recent(table, steps, config.schema, forecaster.columns, forecaster.freq)
 
 

@@ -150,6 +150,13 @@ class Dataset:
         return self.schema.roles.in_advance
 
     @property
+    def drops_outliers(self) -> bool:
+        """Whether readings far outside the usual range are read as missing; those of the catalogue are kept unless the
+        user says otherwise, because published scores include them."""
+        asked = self.schema.outliers
+        return asked == "missing" if asked is not None else self.source not in CATALOG
+
+    @property
     def fixed_split(self) -> bool:
         """Whether the split was set by the user or the catalogue, so that it does not depend on the horizon."""
         return self.schema.split.given or self.source in CATALOG

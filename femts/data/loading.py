@@ -84,6 +84,10 @@ def load_dataset(
             the number of rows, in a column of that name, or `mean`, `median`, `min` or `max`; dates may then repeat. In
             sums and counts, steps without rows are 0, from the first row of a series to the last of the table.
 
+            `outliers`: `missing` reads single readings far outside the usual range as missing, in training and in each
+            table given to a model trained on these data, and `keep` keeps them; see `femts.data.outliers`. The default is
+            `keep` for the catalogue and `missing` for other data.
+
             `sheet`, `skip_rows`, `drop`: sheet of a workbook, number of lines or rows above the header, and columns to
             leave out.
 
@@ -237,7 +241,7 @@ def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool,
         )
     if when is not None:
         _check_step(entry, when)
-    schema = Schema(na=schema.na, split=schema.split, domain=schema.domain, season=schema.season)
+    schema = Schema(schema.na, split=schema.split, domain=schema.domain, season=schema.season, outliers=schema.outliers)
     spans = np.array([[0, entry.rows]], dtype=np.int64)
     data = Dataset.of_one(
         entry.name,

@@ -17,6 +17,7 @@ from femts.data.domain import ANY, Domain
 from femts.data.effects import Effects
 from femts.data.effects_fit import fit_effects, fit_own
 from femts.data.known import EFFECT_ALONE, KnownInputs, Reads, calendar_marks
+from femts.data.outliers import Outliers
 from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.data.static import StaticCodes
@@ -33,7 +34,7 @@ class Preprocess:
     """Preprocessing of C channels of S series, fitted once on the training rows and stored with the model.
 
     In this order: targets are transformed if requested, values are scaled, effects of future covariates are subtracted,
-    and gaps are filled. The subtracted values are called offsets, one per step and channel in scaled units. The inverse
+    readings far outside the usual range are found, and gaps are filled. The subtracted values are called offsets, one per step and channel in scaled units. The inverse
     also clips raw forecasts to their domain.
 
     The first axis of values is the series, or items that belong to one series each; or there is one series for all.
@@ -49,6 +50,8 @@ class Preprocess:
         domain: bounds of the targets.
         static: encoding of the static covariates; None without them.
         known: encoding of future covariates and calendar features as model inputs; None if the model reads none.
+        outliers: usual distances between readings, by which odd ones in look-backs are found and read as missing; None
+            keeps all.
         reads_raw: whether the model reads values before scaling; look-backs may then begin before their series.
     """
 
@@ -61,6 +64,7 @@ class Preprocess:
     domain: Domain = ANY
     static: StaticCodes | None = None
     known: KnownInputs | None = None
+    outliers: Outliers | None = None
     reads_raw: bool = False
 
     @classmethod
@@ -68,15 +72,59 @@ class Preprocess:
         cls, data: Dataset, units: Preprocess | None = None, reads: Reads = EFFECT_ALONE, scaler: str = "standard"
     ) -> Preprocess:
         """Fit to the training rows of each series of `data`; later rows are used only for channels constant in
-        training.
+        training, and validation rows to exclude columns whose readings begin to vary in another way from the search for
+        odd ones.
 
         Args:
             data: series and their splits.
-            units: preprocessing whose encodings of static and future covariates are kept, and whose transform and scale
-                are kept for its series; None fits everything.
+            units: preprocessing whose encodings of static and future covariates are kept, and whose transform, scale
+                and usual distances are kept for its series; None fits everything.
             reads: which future information the model reads, and whether effects are fitted.
             scaler: registered name of the scaler.
         """
+        made = cls._fit_values(data, units, reads, scaler)
+        if not data.drops_outliers:
+            return made
+        made = made._with_outliers(data, units)
+        usual = made._usual(data)
+        if usual is data:
+            return made
+        return cls._fit_values(usual, units, reads, scaler)._with_outliers(data, units)
+
+    def _with_outliers(self, data: Dataset, units: Preprocess | None) -> Preprocess:
+        """The same with the usual distances between readings; see `fit`."""
+        places = np.full(len(data), -1) if units is None else units.places(data.series)
+        if units is not None and units.outliers is not None and (places >= 0).all():
+            return replace(self, outliers=units.outliers.take(places))
+        chunks = ((self.unfilled(data, *chunk)[0], data.lengths[chunk[0]]) for chunk in data.chunks())
+        rows = data.split.train[:, 1], np.maximum(data.split.train[:, 1], data.split.val[:, 1])
+        scale = self.scaler.mean / self.scaler.scale
+        outliers = Outliers.fit(chunks, *rows, scale, data.season, growing=self.power is None)
+        if units is not None and units.outliers is not None:
+            outliers = outliers.with_others(units.outliers.take(places), places >= 0)
+        return replace(self, outliers=outliers)
+
+    def _usual(self, data: Dataset) -> Dataset:
+        """`data` with odd training readings missing, since a few would determine mean and scale; itself if there are
+        none."""
+        assert self.outliers is not None
+        values, train = data.values, data.part("train")
+        for series, rows in data.chunks():
+            found = self.outliers.take(np.arange(len(data))[series]).find(
+                self.unfilled(data, series, rows)[0], data.lengths[series]
+            )
+            if found is None:
+                continue
+            learned = np.arange(rows.start, rows.stop) < np.repeat(train[series, 1], data.lengths[series])
+            odd = found.settled & learned[:, None]
+            if odd.any():
+                values = values.copy() if values is data.values else values
+                values[rows][odd] = np.nan
+        return data if values is data.values else replace(data, values=values)
+
+    @classmethod
+    def _fit_values(cls, data: Dataset, units: Preprocess | None, reads: Reads, scaler: str) -> Preprocess:
+        """Fit all but the usual distances; see `fit`."""
         made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
         static, known = (None, None) if units is None else (units.static, units.known)
         if static is None and data.static is not None:
@@ -157,11 +205,15 @@ class Preprocess:
         own = {}
         if self.own_effects:
             own = {k: self.own_effects[n] for k, n in enumerate(series.tolist()) if n in self.own_effects}
-        return replace(self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own)
+        outliers = None if self.outliers is None else self.outliers.take(series)
+        return replace(
+            self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own, outliers=outliers
+        )
 
     def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
-        """As `take`, but without effects of single series, and returns itself if there is a single series."""
-        return self if len(self.scaler.mean) == 1 else replace(self, own_effects={}).take(numbers)
+        """As `take`, but without effects and usual distances of single series, and returns itself if there is a single
+        series."""
+        return self if len(self.scaler.mean) == 1 else replace(self, own_effects={}, outliers=None).take(numbers)
 
     def for_series(self, data: Dataset) -> Preprocess:
         """Preprocessing of the series of `data`, matched by name; new series are scaled by their own rows."""
@@ -194,6 +246,11 @@ class Preprocess:
     def reading(self, raw: bool, known: bool = True) -> Preprocess:
         """The same for a model that reads values before scaling if `raw`, and future covariates if `known`."""
         return replace(self, reads_raw=raw, known=self.known if known else None)
+
+    @property
+    def reach(self) -> int:
+        """Rows before a look-back by which its first readings are judged; 0 if all are kept."""
+        return 0 if self.outliers is None else self.outliers.reach
 
     def scale(self, values: Array) -> Array:
         """Transform and scale raw `values` (S or n, ..., C), keeping gaps and effects."""
@@ -242,6 +299,21 @@ class Preprocess:
         Raises:
             UsageError: The channels differ, or the square of a scaled value would overflow float32.
         """
+        return fill_gaps(self._without(values, offsets, where), first)
+
+    def unfilled(self, data: Dataset, series: slice, rows: slice) -> tuple[Array, Array | None]:
+        """Model inputs (n, C) of the `rows` of some series of `data` before gaps are filled, and their offsets.
+
+        Raises:
+            UsageError: As in `transform` and `offsets`.
+        """
+        numbers, stamps = data.codes(series), None if data.stamps is None else data.stamps[rows]
+        taken = self.offsets(data.covariates[rows], stamps, numbers, data.words(series.start))
+        where = lambda row: data.place(rows.start + row)  # noqa: E731
+        return self.at(numbers)._without(data.values[rows], taken, where), taken
+
+    def _without(self, values: Array, offsets: Array | None, where: Callable[..., tuple[str, int]]) -> Array:
+        """As `transform`, with gaps."""
         if self.power is not None:
             self.power.check(values[..., : self.power.powers.shape[1]], self.columns, where)
         scaled = self.scale(values)
@@ -255,7 +327,7 @@ class Preprocess:
                 f"{MOST_DEVIATIONS:g} deviations from the mean of the training rows, too large for single precision; "
                 "correct it, or leave the cell empty."
             )
-        return fill_gaps(scaled, first)
+        return scaled
 
     def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
         """Scaled values of raw `values` (S or n, ..., C), transformed and without `offsets`; NaN where missing."""
@@ -315,7 +387,8 @@ class Preprocess:
             "series": list(self.series),
             "scaler": self.scaler.to_dict(),
         }
-        parts = {"effects": self.effects, "power": self.power, "static": self.static, "known": self.known}
+        names = ("effects", "power", "static", "known", "outliers")
+        parts = {name: getattr(self, name) for name in names}
         for name, part in parts.items():
             record |= {} if part is None else {name: part.to_dict()}
         record |= {} if self.domain == ANY else {"domain": self.domain.to_dict()}
@@ -339,6 +412,7 @@ class Preprocess:
             Domain.from_dict(record.get("domain", {})),
             StaticCodes.from_dict(record["static"]) if "static" in record else None,
             KnownInputs.from_dict(record["known"]) if "known" in record else None,
+            Outliers.from_dict(record["outliers"]) if "outliers" in record else None,
         )
 
 

@@ -20,12 +20,28 @@ class Context(NamedTuple):
         location: (B, 1, T) float64, training mean in units of the scale.
         recent: (B, 1, T) float64, scaled mean of the last values before the forecast, with effects added back.
         phase: (B, P) int64, phase of each step within the season; None without a season.
+        unlike: (B, 1, T) float64, factor of at least 1 on the widths after look-backs that are rougher than any in
+            training, or lack odd readings; None if all are 1.
     """
 
     series: Tensor
     location: Tensor
     recent: Tensor
     phase: Tensor | None = None
+    unlike: Tensor | None = None
+
+
+class Odd(NamedTuple):
+    """Readings far outside the usual range, as in `femts.data.outliers.Found`.
+
+    Attributes:
+        settled, recent: (N, C) bool, by the readings around them and, for the last rows of a look-back, by those before.
+        unlike: (2, N, T) float64, on the CPU, without settled and without recent ones.
+    """
+
+    settled: Tensor
+    recent: Tensor
+    unlike: Tensor
 
 
 class SeriesFacts(NamedTuple):
@@ -59,6 +75,7 @@ class ScaledSeries:
         facts: properties of the series, on the CPU; None for values only.
         static: (S, E), static inputs of each series; None without them.
         known: (N, K), future covariates and calendar features of each row; None if the model reads none.
+        odd: readings that look-backs lack; None if there are none.
     """
 
     values: Tensor
@@ -71,6 +88,25 @@ class ScaledSeries:
     facts: SeriesFacts | None = None
     static: Tensor | None = None
     known: Tensor | None = None
+    odd: Odd | None = None
+
+    def learned(self, first: Tensor) -> ScaledSeries:
+        """The rows to learn from, in which odd readings are missing in look-backs and targets.
+
+        Args:
+            first: (S,), first row of each series, before which no value fills a gap.
+        """
+        if self.odd is None or not self.odd.settled.any():
+            return self
+        seen = ~self.odd.settled if self.observed is None else self.observed & ~self.odd.settled
+        begin = torch.zeros(len(self.values), dtype=torch.int64)
+        begin[first] = first
+        rows = torch.arange(len(self.values))[:, None]
+        last = torch.where(seen, rows, -1).cummax(0).values
+        there = last >= begin.cummax(0).values[:, None]
+        values = self.values.gather(0, last.clamp(min=0)).where(there, 0.0)
+        raw = self.raw if self.raw is None else self.raw._replace(values=self.raw.values.where(seen, torch.nan))
+        return replace(self, values=values, observed=seen, raw=raw, odd=None)
 
     def to(self, device: torch.device | str) -> ScaledSeries:
         """Copy to `device`."""
@@ -79,4 +115,7 @@ class ScaledSeries:
             for name in ("values", "observed", "offsets", "counted", "static", "known")
             if getattr(self, name) is not None
         }
-        return replace(self, **moved)
+        odd = self.odd
+        if odd is not None:
+            odd = odd._replace(settled=odd.settled.to(device), recent=odd.recent.to(device))
+        return replace(self, **moved, odd=odd)

@@ -34,6 +34,7 @@ class Reading(TypedDict, total=False):
     min: float | str
     max: float
     transform: str
+    outliers: str
     season: Sequence[int] | int
     freq: str | int
     aggregate: str
@@ -43,6 +44,7 @@ class Reading(TypedDict, total=False):
     drop: Sequence[str] | str
 
 
+OUTLIERS = ("missing", "keep")
 AGGREGATES = ("mean", "sum", "median", "min", "max", "count")
 COUNT = "count"  # how many rows a step has, and the column of these numbers
 
@@ -63,6 +65,8 @@ class Schema:
             it are averaged over such steps. 1 numbers the rows of each series in order of their dates.
         aggregate: what the targets of a step are, one of `AGGREGATES`, of which `count` is the number of rows, in a column
             of that name; None is the mean, and refuses repeated dates.
+        outliers: what happens to readings far outside the usual range, `missing` or `keep`; None keeps those of the
+            catalogue.
         panel: True trains one model on the separate series; False forecasts the series jointly, as columns. None means
             True for long tables and False for wide ones.
     """
@@ -76,6 +80,7 @@ class Schema:
     freq: str | None = None
     panel: bool | None = None
     aggregate: str | None = None
+    outliers: str | None = None
 
     @classmethod
     def of(cls, **reading: Any) -> Schema:
@@ -86,7 +91,7 @@ class Schema:
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
                 `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
-                `freq`, `aggregate` and `panel` as above; `sheet`, `skip_rows` and `drop` as in `Layout`.
+                `freq`, `aggregate`, `outliers` and `panel` as above; `sheet`, `skip_rows` and `drop` as in `Layout`.
 
         Raises:
             UsageError: A keyword is unknown or its value is invalid.
@@ -114,6 +119,7 @@ class Schema:
             freq,
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
             _aggregate(reading.get("aggregate"), freq),
+            check_outliers(reading.get("outliers")),
         )
 
     def reading(self) -> dict[str, Any]:
@@ -125,6 +131,7 @@ class Schema:
             "season": list(self.season),
             "freq": self.freq,
             "aggregate": self.aggregate,
+            "outliers": self.outliers,
         }
         panel = {} if self.panel is None else {"panel": self.panel}
         return (
@@ -144,6 +151,7 @@ class Schema:
         """Plain types for YAML."""
         further: dict[str, Any] = {"split": self.split.to_dict(), "domain": self.domain.to_dict()}
         further |= {"season": list(self.season), "freq": self.freq, "aggregate": self.aggregate, "panel": self.panel}
+        further |= {"outliers": self.outliers}
         always = {"na": self._na(), "columns": self.form.named(), "roles": self.roles.to_dict()}
         given = {name: value for name, value in further.items() if value or value is False}
         return always | given | self.form.layout.to_dict()
@@ -158,7 +166,8 @@ class Schema:
         read = na, form, Roles.of(record["roles"])
         freq = _step(record.get("freq"))
         aggregate = _aggregate(record.get("aggregate"), freq)
-        return cls(*read, split, domain, tuple(record.get("season", ())), freq, record.get("panel"), aggregate)
+        season, panel, outliers = tuple(record.get("season", ())), record.get("panel"), record.get("outliers")
+        return cls(*read, split, domain, season, freq, panel, aggregate, check_outliers(outliers))
 
     def _na(self) -> list[float | str] | str:
         """Numbers and words that mean "missing", as `of` takes them."""
@@ -196,6 +205,15 @@ def _aggregate(name: object, freq: str | None) -> str | None:
     if freq is None or freq.isdecimal():
         raise UsageError(f"The {name} of each step needs the step as a time; add freq='D' or the like.")
     return str(name)
+
+
+def check_outliers(outliers: object) -> str | None:
+    """What a user wants to happen to outliers; UsageError if it is unknown."""
+    if outliers is None:
+        return None
+    if check_text(outliers, "outliers") not in OUTLIERS:
+        raise UsageError(f"Unknown treatment of outliers '{quote(outliers)}'{suggest(str(outliers), OUTLIERS)}")
+    return str(outliers)
 
 
 def _seasons(season: object) -> tuple[int, ...]:

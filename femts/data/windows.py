@@ -6,15 +6,17 @@ import copy
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.frequency import phases
 from femts.data.limits import Limits
-from femts.data.preprocess import Preprocess
+from femts.data.outliers import NEAREST
+from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.raw import Raw
-from femts.data.resident import Context, ScaledSeries, SeriesFacts
+from femts.data.resident import Context, Odd, ScaledSeries, SeriesFacts
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -59,6 +61,7 @@ class Windows:
         self._within = bool((within | (count == 0)).all())
         self._steps = torch.arange(seq_len + pred_len, device=self.rows.device)
         self.known_steps = pred_len  # steps after the look-back for which a batch has future covariates
+        self.lacks_odd = False  # whether odd readings are missing among the targets, too
         self.counted = self.resident.counted
         if self.counted is not None and len(self.counted) > 1 and not self.counted[count > 0].any():
             self.counted = None  # no target that counts has a window here
@@ -74,7 +77,7 @@ class Windows:
     @property
     def masked(self) -> bool:
         """Whether some values are missing, so that `seen` returns a mask."""
-        return self.resident.observed is not None or not self._within
+        return self.resident.observed is not None or self.resident.odd is not None or not self._within
 
     @property
     def disjoint(self) -> int:
@@ -101,8 +104,10 @@ class Windows:
         """
         lengths, resident = [self.seq_len, self.pred_len], self.resident
         past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
-        seen = self.seen(index)
+        seen, odd = self.seen(index), self.odd(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
+        if odd is not None and before is not None:
+            past = _carried(past, before, odd)
         return Batch(
             past=past,
             past_observed=before,
@@ -110,21 +115,40 @@ class Windows:
             static=None if resident.static is None else resident.static[self.series_of(index)],
             future=future,
             future_observed=after,
-            raw=None if resident.raw is None else self._raw(index, resident.raw),
+            raw=None if resident.raw is None else self._raw(index, resident.raw, odd),
             series=self.series_of(index),
             number=index,
         )
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Observed mask (B, L + P, C) of the windows `index`, look-backs and targets; None if nothing is missing."""
+        """Observed mask (B, L + P, C) of the windows `index`, look-backs without odd readings and targets; None if
+        nothing is missing."""
         if not self.masked:
             return None
         rows, nearest = self._rows(index), self._nearest(index)
         observed, inside = self.resident.observed, (rows == nearest)[..., None]
         if observed is None:
-            return inside.expand(-1, -1, self.rows.shape[1])
-        seen = self._cut(observed, nearest)
-        return seen if self._within else inside & seen
+            seen = inside.expand(-1, -1, self.rows.shape[1])
+        else:
+            seen = self._cut(observed, nearest)
+            seen = seen if self._within else inside & seen
+        odd, (before, after) = self.odd(index), seen.split([self.seq_len, self.pred_len], dim=1)
+        before = before if odd is None else before & ~odd
+        if self.lacks_odd and self.resident.odd is not None:
+            after = after & ~self._cut(self.resident.odd.settled, nearest[:, self.seq_len :])
+        return torch.cat([before, after], dim=1)
+
+    def odd(self, index: Tensor) -> Tensor | None:
+        """Mask (B, L, C) of the readings in the look-backs of the windows `index` that are far outside the usual range,
+        by the rows of the look-back alone and those before; None if there are none."""
+        odd = self.resident.odd
+        if odd is None:
+            return None
+        rows, nearest = (each[:, : self.seq_len] for each in (self._rows(index), self._nearest(index)))
+        late = max(0, self.seq_len - NEAREST)
+        pieces = self._cut(odd.settled, nearest[:, :late]), self._cut(odd.recent, nearest[:, late:])
+        found = torch.cat(pieces, dim=1) & (rows == nearest)[..., None]
+        return found if bool(found.any()) else None
 
     def scored(self, index: Tensor) -> Tensor | None:
         """Mask (B, P, T) of the scored values in the windows `index`: observed values of the T targets that have a
@@ -147,8 +171,13 @@ class Windows:
         return self.counted[:, None] if len(self.counted) == 1 else self.counted[self.series_of(index)][:, None]
 
     def within_scale(self) -> Windows:
-        """The same windows for model selection by mean error, which excludes targets of a series if most of their
-        values are more than `FAR` standard deviations from the training mean; unless that would exclude all."""
+        """The same windows for model selection and calibration by validation errors, without those that would outweigh
+        all others: odd readings are missing among the targets, and targets of a series are excluded if most of their
+        values are more than `FAR` standard deviations from the training mean, unless that would exclude all."""
+        if self.resident.odd is not None and not self.lacks_odd:
+            windows = copy.copy(self)
+            windows.lacks_odd = True
+            return windows.within_scale()
         values, observed = self.rows[:, : self.n_targets], self.resident.observed
         far = values.abs() > FAR
         if not far.any():
@@ -181,14 +210,16 @@ class Windows:
         """Context of the forecasts of the windows `index`, on the CPU."""
         series, facts = self.series_of(index).cpu(), self.resident.facts
         rows, nearest = self._rows(index), self._nearest(index)
-        recent = self._recent(nearest[:, self.seq_len - self.recent_steps : self.seq_len])
+        recent, unlike = self._recent(index, nearest[:, self.seq_len - self.recent_steps : self.seq_len]), None
+        if self.resident.odd is not None:
+            unlike = self._unlike(index, nearest[:, : self.seq_len].cpu(), self.resident.odd)
         if facts is None:
-            return Context(series, torch.zeros_like(recent), recent)
+            return Context(series, torch.zeros_like(recent), recent, unlike=unlike)
         location = facts.location[series][:, None]
         if facts.phase is None:
-            return Context(series, location, recent)
+            return Context(series, location, recent, unlike=unlike)
         rows, nearest = (each[:, self.seq_len :].cpu() for each in (rows, nearest))
-        return Context(series, location, recent, (facts.phase[nearest] + rows - nearest) % facts.season)
+        return Context(series, location, recent, (facts.phase[nearest] + rows - nearest) % facts.season, unlike)
 
     @property
     def recent_steps(self) -> int:
@@ -196,18 +227,39 @@ class Windows:
         season = 1 if self.resident.facts is None else self.resident.facts.season
         return min(self.seq_len, season if season > 1 else self.pred_len)
 
-    def _recent(self, rows: Tensor) -> Tensor:
-        """Mean (B, 1, T) float64 of the targets in `rows` (B, n), with effects added back, on the CPU."""
+    def _recent(self, index: Tensor, rows: Tensor) -> Tensor:
+        """Mean (B, 1, T) float64 of the targets in the last `rows` (B, n) of the look-backs, with effects added back and
+        without odd readings, on the CPU."""
         values, offsets = self.rows[rows][..., : self.n_targets], self.resident.offsets
         values = values if offsets is None else values + offsets[rows][..., : self.n_targets]
-        return values.cpu().double().mean(1, keepdim=True)
+        values, odd = values.cpu().double(), self.odd(index)
+        if odd is None:
+            return values.mean(1, keepdim=True)
+        usual = ~odd[:, -rows.shape[1] :, : self.n_targets].cpu()
+        return values.where(usual, 0.0).sum(1, keepdim=True) / usual.sum(1, keepdim=True).clamp(min=1)
 
-    def _raw(self, index: Tensor, resident: Raw) -> Raw:
-        """Unscaled look-backs (B, L, C) of the windows `index`."""
+    def _unlike(self, index: Tensor, rows: Tensor, odd: Odd) -> Tensor | None:
+        """Factors (B, 1, T) on the widths of intervals after look-backs with these `rows` (B, L); None if all are 1.
+
+        They are for rougher rows than in training, and grow as the recent steps lack more readings, since fewer
+        readings say less.
+        """
+        late = max(0, self.seq_len - NEAREST)
+        settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
+        made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True), self.odd(index)
+        if lacking is not None:
+            share = lacking[:, -self.recent_steps :, : self.n_targets].double().mean(1, keepdim=True).cpu()
+            made = made / (1 - share).clamp(min=1 / self.recent_steps)
+        return made if bool((made > 1).any()) else None
+
+    def _raw(self, index: Tensor, resident: Raw, odd: Tensor | None) -> Raw:
+        """Unscaled look-backs (B, L, C) of the windows `index`, without `odd` readings."""
         values, mean, scale = resident
         rows, nearest = (each[:, : self.seq_len].cpu() for each in (self._rows(index), self._nearest(index)))
         series = self.series_of(index).cpu()
-        return Raw(values[nearest].where((rows == nearest)[..., None], torch.nan), mean[series], scale[series])
+        there = (rows == nearest)[..., None]
+        there = there if odd is None else there & ~odd.cpu()
+        return Raw(values[nearest].where(there, torch.nan), mean[series], scale[series])
 
     def rows_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (B, L + `known_steps`) of the windows `index`, and the same with rows outside of their series replaced
@@ -263,14 +315,25 @@ class Windows:
         return cut if self._within else cut.masked_fill((nearest > self._rows(index))[..., None], 0.0)
 
     def _cut(self, values: Tensor, rows: Tensor) -> Tensor:
-        return values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return values.index_select(0, rows.flatten()).view(*rows.shape, values.shape[1])
 
     def to(self, device: torch.device | str) -> Windows:
         """Copy the rows to `device`."""
         moved = Windows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device))
         moved.counted = None if self.counted is None else self.counted.to(device)
-        moved.known_steps = self.known_steps
+        moved.known_steps, moved.lacks_odd = self.known_steps, self.lacks_odd
         return moved
+
+
+def _carried(past: Tensor, observed: Tensor, odd: Tensor) -> Tensor:
+    """Look-backs `past` (B, L, C) in which `odd` readings, and gaps that were filled with one, have the last `observed`
+    value before them or, at the start, the first one after."""
+    steps = torch.arange(past.shape[1], device=past.device)[:, None]
+    last = torch.where(observed, steps, -1).cummax(1).values
+    first = observed.int().argmax(1, keepdim=True).expand_as(last)
+    carried = past.gather(1, torch.where(last < 0, first, last))
+    after_odd = torch.where(odd, steps, -1).cummax(1).values > last  # nothing else changes
+    return torch.where(after_odd, carried, past)
 
 
 def _evenly(count: int, most: int) -> Tensor:
@@ -294,7 +357,8 @@ def part_windows(
         part: split to forecast; look-backs of `val` and `test` reach into the rows before them.
         seq_len: look-back, steps.
         pred_len: horizon, steps.
-        like: windows of the same data and preprocessing for another split or length, whose values are shared.
+        like: windows of the same data and preprocessing for another split than `train`, or another length, whose values
+            are shared.
 
     Raises:
         UsageError: The split is unknown, or a length does not fit; the message says which would.
@@ -302,9 +366,9 @@ def part_windows(
     check_windows(data, part, seq_len, pred_len, preprocess.reads_raw)
     counts = data.split.windows(part, seq_len, pred_len)
     counts[:, :3] += data.spans[:, :1]
-    windows = Windows(
-        resident(data, preprocess) if like is None else like.resident, seq_len, pred_len, torch.tensor(counts)
-    )
+    rows = resident(data, preprocess) if like is None else like.resident
+    rows = rows.learned(torch.from_numpy(data.spans[:, 0])) if part == "train" else rows
+    windows = Windows(rows, seq_len, pred_len, torch.tensor(counts))
     some = torch.arange(len(windows)).split(64)
     if windows.counted is not None and not any(_any_scored(windows, index, counted=True) for index in some):
         windows.counted = None
@@ -339,27 +403,29 @@ def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
 def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
-    scaled, offsets = np.empty(shape, dtype=np.float32), None
+    scaled, offsets, outliers = np.empty(shape, dtype=np.float32), None, preprocess.outliers
+    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets)))
     raw = np.empty(shape) if preprocess.reads_raw else None
     known = None
     if preprocess.known is not None:
         known = np.empty((len(data.values), preprocess.known.width), dtype=np.float32)
     for series, rows in data.chunks():
-        numbers = data.codes(series)
         stamps = None if data.stamps is None else data.stamps[rows]
-        own = preprocess.at(numbers)
-        values, begin = data.values[rows], rows.start
-        words = data.words(series.start)
-        taken = preprocess.offsets(data.covariates[rows], stamps, numbers, words)
-        first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - begin, data.lengths[series])
-        scaled[rows] = own.transform(values, taken, lambda row, begin=begin: data.place(begin + row), first)  # type: ignore[misc]
+        values, lengths = data.values[rows], data.lengths[series]
+        made, taken = preprocess.unfilled(data, series, rows)
+        first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - rows.start, lengths)
+        scaled[rows] = fill_gaps(made, first)
+        found = None if outliers is None else outliers.take(np.arange(len(data))[series]).find(made, lengths)
+        if found is not None and odd is not None:
+            odd[0][0, rows], odd[0][1, rows] = found.settled, found.recent
+            odd[1][:, rows] = found.unlike[..., :targets]
         if taken is not None:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
         if known is not None and preprocess.known is not None:
             known[rows] = preprocess.known.encode(data.covariates[rows], stamps)
         if raw is not None:
-            raw[rows] = own.unscaled(values, taken)
+            raw[rows] = preprocess.at(data.codes(series)).unscaled(values, taken)
     mean, scale = (torch.from_numpy(each) for each in (preprocess.scaler.mean, preprocess.scaler.scale))
     phase, own_scale = phases(data.stamps, data.freq, data.season), preprocess.scaler.own[:, :targets]
     static = None
@@ -381,7 +447,15 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         ),
         static,
         None if known is None else torch.from_numpy(known),
+        None if odd is None else _odd(*odd),
     )
+
+
+def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float64]) -> Odd | None:
+    """The readings in `masks` (2, N, C), settled and recent ones; None if nothing is unusual."""
+    if not masks.any() and not (unlike > 1).any():
+        return None
+    return Odd(torch.from_numpy(masks[0]), torch.from_numpy(masks[1]), torch.from_numpy(unlike))
 
 
 def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tensor, Tensor | None]:

@@ -199,6 +199,24 @@ class Intervals:
             levels: percent, up to the highest one calibrated; None for all calibrated levels.
         """
         wanted = self.levels if levels is None else tuple(levels)
+        made = self._bounds(forecast, context, quantiles, learned, wanted)
+        if context.unlike is None:
+            return made
+        middle = (forecast if quantiles is None else quantile_at(quantiles, learned, 0.5)).cpu().double()
+        return {
+            level: tuple(middle + context.unlike * (end - middle) for end in ends)  # type: ignore[misc]
+            for level, ends in made.items()
+        }
+
+    def _bounds(
+        self,
+        forecast: Tensor,
+        context: Context,
+        quantiles: Tensor | None,
+        learned: Sequence[float],
+        wanted: Sequence[float],
+    ) -> dict[float, tuple[Tensor, Tensor]]:
+        """As `bounds`, for look-backs like those that were scored."""
         if quantiles is None:
             middle = forecast.cpu().double()
             widths = self._widths(wanted, forecast, context)

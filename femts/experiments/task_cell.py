@@ -258,7 +258,8 @@ def _rows_before(data: Dataset, task: Task, first: int) -> Dataset:
     some = np.flatnonzero(stops > 0)
     before = data.take(some, stops[some])
     split = data.schema.split.split(before.stamps, before.spans, f"'{data.name}'")
-    before = replace(before, split=split, source=None, sha256="")
+    schema = replace(before.schema, outliers="keep")  # as in published scores
+    before = replace(before, split=split, source=None, sha256="", schema=schema)
     return replace(before, sha256=before.fingerprint())
 
 

@@ -102,7 +102,7 @@ TASK_SCOPE = Scope(
         *("trained.config.format", "trained.config.training.device"),
     ),
     of_the_place=("kernels", "windows.mase", "windows.sql", "windows.wape", "windows.wql", "trained"),
-    newer=(),
+    newer=("outliers",),
     tolerance=lambda name, recorded: TOLERANCE * abs(recorded) if name.startswith("scores.") else None,
     within="2 %",
 )

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from femts.data.dataset import Dataset
 from femts.data.frequency import phases
 from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
@@ -51,6 +52,33 @@ class QuantileSpec(NamedTuple):
         return (*self.levels, *(level_of(q) for q in self.quantiles if q != 0.5))
 
 
+class OddReading(NamedTuple):
+    """A reading far outside the usual range, read as missing.
+
+    Attributes:
+        series: name of its series; empty for a table.
+        column: name of its column.
+        stamp: its time stamp, or the number of its row.
+        value: its value in raw units.
+    """
+
+    series: str
+    column: str
+    stamp: object
+    value: float
+
+    @classmethod
+    def all(cls, data: Dataset, odd: NDArray[np.bool_]) -> tuple[OddReading, ...]:
+        """The readings in the mask `odd` (S, L, C) of the last rows of each series of `data`."""
+        series, steps, columns = (each.tolist() for each in np.nonzero(odd))
+        rows = data.spans[series, 1] - odd.shape[1] + np.array(steps, dtype=np.int64)
+        stamps = rows if data.stamps is None else data.stamps[rows]
+        return tuple(
+            cls(data.series[s], data.columns[c], when, float(data.values[row, c]))
+            for s, c, row, when in zip(series, columns, rows.tolist(), stamps, strict=True)
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class SeriesForecasts:
     """Forecasts of S series, P steps of T targets each, with their inputs.
@@ -58,11 +86,13 @@ class SeriesForecasts:
     Attributes:
         series: names of the series.
         preprocess: preprocessing of the series.
-        recent: look-backs (S, L, C) in raw units, NaN for missing values.
+        recent: look-backs (S, L, C) in raw units, NaN for missing values and odd readings.
         stamps: time stamps of the steps of each series, (S P,), series by series.
         scaled: forecasts in scaled units, without the effects of future covariates.
         offsets: these effects (S, P, C); None if there are none.
         targets: T.
+        odd: readings of the look-backs that are read as missing.
+        unlike: factor (S, 1, T) of at least 1 on the widths of intervals; None if all are 1.
     """
 
     series: Sequence[str]
@@ -72,6 +102,8 @@ class SeriesForecasts:
     scaled: Forecasts
     offsets: Array | None
     targets: int
+    odd: tuple[OddReading, ...] = ()
+    unlike: torch.Tensor | None = None
 
     def first(self, steps: int) -> SeriesForecasts:
         """The same forecasts, truncated to `steps` steps."""
@@ -151,6 +183,7 @@ def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, end
         torch.from_numpy(location),
         made.recent_level(intervals.difficulty.recent, units),
         None if phase is None else torch.from_numpy(phase.reshape(points.shape[:2])),
+        made.unlike,
     )
     forecasts = made.in_units_of(units)
     learned = forecaster.model.quantiles

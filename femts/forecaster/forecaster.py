@@ -203,13 +203,14 @@ class Forecaster:
         future: Future | None = None,
         quantiles: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
+        outliers: str | None = None,
     ) -> pd.DataFrame:
         """Forecast the steps after the end of `history`, for each of its series.
 
         Args:
             history: table in raw units with time stamps (unless trained without) and the training columns, in any
                 order, with at least L rows; the same in long form; or a Dataset. Only the last L steps are read and
-                checked, and the table is not modified. Gaps are filled as in training, those at the start from the rows
+                checked, with those before by which `outliers` are found, and the table is not modified. Gaps are filled as in training, those at the start from the rows
                 before, and a `GapWarning` says how many. A target without any value in the last L rows, such as a
                 series that has ended, gets no forecast. A model of a panel accepts known and new series of any length.
                 An `AgeWarning` is issued if the history ends more than P steps after the last training row, and a
@@ -220,6 +221,8 @@ class Forecaster:
                 tables gives one forecast for each scenario.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
+            outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,
+                and `keep` keeps them; see `femts.data.outliers`. None does as in training.
 
         Returns:
             `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row
@@ -231,7 +234,7 @@ class Forecaster:
             UsageError: An argument cannot be used; the message says which one and why.
             RunFailure: The forecast is not finite.
         """
-        return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series)
+        return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series, outliers)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> Array:

@@ -18,6 +18,7 @@ from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.frequency import last_dates
 from femts.data.preprocess import Preprocess
+from femts.data.schema import check_outliers
 from femts.data.splits import Split
 from femts.data.windows import Windows, resident
 from femts.errors import RunFailure, UsageError
@@ -25,7 +26,7 @@ from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
 from femts.explain.posterior import explainable, explanation
 from femts.forecaster import inputs
-from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, raw_bounds
+from femts.forecaster.bounds import OddReading, QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
@@ -98,8 +99,10 @@ def forecast_table(
     ends: QuantileSpec,
     future: inputs.Future | None,
     series: Sequence[str] | None = None,
+    outliers: str | None = None,
 ) -> pd.DataFrame:
     """Forecast the steps after `history`; see `Forecaster.predict`."""
+    forecaster = _treating(forecaster, outliers)
     config, targets = forecaster.config, forecaster.targets
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if any(ends):
@@ -133,10 +136,27 @@ def forecast_table(
     some = np.flatnonzero(known)
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
+    inputs.warn_odd(made.odd)
+    if any(ends):
+        inputs.warn_unlike(made)
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
     inputs.warn_ended([lost[each] for each in gone], config.seq_len)
     return table
+
+
+def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
+    """The forecaster, treating readings far outside the usual range as asked; None is as in training."""
+    asked, fitted = check_outliers(outliers), forecaster.preprocess.outliers
+    if fitted is None and asked == "missing":
+        raise UsageError(
+            "This run was trained with all readings kept, so it does not know which are outliers; train again with "
+            "outliers='missing'."
+        )
+    if fitted is None or asked is None:
+        return forecaster
+    kept = replace(fitted, keep=asked == "keep")
+    return replace(forecaster, preprocess=replace(forecaster.preprocess, outliers=kept))
 
 
 def _scenario(
@@ -194,7 +214,7 @@ def windows_ahead(
     preprocess = replace(preprocess, domain=preprocess.domain.admitting(data.values[:, : len(forecaster.targets)]))
     if not data.schema.panel and not forecaster.model.supports.raw:
         data = data.preceded(length)
-    data = data.recent(length)
+    data = data.recent(length + preprocess.reach)
     return preprocess, data, _windows(forecaster, preprocess, data, ahead, in_advance)
 
 
@@ -239,14 +259,18 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
     series, steps = np.arange(len(data)).repeat(windows.pred_len), windows.pred_len
     flat = in_advance.reshape(len(ahead), -1)  # in full precision, unlike the effects of windows
     offsets = preprocess.offsets(flat, None if data.stamps is None else ahead, series, "The history")
+    recent, every = read.look_backs(windows.seq_len), torch.arange(len(data))
+    odd = windows.odd(every)
     return SeriesForecasts(
         data.series,
         preprocess,
-        read.look_backs(windows.seq_len),
+        recent if odd is None else np.where(odd.cpu().numpy(), np.nan, recent),
         ahead,
         scaled,
         None if offsets is None else offsets.reshape(len(data), steps, -1),
         len(forecaster.targets),
+        () if odd is None else OddReading.all(read, odd.cpu().numpy()),
+        windows.context(every).unlike,
     )
 
 

@@ -16,7 +16,7 @@ from femts.data.categories import origins
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
-from femts.data.describe import count
+from femts.data.describe import count, stamp
 from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.normalise import as_columns, table_rows, to_dataset
 from femts.data.preprocess import Preprocess
@@ -29,9 +29,11 @@ from femts.forecaster.run_folder import RunConfig
 from femts.text import quote
 
 if TYPE_CHECKING:
+    from femts.forecaster.bounds import OddReading, SeriesForecasts
     from femts.forecaster.forecaster import Forecaster
 
 Array = NDArray[np.float64]
+MOST_ODD = 4  # readings listed in a message
 UNIT = 50  # ratio of magnitudes beyond usual trends and jumps
 KNOWN = "The table of future covariates"
 SCENARIO = "scenario"  # column that distinguishes forecasts for several scenarios
@@ -110,7 +112,7 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
     rows = _recent_rows(forecaster, history, "The history", needed)
     if not len(rows):
         raise UsageError(f"The history has no rows, but this model needs {needed}; provide that many.")
-    data = recent_data(rows, needed, "history", columns, freq)
+    data = recent_data(rows, needed + forecaster.preprocess.reach, "history", columns, freq)
     read = min(needed, data.rows)
     if read < needed and read < config.fewest_rows:
         season = config.schema.season_of(freq)
@@ -396,6 +398,40 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
             f"rows in '{quote(name)}'{more}; check its units.",
             UnitsWarning,
         )
+
+
+def warn_odd(odd: Sequence[OddReading]) -> None:
+    """Warn about readings that are read as missing because they are far outside the usual range."""
+    if odd:
+        warn(f"{odd_note(odd)}.", GapWarning)
+
+
+def odd_note(odd: Sequence[OddReading]) -> str:
+    """Sentence about readings far outside the usual range."""
+    listed = [
+        f"{each.value:.6g} in '{quote(each.column)}'"
+        + f" of '{quote(each.series)}'" * bool(each.series)
+        + f" at {stamp(each.stamp)}"
+        for each in odd[:MOST_ODD]
+    ]
+    more = f" and {len(odd) - MOST_ODD} more" * (len(odd) > MOST_ODD)
+    are = "lies far outside the usual range and is" if len(odd) == 1 else "lie far outside the usual range and are"
+    return f"{', '.join(listed)}{more} {are} read as missing; keep such values with outliers='keep'"
+
+
+def warn_unlike(made: SeriesForecasts) -> None:
+    """Warn about intervals that are wider than those that were scored."""
+    if made.unlike is None:
+        return
+    factors = made.unlike[:, 0].numpy()
+    series, target = np.argwhere(factors == factors.max())[0].tolist()
+    name = made.series[series] or made.preprocess.columns[target]
+    more = int((factors > 1).sum()) - 1
+    warn(
+        f"The recent history of '{quote(name)}'{f' and {more} more' * (more > 0)} varies more than any training rows or "
+        f"lacks readings, so intervals are up to {factors.max():.1f} times as wide.",
+        GapWarning,
+    )
 
 
 def warn_ended(names: Sequence[str], steps: int) -> None:

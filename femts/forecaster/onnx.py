@@ -98,7 +98,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     """Export `forecaster` to `path` as ONNX, after verifying that onnxruntime and torch give the same forecasts.
 
     The graph takes `history` (B, L, C), float32, in raw units, oldest step first, with columns in training order and
-    NaN for missing values (replace other sentinels beforehand). It fills these like `predict` for a history of L rows:
+    NaN for missing values (replace other sentinels and outliers beforehand). It fills these like `predict` for a history of L rows:
     with the last value before, or at the start with the training mean. It returns `forecast` (B, horizon, T) of the
     targets, float32, in raw units, NaN for a target whose history has no value; B is dynamic. Intervals and time stamps
     are not included, and a bound that was inferred in training is kept whatever the history. The metadata contain

@@ -28,6 +28,7 @@ from femts.cli.streams import say, write_data
 from femts.cli.targets import check_targets, to_file
 from femts.cluster import check_engine
 from femts.data.describe import count
+from femts.data.schema import check_outliers
 from femts.data.unpack import STDIN
 from femts.data.write import check_format, write_table
 from femts.errors import FemtsError, UsageError
@@ -54,6 +55,12 @@ class ForecastOptions:
         ),
     ] = None
     quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
+    outliers: Annotated[
+        str | None,
+        option(
+            "Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"
+        ),
+    ] = None
 
 
 @command(30)
@@ -99,7 +106,7 @@ def predict(
     named = check_series(forecaster, series)
     if len(tables) > 1:
         _check_several(len(tables), forecaster, {"--series": series, "--plot": plot})
-    request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind)
+    request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind, check_outliers(asked.outliers))
     with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
         if len(tables) == 1:
             made = next(results)
