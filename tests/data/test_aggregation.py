@@ -300,10 +300,11 @@ def test_rows_in_business_hours_are_averaged(freq: str, tz: str | None) -> None:
 @pytest.mark.parametrize("freq", ["1ns", "5ns", "us"])
 def test_much_too_short_steps_are_refused(freq: str, aggregate: str | None) -> None:
     table = readings(1600, 1500.0)
+    how: dict[str, Any] = {} if aggregate is None else {"aggregate": aggregate}
     with pytest.raises(
         UsageError, match=r"steps of '(5ns|ns|us)'; give a longer step|does not keep the requested step"
     ):
-        femts.load_dataset(table[["time", "load"]], columns={"time": "time"}, freq=freq, aggregate=aggregate, na=-999)
+        femts.load_dataset(table[["time", "load"]], columns={"time": "time"}, freq=freq, na=-999, **how)
 
 
 def test_stray_date_is_refused_in_sums() -> None:

@@ -48,7 +48,8 @@ def found(values: Array, outliers: Outliers | None = None, season: int = 7, lear
     of = values if learned is None else learned
     mean, scale = np.nanmean(of[:TRAIN]), np.nanstd(of[:TRAIN])
     made = (outliers or fitted(of, season)).find((values[:, None] - mean) / scale, np.array([len(values)]))
-    return made or Found(*np.zeros((2, len(values), 1), dtype=np.bool_), np.ones((2, len(values), 1)))
+    none = np.zeros((len(values), 1), dtype=np.bool_)
+    return made or Found(none, none, np.ones((2, len(values), 1)))
 
 
 def places(mask: NDArray[np.bool_]) -> list[int]:

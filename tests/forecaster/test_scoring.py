@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numbers_of import numbers_of
 from small_panels import panel_forecaster, panel_table
 
 import femts
@@ -108,8 +109,9 @@ def test_coverage_matches_the_intervals(forecaster: Forecaster, data: Dataset, h
 
 def test_scores_agree_with_evaluate(forecaster: Forecaster, data: Dataset) -> None:
     for part, steps in (("test", None), ("val", 2 * P)):
-        plain = forecaster.evaluate(part, steps, dataset=data)
-        assert list(plain) == ["mse", "mae", "windows", "wape", "bias"]
+        plain = numbers_of(forecaster.evaluate(part, steps, dataset=data))
+        assert list(plain) == ["mse", "mae", "windows", "wape", "bias", "mase", "skill", "season"]
+        assert plain.pop("season") == data.season
         scaled, raw = (row for _, row in forecaster.scores(part, steps, dataset=data).iterrows())
         units = {**dict.fromkeys(plain, scaled), "wape": raw, "bias": raw}
         assert {name: row[name] for name, row in units.items()} == pytest.approx(plain, rel=1e-6)
@@ -120,11 +122,12 @@ def test_several_horizons_in_one_call(forecaster: Forecaster, data: Dataset) -> 
     several = forecaster.evaluate(pred_len=[2 * P, P, P], dataset=data)
     assert list(several) == [2 * P, P]
     for steps, scores in several.items():
-        assert scores == pytest.approx(forecaster.evaluate(pred_len=steps, dataset=data), rel=1e-6)
+        one = forecaster.evaluate(pred_len=steps, dataset=data)
+        assert numbers_of(scores) == pytest.approx(numbers_of(one), rel=1e-6) and scores["verdict"] == one["verdict"]
     frame = forecaster.scores(pred_len=[P, 2 * P], by="channel", dataset=data)
-    one = forecaster.scores(pred_len=2 * P, by="channel", dataset=data)
+    alone = forecaster.scores(pred_len=2 * P, by="channel", dataset=data)
     of_it = frame[frame["pred_len"] == 2 * P].drop(columns="pred_len").reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_it, one)
+    pd.testing.assert_frame_equal(of_it, alone)
     for call in (forecaster.evaluate, forecaster.scores):
         with pytest.raises(UsageError, match="No horizon was given"):
             call(pred_len=[], dataset=data)

@@ -97,7 +97,7 @@ def test_odd_training_readings_do_not_matter() -> None:
     odd = {int(row): 900.0 for row in np.random.default_rng(3).choice(250, 4, replace=False)}
     usual, treated, kept = (
         femts.train(table, "ridge", 28, refit=False, outliers=outliers, **QUICK)
-        for table, outliers in ((CLEAN, None), (daily(odd), None), (daily(odd), "keep"))
+        for table, outliers in ((CLEAN, "missing"), (daily(odd), "missing"), (daily(odd), "keep"))
     )
     actual = CLEAN["y"].to_numpy()[-28:]
     before = CLEAN.head(372)
