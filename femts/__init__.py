@@ -10,8 +10,9 @@ from femts._version import __version__
 
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
-    from femts.analysis.backtest import backtest, backtest_scores
+    from femts.analysis.backtest import backtest
     from femts.analysis.report import report
+    from femts.analysis.rolling_scores import backtest_scores
     from femts.analysis.tune import tune
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
 # Modules and the public names loaded from them. `models` is the package of that name, which is callable.
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
-    "femts.analysis.backtest": ("backtest", "backtest_scores"),
+    "femts.analysis.backtest": ("backtest",),
     "femts.analysis.report": ("report",),
+    "femts.analysis.rolling_scores": ("backtest_scores",),
     "femts.analysis.tune": ("tune",),
     "femts.config.model": ("ModelConfig",),
     "femts.data.catalog": ("CATALOG", "DatasetCard"),

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
+from femts.data.cutoffs import rows_before
 from femts.data.describe import count, names, stamp
 from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
@@ -442,12 +443,11 @@ class Dataset:
             )
         schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # otherwise it would be split again
         train, stop, cut = self.split.train[:, 1], self.split.val[:, 1], list[Dataset]()
-        for back in range(origins):
-            shift = back * (stop - train)
-            rows = self.take(np.arange(len(self)), stop - shift)
-            test = np.maximum(train - shift, stop - shift - pred_len)
-            ends = np.stack([np.stack([0 * stop, train - shift], 1), np.stack([train, stop], 1) - shift[:, None]], 1)
-            parts = np.concatenate([ends, np.stack([test, stop - shift], 1)[:, None]], axis=1)
+        held_out = stop - train
+        for learned in rows_before(stop, origins, held_out, held_out).T[::-1]:
+            known = learned + held_out
+            rows, test = self.take(np.arange(len(self)), known), np.maximum(learned, known - pred_len)
+            parts = np.stack([0 * stop, learned, learned, known, test, known], axis=1).reshape(-1, len(PARTS), 2)
             cut.append(replace(rows, split=Split(parts), schema=schema, notes=()))
         return cut
 

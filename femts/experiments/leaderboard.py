@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.analysis.rolling_scores import win_rates
 from femts.config.arguments import check_kind
 from femts.errors import UsageError
 from femts.experiments.compare import NAIVE, task_publications
@@ -103,7 +104,7 @@ def leaderboard(scores: pd.DataFrame) -> pd.DataFrame:
         table = table.assign(**{key: np.where(scored, value, np.nan) for key, value in made.items()})
     metrics = scores.groupby("task")["metric"].first()
     decided = pd.DataFrame({task: _relative(by[metrics[task]]).loc[task] for task in tasks}).T
-    table = table.assign(**_summary("win_rate", "win", decided, drawn, _win_rate))
+    table = table.assign(**_summary("win_rate", "win", decided, drawn, win_rates))
     for name in ("train_seconds", "cpu_seconds"):
         table[name] = scores.groupby("model")[name].median().loc[models].to_numpy()
     table["failed"] = scores.groupby("model")["failed"].count().loc[models].to_numpy()
@@ -133,10 +134,3 @@ def _summary(
 
 def _skill(relative: Array) -> Array:
     return np.asarray(1 - np.exp(np.log(relative).mean(0)))
-
-
-def _win_rate(errors: Array) -> Array:
-    """Share of tasks and other models on which each model has the lower error; a tie counts half."""
-    lower = (errors[:, :, None] < errors[:, None]) + 0.5 * (errors[:, :, None] == errors[:, None])
-    others = max(1, errors.shape[1] - 1)
-    return np.asarray((lower.sum(2) - 0.5).mean(0) / others)

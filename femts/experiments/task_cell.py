@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from femts.analysis.rolling import readable, rolling_forecasts, training_rows_at
+from femts.analysis.rolling_scores import QUANTILES
 from femts.config.model import AUTO
 from femts.config.records import fingerprint
+from femts.data.cutoffs import Cutoff, rolling_cutoffs
 from femts.errors import UsageError
 from femts.experiments.cell import check_settings, name_of_settings
 from femts.experiments.compare import NAIVE
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
-from femts.experiments.tasks import METRICS, QUANTILES, Task, read_tasks, resolve_source, score_forecasts
+from femts.experiments.tasks import METRICS, Task, read_tasks, resolve_source, score_forecasts
+from femts.forecaster.bounds import QuantileSpec
 from femts.logging import quiet_training
 
 if TYPE_CHECKING:
@@ -152,31 +156,21 @@ class TaskCell(Job):
         from femts.environment import commit, processor_seconds, run_environment
 
         started, cpu = time.monotonic(), processor_seconds()
-        tables, forecasts, trained = self.load(data_root), list[pd.DataFrame](), list[dict[str, Any]]()
-        training, forecaster = 0.0, None
-        count = 1 if self.task.refit else self.task.windows  # windows forecast by one training
+        tables, forecasts, trainings = self.load(data_root), list[pd.DataFrame](), list[_Training]()
+        bounds = QuantileSpec.of(None, QUANTILES)
         for number, data in enumerate(tables):
-            parts = list[pd.DataFrame]()
-            for first in range(0, self.task.windows, count):
-                begun, name = time.monotonic(), f"{number}-{first}"
-                before = _readable(_rows_before(data, self.task, first), self.model)
-                forecaster = self._train(before, None if work is None else work / name, device)
-                training += time.monotonic() - begun
-                if not first:
-                    trained.append(_recipe(forecaster, before))
-                parts.append(_forecasts(forecaster, data, self.task, first, count))
-            forecasts.append(pd.concat(parts, ignore_index=True))
+            trainings.append(_Training(self, data, None if work is None else work / str(number), device))
+            forecasts.append(rolling_forecasts(data, trainings[-1].origins(), self.task.horizon, bounds))
         windows = score_forecasts(forecasts, tables, self.task)
-        assert forecaster is not None
-        metrics = forecaster.metrics
+        metrics = trainings[-1].metrics
         return {
             "format": self.record_format,
             "cell": self.to_dict(),
             "scores": _plain(windows[list(METRICS)].mean()),
             "windows": [_plain(row) for _, row in windows[list(METRICS)].iterrows()],
-            "trained": trained,
+            "trained": [each.recipe for each in trainings],
             "seconds": time.monotonic() - started,
-            "train_seconds": training,
+            "train_seconds": sum(each.seconds for each in trainings),
             "cpu_seconds": processor_seconds() - cpu,
             "parameters": metrics["parameters"],
             "kernels": metrics["kernels"],
@@ -184,27 +178,69 @@ class TaskCell(Job):
             "commit": commit(),
         }
 
-    def _train(self, data: Dataset, work: Path | None, device: str) -> Forecaster:
+
+@dataclass
+class _Training:
+    """The trainings of `cell` on one of its datasets.
+
+    Attributes:
+        cell: the cell.
+        data: the dataset.
+        work: folder for the runs; None writes nothing.
+        device: device to train on.
+        seconds: wall time of the trainings so far.
+        recipe: description of the first training, for the record.
+        metrics: metrics of the last forecaster.
+    """
+
+    cell: TaskCell
+    data: Dataset
+    work: Path | None
+    device: str
+    seconds: float = 0.0
+    recipe: dict[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    def origins(self) -> Iterator[tuple[Forecaster, Cutoff]]:
+        """The windows of the task, each with the forecaster trained before it, or before the first one."""
+        data, task, made = self.data, self.cell.task, None
+        every = (data.lengths, task.windows, task.horizon, task.horizon)
+        for trained, forecast in zip(rolling_cutoffs(*every), rolling_cutoffs(*every, data.season), strict=True):
+            if made is None or task.refit:
+                begun, number = time.monotonic(), trained.window - 1
+                before = training_rows_at(data, trained)
+                schema = replace(before.schema, outliers="keep")  # as in published scores
+                before = readable(replace(before, schema=schema), self.cell.model)
+                folder = None if self.work is None else self.work.with_name(f"{self.work.name}-{number}")
+                made = self._train(before, folder)
+                self.seconds += time.monotonic() - begun
+                self.recipe = self.recipe or _recipe(made, before)
+                self.metrics = made.metrics
+            if len(forecast.series):
+                yield made, forecast
+
+    def _train(self, data: Dataset, work: Path | None) -> Forecaster:
         """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise."""
         from femts.models.registry import model_card
         from femts.training.train import train
 
-        own, limit = dict[str, Any](), self.task.time_limit
-        if self.model != AUTO:  # which chooses by the absolute error itself
-            losses, limit = model_card(self.model).model_class.losses, None
+        cell, own = self.cell, dict[str, Any]()
+        limit = cell.task.time_limit
+        if cell.model != AUTO:  # which chooses by the absolute error itself
+            losses, limit = model_card(cell.model).model_class.losses, None
             own = {"training.loss": "mae"} if not losses or "mae" in losses else {}
         with quiet_training():
             return train(
                 data,
-                self.model,
-                self.task.horizon,
+                cell.model,
+                cell.task.horizon,
                 out=work,
-                seed=self.seed,
-                device=device,
+                seed=cell.seed,
+                device=self.device,
                 resume=work is not None,
                 refit=True,
                 time_limit=limit,
-                settings=own | dict(self.settings),
+                settings=own | dict(cell.settings),
             )
 
 
@@ -250,41 +286,6 @@ def make_task_cells(
             for seed, model in product(seeds, models)
         ]
     return cells
-
-
-def _rows_before(data: Dataset, task: Task, first: int) -> Dataset:
-    """The series of `data` up to the window number `first`, as data of their own without a file."""
-    stops = data.lengths - (task.windows - first) * task.horizon
-    some = np.flatnonzero(stops > 0)
-    before = data.take(some, stops[some])
-    split = data.schema.split.split(before.stamps, before.spans, f"'{data.name}'")
-    schema = replace(before.schema, outliers="keep")  # as in published scores
-    before = replace(before, split=split, source=None, sha256="", schema=schema)
-    return replace(before, sha256=before.fingerprint())
-
-
-def _readable(data: Dataset, model: str) -> Dataset:
-    """`data` without past and static covariates if `model` cannot read one of them; `auto` decides by itself."""
-    from femts.models.registry import model_card
-
-    if model == AUTO:
-        return data
-    roles, supports = data.schema.roles, model_card(model).model_class.supports
-    readable = not (roles.past and supports.channels == 1) and not (roles.static and not supports.static)
-    return data if readable else data.targets_alone()
-
-
-def _forecasts(forecaster: Forecaster, data: Dataset, task: Task, first: int, count: int) -> pd.DataFrame:
-    """Forecasts of `count` windows from number `first` on, with their numbers from 1 on as `window`."""
-    from femts.analysis.backtest import backtest
-
-    rows = data.lengths - (task.windows - first - count) * task.horizon
-    some = np.flatnonzero(rows > 0)
-    ends = data.take(some, rows[some])
-    ends = ends if ends.columns == forecaster.columns else ends.targets_alone()
-    frame = backtest(forecaster, ends, n_windows=count, step_size=task.horizon, quantiles=QUANTILES)
-    number = frame["window"] if "window" in frame else pd.factorize(frame["cutoff"])[0] + 1
-    return frame.assign(window=number + first)
 
 
 def _recipe(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:

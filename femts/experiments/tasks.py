@@ -1,8 +1,7 @@
 """Forecasting tasks, listed in YAML: data, horizon, rolling windows and metric, scored by the protocol of fev.
 
 At the end of each series, `windows` forecasts of `horizon` steps follow one another; each may read all rows before it.
-Errors are divided by the mean absolute seasonal change of all rows before the window, averaged over steps and series,
-then over targets, then over windows (github.com/autogluon/fev).
+`femts.analysis.rolling_scores` scores them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,10 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from femts.analysis.rolling_scores import row_errors, window_scores
 from femts.config.training import parse_span
 from femts.config.values import read_yaml
+from femts.data.cutoffs import rows_before
 from femts.data.dataset import Dataset
 from femts.data.download import data_root
 from femts.data.loading import is_path, load_dataset
@@ -28,11 +29,8 @@ from femts.errors import UsageError
 from femts.experiments.results import first_error
 from femts.text import quote
 
-Array = NDArray[np.float64]
-
 Metric = Literal["mase", "sql", "wape", "wql"]
 METRICS: tuple[str, ...] = get_args(Metric)
-QUANTILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -94,7 +92,7 @@ class Task(BaseModel):
         data = load_dataset(source, root, **{**self.reading, **season})
         if self.aggregate is not None:
             data = _averaged(data, self.aggregate, self.name)
-        if not (data.lengths > (self.windows + 1) * self.horizon).any():
+        if not (rows_before(data.lengths, self.windows, self.horizon, self.horizon)[:, 0] > self.horizon).any():
             raise UsageError(
                 f"Task '{self.name}' scores {self.windows} windows of {self.horizon} steps, but the longest series of "
                 f"{source} has {data.rows} rows; reduce the windows or the horizon."
@@ -194,36 +192,11 @@ def _whole_sizes(stamps: pd.DatetimeIndex, step: pd.DateOffset, period: pd.DateO
     return sizes.reindex(pd.Series(1, stamps).resample(period).size().index).to_numpy()
 
 
-def seasonal_errors(data: Dataset, stops: NDArray[np.int64], season: int) -> Array:
-    """Mean absolute seasonal change of the first `stops` rows of each series, for many windows at once; NaN where there
-    is none, as in fev, unlike `femts.evaluation.series_scores.seasonal_error`, which then takes one step.
-
-    Args:
-        data: the series.
-        stops: number of leading rows, (S,), or (S, W) for several windows.
-        season: number of steps in a season.
-
-    Returns:
-        (S, T), or (S, W, T).
-    """
-    values = data.values[:, : data.n_targets]
-    change = np.full_like(values, np.nan)
-    change[season:] = np.abs(values[season:] - values[:-season])
-    seen = ~np.isnan(change)
-    sums = np.pad(np.cumsum(np.where(seen, change, 0.0), axis=0), ((1, 0), (0, 0)))
-    counts = np.pad(np.cumsum(seen, axis=0), ((1, 0), (0, 0)))
-    first = data.spans[:, 0].reshape(-1, *[1] * (stops.ndim - 1))
-    begin = np.minimum(first + season, first + stops)  # changes before it reach into the previous series
-    total, count = sums[first + stops] - sums[begin], counts[first + stops] - counts[begin]
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-
-
 def score_forecasts(forecasts: Sequence[pd.DataFrame], tables: Sequence[Dataset], task: Task) -> pd.DataFrame:
     """Scores of a task by window.
 
     Args:
-        forecasts: for each dataset, the forecasts as given by `femts.backtest`, with all `QUANTILES`; column `window`
-            numbers the windows from 1.
+        forecasts: for each dataset, the result of `rolling_forecasts` with all `QUANTILES`.
         tables: the datasets.
         task: the task.
 
@@ -231,37 +204,10 @@ def score_forecasts(forecasts: Sequence[pd.DataFrame], tables: Sequence[Dataset]
         A row for each window, with `mase`, `sql` (scaled quantile loss), `wape` and `wql`; as in fev, series whose scale
         is 0 or unknown do not count in `mase` and `sql`.
     """
-    parts = list[pd.DataFrame]()
+    parts, series = list[pd.DataFrame](), 0
     for frame, data in zip(forecasts, tables, strict=True):
-        season = task.season or data.season
-        windows = np.arange(1, task.windows + 1)
-        stops = data.lengths[:, None] - (task.windows - windows + 1) * task.horizon
-        scale = seasonal_errors(data, np.maximum(stops, 0), season)  # (S, W, T)
-        series = np.zeros(len(frame), dtype=np.int64)
-        if "series" in frame:
-            series = pd.Index(data.series).get_indexer(frame["series"].astype(str))
-        target = np.zeros(len(frame), dtype=np.int64)
-        if "column" in frame:
-            target = pd.Index(data.columns[: data.n_targets]).get_indexer(frame["column"].astype(str))
-        own = scale[series, frame["window"].to_numpy() - 1, target]
-        actual, median = frame["actual"].to_numpy(), frame["q-50"].to_numpy()
-        levels = np.array(QUANTILES)[:, None]
-        below = actual - np.stack([frame[f"q-{100 * q:g}"].to_numpy() for q in QUANTILES])
-        pinball = 2 * np.maximum(levels * below, (levels - 1) * below).mean(0)
-        error = np.abs(actual - median)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scaled = {"mase": error / own, "sql": pinball / own}
-        counted = {name: np.where(np.isfinite(each), each, np.nan) for name, each in scaled.items()}
-        parts.append(
-            pd.DataFrame(
-                {
-                    **{"window": frame["window"], "target": target, **counted},
-                    **{"error": error, "pinball": pinball, "size": np.where(np.isnan(error), np.nan, np.abs(actual))},
-                }
-            )
-        )
-    every = pd.concat(parts, ignore_index=True).groupby(["window", "target"])
-    means = every.mean()
-    size = means["size"].where(means["size"] > 0)
-    means["wape"], means["wql"] = means["error"] / size, means["pinball"] / size
-    return means.groupby("window")[list(METRICS)].mean().reset_index()
+        before = rows_before(data.lengths, task.windows, task.horizon, task.horizon)
+        rows = row_errors(frame, data, before, task.season or data.season, "q-50")
+        parts.append(rows.assign(series=rows["series"] + series))
+        series += len(data)
+    return window_scores(pd.concat(parts, ignore_index=True))[["window", *METRICS]]

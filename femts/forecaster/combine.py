@@ -81,6 +81,7 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
         {MEMBERS: [member_record(one) for one in forecasters]},
         until=first.until,
         series_until=first.series_until,
+        series_trained=first.series_trained,
         _dataset=first._dataset,
     )
     scored = [one.scored for one in forecasters if one.scored is not None]

@@ -60,6 +60,7 @@ class Forecaster:
         until: time stamp of the last training row, as text; None without time stamps.
         series_until: time stamp of the last row of each series that was used for training or selection, as text, or
             None.
+        series_trained: the same for training alone.
         scored: the forecaster that was scored and calibrated, if this one was refitted on all rows; otherwise None.
     """
 
@@ -73,6 +74,7 @@ class Forecaster:
     intervals: Intervals | None = None
     until: str | None = None
     series_until: Sequence[str | None] = ()
+    series_trained: Sequence[str | None] = ()
     scored: Forecaster | None = None
     _dataset: Dataset | None = None
 
@@ -187,6 +189,7 @@ class Forecaster:
             metrics={},
             validations=(),
             series_until=self.series_until[number : number + 1],
+            series_trained=self.series_trained[number : number + 1],
             scored=None if self.scored is None else self.scored.of(name),
             _dataset=data,
         )
@@ -496,6 +499,7 @@ class Forecaster:
     def preprocess_record(self) -> dict[str, Any]:
         """Record of the preprocessing from raw data to model inputs, in plain types, as in `preprocess.json`."""
         until = {"until": self.until, "series_until": list(self.series_until)}
+        until |= {"series_trained": list(self.series_trained)}
         return {**self.preprocess.to_dict(), "freq": self.freq, "data": dict(self.data), **until}
 
     @classmethod

@@ -41,6 +41,7 @@ def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
             {} if record is None else record["metrics"],
             until=forecaster.until,
             series_until=forecaster.series_until,
+            series_trained=forecaster.series_trained,
             scored=scored[place] if scored else None,
             _dataset=forecaster._dataset,
         )

@@ -36,7 +36,8 @@ class Restored:
     def fields(self) -> dict[str, Any]:
         """Fields of a forecaster by name, except `scored`."""
         run = self.run
-        trained_on = {name: run.preprocess[name] for name in ("freq", "data", "until", "series_until")}
+        names = ("freq", "data", "until", "series_until", "series_trained")
+        trained_on = {name: run.preprocess[name] for name in names}
         said = {"config": run.config, "metrics": run.metrics, "validations": run.validations}
         return {"model": self.model, "preprocess": self.preprocess, "intervals": self.intervals, **trained_on, **said}
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from femts.data.known import Reads
     from femts.models.base import ForecastModel
 
-FORMAT = 5  # increased if older versions of femts cannot read the folder; not the version of the package
+FORMAT = 6  # increased if older versions of femts cannot read the folder; not the version of the package
 CONFIG, WEIGHTS, PREPROCESS = "config.yaml", "model.safetensors", "preprocess.json"
 METRICS, ROWS, CHECKPOINT = "metrics.json", "metrics.csv", "checkpoints/last.ckpt"
 HASHED = (CONFIG, WEIGHTS, PREPROCESS)

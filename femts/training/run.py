@@ -77,7 +77,8 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
     model.read_weights()
     data = module.data
     made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
-    made.until, made.series_until = data.learned_last, tuple(data.learned_until(1))
+    made.until = data.learned_last
+    made.series_until, made.series_trained = tuple(data.learned_until(1)), tuple(data.learned_until())
     return made
 
 

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from femts.analysis.rolling_scores import QUANTILES
+from femts.data.cutoffs import rows_before
 from femts.data.dataset import Dataset
-from femts.experiments.tasks import QUANTILES, Task, read_tasks, resolve_source, score_forecasts
+from femts.experiments.tasks import Task, read_tasks, resolve_source, score_forecasts
 from scripts.pretrain.forecast import forecast
 from scripts.pretrain.loop import load_network
 from scripts.pretrain.network import Network
@@ -39,7 +41,7 @@ def score_task(network: Network, task: Task, sources: list[str]) -> dict[str, fl
 
 def _window(network: Network, data: Dataset, task: Task, number: int) -> pd.DataFrame:
     """The frame that `score_forecasts` reads, of one window of all series and targets."""
-    stops = data.lengths - (task.windows - number) * task.horizon
+    stops = rows_before(data.lengths, task.windows, task.horizon, task.horizon)[:, number]
     series = np.flatnonzero(stops > 0)
     first = data.spans[series, 0]
     targets = range(data.n_targets)

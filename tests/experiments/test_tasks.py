@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 
 import femts
+from femts.analysis.rolling_scores import QUANTILES, seasonal_errors
 from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.leaderboard import leaderboard, with_published
 from femts.experiments.results import read_record
-from femts.experiments.task_cell import TaskCell
-from femts.experiments.tasks import QUANTILES, Task, read_tasks, resolve_source, score_forecasts, seasonal_errors
+from femts.experiments.task_cell import TaskCell, _Training
+from femts.experiments.tasks import Task, read_tasks, resolve_source, score_forecasts
 from femts.experiments.verify import verify_record
 
 REAL = Path(os.environ.get("FEMTS_DATA", ""))
@@ -84,7 +85,7 @@ def test_scores_of_a_panel_equal_those_by_hand(folder: Path) -> None:
             actual = own["y"].to_numpy()[stop - 4 : stop]
             quantiles = np.sort(actual[:, None] + rng.normal(size=(4, 9)), axis=1)
             named = {f"q-{100 * q:g}": quantiles[:, k] for k, q in enumerate(QUANTILES)}
-            rows.append(pd.DataFrame({"window": window, "series": name, "actual": actual, **named}))
+            rows.append(pd.DataFrame({"window": window, "series": name, "column": "y", "actual": actual, **named}))
     frame = pd.concat(rows, ignore_index=True)
     made = score_forecasts([frame], [data], task).mean()
     for name, value in by_hand(frame, long, task, 4).items():
@@ -138,7 +139,7 @@ def test_finished_runs_are_not_repeated(folder: Path, scores: pd.DataFrame) -> N
 
 def test_refitting_trains_before_each_window(folder: Path) -> None:
     task = Task(name="quarters", data=("panel.csv",), horizon=4, windows=2, season=4)
-    with patch.object(TaskCell, "_train", autospec=True, side_effect=TaskCell._train) as trained:
+    with patch.object(_Training, "_train", autospec=True, side_effect=_Training._train) as trained:
         once = run(task, folder)
         again = run(task.model_copy(update={"refit": True}), folder)
     assert [len(call.args[1].values) for call in trained.call_args_list] == [165 - 24, 165 - 24, 165 - 12]

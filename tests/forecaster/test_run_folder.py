@@ -77,7 +77,7 @@ def test_other_format_is_refused_but_other_version_loads(run: Path) -> None:
     assert femts.load(run)
     _edit(run / "metrics.json", format=2, versions={"femts": "9.0.0"})
     with pytest.raises(
-        UsageError, match=r"has format 2 but this femts reads format 5; use femts 9\.0\.0 or train again"
+        UsageError, match=r"has format 2 but this femts reads format 6; use femts 9\.0\.0 or train again"
     ):
         femts.load(run)
 

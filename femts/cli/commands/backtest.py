@@ -66,7 +66,7 @@ def backtest(
     level = None if cutoffs.level is None else parse_levels(cutoffs.level)
     quantiles = None if cutoffs.quantiles is None else parse_quantiles(cutoffs.quantiles)
     from femts.analysis.backtest import backtest as run_backtest
-    from femts.analysis.backtest import backtest_scores
+    from femts.analysis.rolling_scores import backtest_scores
     from femts.data.loading import is_path, load_dataset
 
     forecaster = load_run(run, device)
