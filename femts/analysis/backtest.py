@@ -22,7 +22,6 @@ from femts.data.normalise import normalise
 from femts.data.read import read_headless
 from femts.data.splits import Split
 from femts.errors import AccuracyWarning, UsageError, memory_checked, warn
-from femts.files import file_sha256
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import steps_ahead, warn_new_series
@@ -131,11 +130,11 @@ def backtest(
 
 def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     """All rows with the columns of the training data in order, and a name for messages."""
-    freq, schema, table, where, sha256 = forecaster.freq, forecaster.config.schema, None, "The frame", ""
+    freq, schema, table, where = forecaster.freq, forecaster.config.schema, None, "The frame"
     if not schema.panel and is_table(data):
         table = data
     elif not schema.panel and freq is None and isinstance(data, str | Path) and Path(data).is_file():
-        where, table, sha256 = f"File {data}", read_headless(Path(data)), file_sha256(Path(data))
+        where, table = f"File {data}", read_headless(Path(data))
     else:
         data = data if isinstance(data, Dataset) else read_like(forecaster, data)
         own = data.source and data.source not in CATALOG
@@ -154,9 +153,6 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
             )
         table = data.frame()
     made = normalise(table, schema, where, name=where, columns=forecaster.columns, freq=freq)
-    if freq is None:  # rows without dates are recognised by the hash of the table
-        made = replace(made, stamps=None)
-        made = replace(made, sha256=sha256 or made.fingerprint())
     rows = made.rows
     return replace(made, season=forecaster.season, split=Split.of((0, rows), (rows, rows), (rows, rows))), where
 

@@ -19,6 +19,7 @@ from femts.cli.output import StderrHandler
 from femts.cli.streams import check_memory, check_streams, say
 from femts.cli.wording import as_options, command_line
 from femts.errors import (
+    AccuracyWarning,
     AgeWarning,
     FemtsError,
     GapWarning,
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Print warnings of femts as notes, without the source line that issued them."""
+    """Print warnings of femts as notes or, about accuracy, as warnings, without the source line that issued them."""
     plain = warnings.formatwarning
 
     def form(
@@ -94,6 +95,8 @@ def _warnings_as_notes() -> Iterator[None]:
     ) -> str:
         if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
             return f"note: {printable(as_options(str(message)).removesuffix('.'))}\n"
+        if issubclass(category, AccuracyWarning):
+            return f"warning: {printable(as_options(str(message)).removesuffix('.'))}\n"
         return printable_lines(plain(message, category, filename, lineno, line))
 
     warnings.formatwarning = form

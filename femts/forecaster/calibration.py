@@ -49,6 +49,6 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
 def calibrate_again(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
     """Recalibrate the intervals of the forecaster and, if it was refitted on all rows, those of its scored model; see
     `Forecaster.calibrate`."""
-    of, (on, data) = scorer(forecaster), scorer_on(forecaster, dataset)
+    of, (on, data) = scorer(forecaster), scorer_on(forecaster, "val", dataset)
     of.intervals = new_intervals(on, pred_len, level, data)
     return of.intervals if of is forecaster else new_intervals(on, pred_len, level, data.held_out())

@@ -19,7 +19,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.splits import Split
 from femts.data.windows import Windows, part_windows
-from femts.errors import UsageError
+from femts.errors import AccuracyWarning, UsageError, warn
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
@@ -31,6 +31,7 @@ from femts.evaluation.overall import OverallScores, Scores
 from femts.evaluation.scale import SeasonalScale
 from femts.evaluation.score_sums import BY_SERIES, ScoreSums, check_groups
 from femts.evaluation.values import Units, Viewer
+from femts.forecaster.seen import Use, use_of
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -57,17 +58,39 @@ def scored_part(
     forecaster: Forecaster, part: str, pred_len: int | None, dataset: object
 ) -> tuple[Forecaster, Windows, Dataset]:
     """The forecaster to score, the windows of `part`, and their data; see `Forecaster.evaluate`."""
-    of, data = scorer_on(forecaster, dataset)
+    of, data = scorer_on(forecaster, part, dataset)
     return of, score_windows(of, part, pred_len, data), data
 
 
-def scorer_on(forecaster: Forecaster, dataset: object) -> tuple[Forecaster, Dataset]:
-    """The forecaster to score, restricted to the series of `dataset` in their order, and the data; see `own_data`."""
+def scorer_on(forecaster: Forecaster, part: str, dataset: object) -> tuple[Forecaster, Dataset]:
+    """The forecaster to score, restricted to the series of `dataset` in their order, and the data; see `own_data`.
+
+    Warns:
+        AccuracyWarning: The rows of `part` in other data than those of the training have been used for it.
+    """
     of = scorer(forecaster)
     data = own_data(of, dataset)
+    if part in ("val", "test") and data.record != of.data:
+        _warn_seen(of, part, data)
     if data.series != of.preprocess.series:
         of = replace(of, preprocess=of.preprocess.for_series(data))
     return of, data
+
+
+def _warn_seen(forecaster: Forecaster, part: str, data: Dataset) -> None:
+    """Warn if `forecaster` was trained on rows of the split `part` of other data, or selected on its test rows."""
+    begin, stop = data.split.part(part).T
+    some = np.flatnonzero((stop > begin) & (begin > 0))
+    use = use_of(forecaster, data, some, begin[some])
+    count = int((use >= (Use.SELECTION if part == "test" else Use.TRAINING)).sum())
+    if count:
+        kind = "training" if (use == Use.TRAINING).any() else "validation"
+        of = f" in {count} of {len(data)} series" if len(data) > 1 else ""
+        warn(
+            f"The {part} split of '{quote(data.name)}'{of} has rows that were used for {kind}, so its errors are "
+            "optimistic; provide later rows, or set the split, such as by test_from=DATE.",
+            AccuracyWarning,
+        )
 
 
 def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None = None) -> Dataset:
@@ -210,7 +233,7 @@ def score_horizons(
         UsageError: As in `Forecaster.evaluate`, or no horizon is given.
     """
     horizons = check_horizons(horizons)
-    forecaster, data = scorer_on(forecaster, dataset)
+    forecaster, data = scorer_on(forecaster, part, dataset)
     windows = [score_windows(forecaster, part, horizons[0], data)]
     for steps in horizons[1:]:
         windows.append(score_windows(forecaster, part, steps, data, windows[0]))
@@ -292,7 +315,7 @@ def score_details_at_horizons(
         UsageError: As in `Forecaster.scores`, or no horizon is given.
     """
     steps, frames = check_horizons(horizons), list[pd.DataFrame]()
-    of, data = scorer_on(forecaster, dataset)
+    of, data = scorer_on(forecaster, part, dataset)
     for one in steps:
         frames.append(score_details(of, score_windows(of, part, one, data), by, level, data))
         frames[-1].insert(0, "pred_len", one)

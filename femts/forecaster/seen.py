@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.column_names import ROW
 from femts.data.cutoffs import Rows
 from femts.data.dataset import Dataset
 
@@ -37,9 +38,12 @@ def use_of(forecaster: Forecaster, data: Dataset, series: Rows, rows: Rows) -> N
         rows: number of rows of each before the forecast, (n,).
 
     Returns:
-        A `Use` for each, (n,). Undated rows of another table than that of the training are unused.
+        A `Use` for each, (n,). Rows of a table without dates are known by their numbers, if it has at least the rows of
+        the training table; a shorter one is another table.
     """
     used = np.full(len(series), int(Use.NONE))
+    if data.schema.form.time == ROW and not data.schema.panel and data.rows < forecaster.data["split"]["test"][1]:
+        return used
     if data.freq is None:
         if data.sha256 and data.sha256 == forecaster.data["sha256"]:
             split = forecaster.data["split"]

@@ -19,7 +19,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.data.windows import part_windows
-from femts.errors import GapWarning, UsageError
+from femts.errors import AccuracyWarning, GapWarning, UsageError
 from femts.evaluation.evaluator import evaluate
 from femts.forecaster.forecaster import Forecaster
 from femts.training import refit as again
@@ -194,7 +194,7 @@ def test_refit_on_all_rows_equals_the_final_fit(many: bool) -> None:
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
     with logged() as notes:
         femts.backtest(final, data, **cutoffs_of(1))
-    assert "backtest with refitting, or use the model in scored/" in notes[-1]
+    assert "forecasts of 1 of 1 cutoffs are from the model that was scored" in notes[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -214,56 +214,111 @@ def test_missing_values_are_filled_but_not_scored() -> None:
     assert len(femts.backtest(gappy, table, **cutoffs_of(1), refit=True)) == P * len(data.columns)
 
 
-def notes_on(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
-    """Number of cutoffs or series in the note on training rows; 0 without a note."""
-    with warnings.catch_warnings(action="ignore", category=GapWarning), logged() as messages:
+def used_rows(forecaster: Forecaster, data: Any, cutoffs: dict[str, Any]) -> int:
+    """Number of cutoffs or series in the warning on rows used for validation; 0 without a warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AccuracyWarning)
         femts.backtest(forecaster, data, **cutoffs)
-    notes = [text for text in messages if "cover rows used for training or validation" in text]
-    assert len(notes) < 2
-    return int(notes[0].split()[2]) if notes else 0
+    words = [str(each.message) for each in caught if "cover rows used for validation" in str(each.message)]
+    assert len(words) < 2
+    return int(words[0].split()[2]) if words else 0
 
 
-def test_training_rows_in_a_backtest_are_noted(forecaster: Forecaster) -> None:
-    for data, step, noted in (
+def test_validation_rows_in_a_backtest_are_warned_of(forecaster: Forecaster) -> None:
+    for data, step, warned in (
         (DATA, 80, 0),
         (DATA, 100, 1),
-        (FRAME.iloc[:300], 100, 2),
         (FRAME, 80, 0),
         (FRAME, 90, 1),
         (synthetic_frame(600), 188, 0),
         (synthetic_frame(600), 189, 1),
         (FRAME.iloc[400:], 50, 0),  # the test begins at row 400
     ):
-        assert notes_on(forecaster, data, cutoffs_of(2, step)) == noted
+        assert used_rows(forecaster, data, cutoffs_of(2, step)) == warned
 
 
-def test_training_rows_of_a_refitted_run_are_noted(tmp_path: Path) -> None:
+def test_training_rows_are_not_backtested(forecaster: Forecaster) -> None:
+    for data, windows, step, of, remedy in (
+        (FRAME.iloc[:300], 2, 100, "2 of 2", "provide later rows"),
+        (FRAME, 3, 100, "1 of 3", "use at most 2 windows"),
+        (FRAME, 2, 139, "1 of 2", "use at most 1 window"),  # the validation begins at row 350
+    ):
+        message = f"Forecasts of {of} cutoffs would cover rows on which this model was trained.*{remedy}, or refit"
+        with pytest.raises(UsageError, match=message):
+            femts.backtest(forecaster, data, **cutoffs_of(windows, step))
+    assert used_rows(forecaster, FRAME, cutoffs_of(2, 138)) == 1
+    assert len(femts.backtest(forecaster, FRAME.iloc[:300], **cutoffs_of(2, 100), refit=True))
+
+
+def test_default_windows_cover_unseen_rows(forecaster: Forecaster) -> None:
+    for step, windows in ((P, 5), (22, 5), (23, 4), (89, 1)):
+        assert femts.backtest(forecaster, FRAME, **cutoffs_of(None, step))["cutoff"].nunique() == windows
+    with pytest.raises(UsageError, match="provide later rows"):
+        femts.backtest(forecaster, FRAME.iloc[:300])
+
+
+def test_undated_training_rows_are_recognised(tmp_path: Path) -> None:
+    bare = FRAME.drop(columns="date")
+    bare.to_csv(tmp_path / "bare.csv", index=False)
+    for data, like in ((bare, bare.copy()), (tmp_path / "bare.csv", tmp_path / "bare.csv"), (bare, load_dataset(bare))):
+        made = fit.train(data, "ridge", P, seq_len=L, refit=False)
+        with pytest.raises(UsageError, match="1 of 3 cutoffs would cover"):
+            femts.backtest(made, like, **cutoffs_of(3, 100))
+        assert used_rows(made, like, cutoffs_of(2, 100)) == 1
+        assert used_rows(made, bare[:300], cutoffs_of(2, 100)) == 0, "another table, as far as anyone can tell"
+
+
+def test_scored_model_forecasts_rows_of_the_refit(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "mine.csv", index=False)
     synthetic_frame(530).to_csv(tmp_path / "later.csv", index=False)
     fit.train(str(tmp_path / "mine.csv"), "ridge", P, seq_len=L, refit=True, out=tmp_path / "run")
     final = femts.load(tmp_path / "run")
-    for name, windows, noted in (("mine.csv", 4, 4), ("later.csv", 4, 2), ("later.csv", 2, 0)):
-        assert notes_on(final, str(tmp_path / name), cutoffs_of(windows, P)) == noted
-        assert notes_on(final, pd.read_csv(tmp_path / name), cutoffs_of(windows, P)) == noted
+    assert final.scored is not None
+    for name, scored in (("mine.csv", 4), ("later.csv", 2)):
+        for data in (str(tmp_path / name), pd.read_csv(tmp_path / name)):
+            with logged() as notes:
+                made = femts.backtest(final, data, **cutoffs_of(4, P), level=[80])
+            assert any(f"forecasts of {scored} of 4 cutoffs are from the model that was scored" in n for n in notes)
+            wanted = femts.backtest(final.scored, data, **cutoffs_of(4, P), level=[80])
+            first = len(made) * scored // 4
+            pd.testing.assert_frame_equal(made[:first], wanted[:first])
+            assert not len(made[first:]) or (made["forecast"][first:] != wanted["forecast"][first:]).all()
+    with logged() as notes:
+        femts.backtest(final, tmp_path / "later.csv", **cutoffs_of(2, P))
+    assert not notes, "no row of these was seen by either"
 
 
-def test_training_rows_are_noted_per_series(ridge: Forecaster, tmp_path: Path) -> None:
+def test_each_series_of_a_panel_has_rows_of_its_own(ridge: Forecaster, tmp_path: Path) -> None:
     later = LONG[LONG["ds"] > LONG.groupby("unique_id")["ds"].transform("max") - pd.Timedelta(days=WEEK)]
     grown = pd.concat([LONG, later.assign(ds=later["ds"] + pd.Timedelta(days=WEEK))])
     final = panel_forecaster("ridge", refit=True)
     final.save(tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
-    for forecaster, table, windows, noted in (
-        (final, LONG, 1, 3),
-        (final, grown, 1, 0),  # `short` and `young` end before the last row learned from, that of `long`
-        (final, grown, 2, 3),
-        (loaded, grown, 2, 3),
-        (loaded, grown.assign(unique_id="other " + grown["unique_id"]), 2, 0),
-        (ridge, LONG, 1, 0),
-        (ridge, grown, 2, 0),
-        (ridge, grown, 3, 1),  # of `young` one week is for the test, of the others two or more
-    ):
-        assert notes_on(forecaster, table, cutoffs_of(windows, WEEK)) == noted, windows
+    other = grown.assign(unique_id="other " + grown["unique_id"])
+    with warnings.catch_warnings(action="ignore", category=GapWarning):
+        for forecaster, table, windows, scored, warned in (
+            (final, LONG, 1, 1, 0),
+            (final, grown, 1, 0, 0),  # `short` and `young` end before the last row learned from, that of `long`
+            (final, grown, 2, 1, 0),
+            (loaded, grown, 2, 1, 0),
+            (loaded, grown, 3, 2, 1),
+            (loaded, other, 2, 0, 0),
+            (ridge, LONG, 1, 0, 0),
+            (ridge, grown, 2, 0, 0),
+            (ridge, grown, 3, 0, 1),  # of `young` one week is for the test, of the others two or more
+        ):
+            with logged() as notes:
+                assert used_rows(forecaster, table, cutoffs_of(windows, WEEK)) == warned, windows
+            words = f"forecasts of {scored} of {windows} cutoffs are from the model that was scored"
+            assert sum(words in note for note in notes) == bool(scored)
+
+
+def test_series_without_unseen_rows_are_left_out(ridge: Forecaster) -> None:
+    with pytest.warns(AccuracyWarning, match="1 of 4 series, the first 'short', are left out at cutoffs before rows"):
+        frame = femts.backtest(ridge, LONG, **cutoffs_of(5, WEEK))
+    series = [sorted(set(own["series"])) for _, own in frame.groupby("window")]
+    assert series == [["long"], *[["long", "short"]] * 2, *[["long", "short", "young"]] * 2]
+    assert femts.backtest(ridge, LONG, **cutoffs_of(5, WEEK), refit=True)["series"].value_counts()["short"] == 5 * WEEK
 
 
 def test_undated_data_count_rows(forecaster: Forecaster) -> None:
@@ -283,8 +338,9 @@ def test_time_zones_are_kept() -> None:
 
 
 def test_default_number_of_windows(linear: Forecaster) -> None:
-    for rows, windows in ((500, 5), (L + P + 1, 2), (L + P, 1)):
-        assert femts.backtest(linear, FRAME.iloc[:rows], **cutoffs_of(None, 1))["cutoff"].nunique() == windows
+    late = FRAME[400:]  # test rows
+    for rows, windows in ((100, 5), (L + P + 1, 2), (L + P, 1)):
+        assert femts.backtest(linear, late.iloc[:rows], **cutoffs_of(None, 1))["cutoff"].nunique() == windows
 
 
 def test_invalid_cutoffs_are_refused(linear: Forecaster) -> None:

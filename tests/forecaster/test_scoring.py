@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import femts
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
-from femts.errors import UsageError
+from femts.errors import AccuracyWarning, UsageError
 from femts.evaluation.intervals import GRID
 from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
@@ -198,3 +199,26 @@ def test_subset_of_series_scores_equally() -> None:
     pd.testing.assert_frame_equal(part, whole.loc[part.index], rtol=1e-6)
     once = made.evaluate(dataset=some), made.evaluate(dataset=load_dataset(table, panel=True))
     assert once[0]["mse"] < 10 * once[1]["mse"], "in the scaled units of each series"
+
+
+def test_rows_seen_in_training_are_warned_of_in_other_data() -> None:
+    frame = synthetic_frame(500)
+    made = femts.train(frame, "ridge", 12, seq_len=24, refit=True)
+    for rows, part, kind in (
+        (slice(0, 300), "test", "training"),
+        (slice(0, 490), "test", "validation"),
+        (slice(0, 490), "val", "training"),
+        (slice(0, 600), "test", ""),
+        (slice(0, 600), "val", ""),
+        (slice(200, 600), "test", ""),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AccuracyWarning)
+            made.evaluate(part, dataset=synthetic_frame(600)[rows])
+            made.scores(part, [6, 12], dataset=synthetic_frame(600)[rows])
+        words = [str(each.message) for each in caught]
+        assert len(words) == 2 * bool(kind), (rows, part)
+        assert all(f"The {part} split of 'frame' has rows that were used for {kind}" in each for each in words)
+    with warnings.catch_warnings(action="error"):
+        made.evaluate("test")
+        made.importance(windows=8, repeats=1)
