@@ -11,6 +11,7 @@ from femts._version import __version__
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
     from femts.analysis.backtest import backtest
+    from femts.analysis.compare import Comparison, compare
     from femts.analysis.report import report
     from femts.analysis.rolling_scores import backtest_scores
     from femts.analysis.tune import tune
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
     "femts.analysis.backtest": ("backtest",),
+    "femts.analysis.compare": ("Comparison", "compare"),
     "femts.analysis.report": ("report",),
     "femts.analysis.rolling_scores": ("backtest_scores",),
     "femts.analysis.tune": ("tune",),
@@ -85,6 +87,7 @@ __all__ = [
     "AgeWarning",
     "BoundPrior",
     "CellWarning",
+    "Comparison",
     "Dataset",
     "DatasetCard",
     "FemtsError",
@@ -104,6 +107,7 @@ __all__ = [
     "audit",
     "backtest",
     "backtest_scores",
+    "compare",
     "datasets",
     "leaderboard",
     "load",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,13 +53,12 @@ def rolling_forecasts(
     Raises:
         UsageError: There is no cutoff.
     """
-    dated = data.freq is not None
-    data = data if data.stamps is not None else replace(data, stamps=pd.RangeIndex(len(data.values)))
+    data = _stamped(data)
     gaps, parts, order = _Gaps(), list[pd.DataFrame](), list[NDArray[np.int64]]()
     for forecaster, cutoff in origins:
         rows = data if data.columns == forecaster.columns else data.targets_alone()
         made = _forecast(forecaster, rows, cutoff, horizon, gaps, bounds)
-        parts.append(made if dated else made.rename(columns={"date": "step"}))
+        parts.append(made)
         order.append(np.repeat(cutoff.window * len(data) + cutoff.series, len(made) // len(cutoff.series)))
         gaps.steps = max(gaps.steps, forecaster.config.seq_len)
     if not parts:
@@ -78,7 +77,7 @@ def _forecast(
     """All forecasts of one cutoff, with the seasonal naive forecast, the actual values, and the requested bounds."""
     targets, before = data.n_targets, data.take(cutoff.series, cutoff.rows)
     start, needed = (data.spans[cutoff.series, 0] + cutoff.rows)[:, None], forecaster.config.known_steps(steps)
-    after, ahead = start + np.arange(steps), steps_ahead(before, needed)
+    ahead = steps_ahead(before, needed)
     # After the last row, its future covariates are repeated.
     read = np.minimum(start + np.arange(needed), data.spans[cutoff.series, 1:] - 1)
     made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
@@ -87,19 +86,57 @@ def _forecast(
     naive = simple.get(SEASONAL_NAIVE, simple[NAIVE])
     level = made.preprocess.restore(np.zeros((len(before), 1, targets)))  # of series without any value yet
     points = made.raw()
+    values = {"forecast": points, "seasonal_naive": np.where(np.isnan(naive), level, naive)}
+    ends = raw_bounds(forecaster, made, points, bounds) if any(bounds) else {}
+    return _frame(data, cutoff, before, made.stamps, values, ends)
+
+
+def rolling_naive_forecasts(
+    data: Dataset, cutoffs: Iterable[Cutoff], horizon: int, look_back: int
+) -> dict[str, pd.DataFrame]:
+    """The naive forecasts at several past cutoffs, by name, in the form of `rolling_forecasts`.
+
+    Args:
+        data: the series in raw units.
+        cutoffs: the cutoffs, in order.
+        horizon: number of steps to forecast.
+        look_back: largest number of rows to read.
+    """
+    data, parts = _stamped(data), dict[str, list[pd.DataFrame]]()
+    for cutoff in cutoffs:
+        if len(cutoff.series):
+            before = data.take(cutoff.series, cutoff.rows)
+            ahead = steps_ahead(before, horizon)
+            for name, made in naive_at(before, horizon, data.season, look_back).items():
+                parts.setdefault(name, []).append(_frame(data, cutoff, before, ahead, {"forecast": made}))
+    return {name: pd.concat(own, ignore_index=True) for name, own in parts.items()}
+
+
+def _stamped(data: Dataset) -> Dataset:
+    """`data` with row numbers if they have no time stamps."""
+    return data if data.stamps is not None else replace(data, stamps=pd.RangeIndex(len(data.values)))
+
+
+def _frame(
+    data: Dataset,
+    cutoff: Cutoff,
+    before: Dataset,
+    ahead: pd.Index,
+    values: Mapping[str, Array],
+    bounds: Mapping[str, Array] | None = None,
+) -> pd.DataFrame:
+    """Forecasts `values` (S, P, T) and `bounds` of one cutoff, with what happened; see `rolling_forecasts`."""
+    targets, steps = data.n_targets, len(ahead) // len(before)
+    after = (data.spans[cutoff.series, 0] + cutoff.rows)[:, None] + np.arange(steps)
     table = {
         "window": cutoff.window,
         "series": np.repeat(np.array(before.series, dtype=object), steps * targets),
         "cutoff": ends_of(before).repeat(steps * targets),
-        "date": made.stamps.repeat(targets),
-        "column": list(forecaster.targets) * (len(before) * steps),
-        "forecast": points.ravel(),
-        "seasonal_naive": np.where(np.isnan(naive), level, naive).ravel(),
-        "actual": data.values[after][..., :targets].ravel(),
+        "step" if data.freq is None else "date": ahead.repeat(targets),
+        "column": list(data.columns[:targets]) * (len(before) * steps),
     }
-    if any(bounds):
-        table |= {name: each.ravel() for name, each in raw_bounds(forecaster, made, points, bounds).items()}
-    return pd.DataFrame(table)
+    every = {**values, "actual": data.values[after][..., :targets], **(bounds or {})}
+    return pd.DataFrame(table | {name: each.ravel() for name, each in every.items()})
 
 
 def naive_at(before: Dataset, steps: int, season: int, look_back: int) -> dict[str, Array]:

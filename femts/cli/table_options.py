@@ -85,7 +85,7 @@ class GridOptions:
 
     def paired(self) -> tuple[tuple[str, str], ...]:
         """Pairs of models to compare; UsageError if one cannot be parsed, or if models are given as well."""
-        from femts.experiments.compare import parse_pairs
+        from femts.experiments.summary import parse_pairs
 
         if self.pairs is not None and self.models is not None:
             raise UsageError("Options '--pairs' and '--models' both name models; remove '--models'.")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from femts.analysis.rolling_scores import win_rates
 from femts.config.arguments import check_kind
 from femts.errors import UsageError
-from femts.experiments.compare import NAIVE, task_publications
 from femts.experiments.results import Store
+from femts.experiments.summary import NAIVE, task_publications
 from femts.experiments.task_cell import TaskCell
 from femts.experiments.tasks import METRICS
 from femts.models.registry import has_seen

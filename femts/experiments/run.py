@@ -12,7 +12,10 @@ from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
 from femts.errors import CellWarning, UsageError, suggest, warn
 from femts.experiments.cell import Cell
-from femts.experiments.compare import (
+from femts.experiments.grid import Grid, check_roll_out, make_grid
+from femts.experiments.results import Store
+from femts.experiments.runner import Engine, refuse_damaged, run_cells
+from femts.experiments.summary import (
     TABLE,
     check_pairs,
     check_published,
@@ -21,9 +24,6 @@ from femts.experiments.compare import (
     make_table,
     parse_pairs,
 )
-from femts.experiments.grid import Grid, check_roll_out, make_grid
-from femts.experiments.results import Store
-from femts.experiments.runner import Engine, refuse_damaged, run_cells
 from femts.experiments.task_cell import TaskCell, make_task_cells
 from femts.text import quote, sentence
 

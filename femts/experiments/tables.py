@@ -11,8 +11,8 @@ import pandas as pd
 from femts.analysis.report.render import render
 from femts.evaluation.verdict import EVEN
 from femts.experiments.cell import Cell
-from femts.experiments.compare import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
 from femts.experiments.results import Store
+from femts.experiments.summary import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
 from femts.text import part_of, quote, sentence, spreadsheet_safe, table
 
 MISSING, ROLLED, SEEN = "-", " r", " (seen)"

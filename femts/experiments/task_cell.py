@@ -19,8 +19,8 @@ from femts.config.records import fingerprint
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
 from femts.errors import UsageError
 from femts.experiments.cell import check_settings, name_of_settings
-from femts.experiments.compare import NAIVE
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
+from femts.experiments.summary import NAIVE
 from femts.experiments.tasks import METRICS, Task, read_tasks, resolve_source, score_forecasts
 from femts.forecaster.bounds import QuantileSpec
 from femts.logging import quiet_training

@@ -47,7 +47,7 @@ def twice(number: int) -> None:
     print(2 * number)
 '''
 ORDER = (
-    "demo train tune evaluate predict calibrate explain export backtest audit report table verify models "
+    "demo train tune evaluate predict calibrate explain export backtest compare audit report table verify models "
     "doctor datasets"
 ).split()
 

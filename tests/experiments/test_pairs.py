@@ -17,7 +17,7 @@ from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments import compare
 from femts.experiments.cell import Cell
-from femts.experiments.compare import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_scores, parse_pairs
+from femts.experiments.summary import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_scores, parse_pairs
 from femts.experiments.grid import Grid, make_grid
 from femts.experiments.results import Store
 from femts.experiments.runner import Engine, run_cells

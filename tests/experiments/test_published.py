@@ -15,7 +15,7 @@ from femts.cli import main
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
 from femts.experiments.cell import Cell
-from femts.experiments.compare import (
+from femts.experiments.summary import (
     ALL,
     check_published,
     make_published,

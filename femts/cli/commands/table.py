@@ -54,8 +54,8 @@ def table(
 
     if grid.tasks is not None:
         return _tasks(grid, Store(engine.results), runner, form, show)
-    from femts.experiments.compare import SEEDS_ALONE, make_pairs, make_published, make_scores, make_table
     from femts.experiments.run import run_grid
+    from femts.experiments.summary import SEEDS_ALONE, make_pairs, make_published, make_scores, make_table
     from femts.experiments.tables import to_csv, to_html, to_text, worse_than_naive
 
     store, roll_out = Store(engine.results), () if grid.roll_out is None else parse_horizons(grid.roll_out)

@@ -1,4 +1,4 @@
-"""Comparisons from records, as data frames: scores, tables of means, pairs of models, and published results."""
+"""Summaries of records, as data frames: scores, tables of means, pairs of models, and published results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 from femts.config.model import AUTO
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
-from femts.evaluation.block_bootstrap import mean_interval
+from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store
@@ -38,8 +38,6 @@ PAIRS = {
 PUBLISHED = ["dataset", "model", "mse", "mse_sd", "seeds", "scored", "look_back", "source", "secondary", "seen"]
 LITERATURE = Path(__file__).with_name("literature.csv")
 ALL = "all"  # all windows of the test split were scored
-BLOCK = 2  # in horizons; in simulations, intervals covered 89 % with blocks of one horizon and 93 % with two
-FEWEST_BLOCKS = 3
 SEEDS_ALONE, FEW_WINDOWS, FEW_SERIES = "seeds alone", "few windows", "few series"
 _SCORES = ("val_mse", "mse", "mae", "naive_mse", "mase", "wape", "bias", "seconds")
 

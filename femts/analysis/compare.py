@@ -1,0 +1,317 @@
+"""Comparison of models at several past cutoffs, beside the naive forecasts."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pandas as pd
+
+from femts.analysis.rolling import (
+    readable,
+    rolling_forecasts,
+    rolling_naive_forecasts,
+    rows_at,
+    training_rows_at,
+)
+from femts.analysis.rolling_scores import (
+    METRICS,
+    PROBABILISTIC,
+    QUANTILES,
+    SCALED,
+    row_errors,
+    series_scores,
+    win_rates,
+    window_scores,
+)
+from femts.config.arguments import check_flag, check_names
+from femts.config.model import AUTO, DEFAULT_MODEL
+from femts.config.values import check_count, left_open
+from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
+from femts.data.dataset import Dataset
+from femts.data.protocols import default_look_back
+from femts.data.schema import Reading
+from femts.data.splits import PARTS
+from femts.data.windows import check_windows
+from femts.errors import UsageError, memory_checked, suggest
+from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
+from femts.forecaster.bounds import QuantileSpec
+from femts.forecaster.forecaster import Forecaster, Source
+from femts.logging import PROGRESS, quiet_training
+from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
+from femts.models.registry import check_library, check_trained, model_card
+from femts.text import quote
+from femts.training.data_module import as_dataset, split_for
+from femts.training.refit import refit as refit_on
+from femts.training.request import FitRequest
+from femts.training.resolve import Lengths, resolve_run
+from femts.training.resolve import horizon as resolve_horizon
+from femts.training.train import train
+
+if TYPE_CHECKING:
+    from femts.plotting import Picture
+
+logger = logging.getLogger(__name__)
+
+MODELS = ("ridge", "dlinear", "boost")
+WINDOWS = 10
+NAIVES = (SEASONAL_NAIVE, NAIVE, DRIFT, MEAN)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Scores of several models on the same windows; returned by `compare`.
+
+    Attributes:
+        table: one row for each model, the best first; see `compare`.
+        windows: `model`, `window` and its scores, one row for each.
+        forecasts: `model`, `window`, `series`, `cutoff`, `date` (or `step`), `column`, `forecast`, `actual` and
+            quantiles such as `q-10`, one row for each forecast value, in raw units.
+        metric: the score by which models are ordered, one of `METRICS`.
+        horizon: steps in a window.
+        units: `windows` or `series`, over which the intervals of the differences are.
+    """
+
+    table: pd.DataFrame
+    windows: pd.DataFrame
+    forecasts: pd.DataFrame
+    metric: str
+    horizon: int
+    units: str
+
+    def __repr__(self) -> str:
+        return self.table.to_string(index=False, float_format=lambda value: f"{value:.4g}")
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(index=False, float_format=lambda value: f"{value:.4g}"))
+
+    def plot(self) -> Picture:
+        """Plot the score of each model, in each window and on average, and its difference to the best one.
+
+        Returns:
+            A matplotlib figure, which a notebook displays and `savefig` writes.
+        """
+        from femts.analysis.compare_picture import comparison_picture  # matplotlib takes long to import
+
+        return comparison_picture(self)
+
+
+@memory_checked()
+def compare(
+    data: Source,
+    models: Sequence[str] | str = MODELS,
+    horizon: int | str | None = None,
+    *,
+    n_windows: int = WINDOWS,
+    step_size: int | None = None,
+    refit: bool = False,
+    metric: str = "mase",
+    probabilistic: bool = True,
+    seq_len: int | str | None = None,
+    seed: int = 42,
+    settings: Mapping[str, Any] | None = None,
+    time_limit: str | None = None,
+    device: str = "auto",
+    data_root: str | Path | None = None,
+    **reading: Unpack[Reading],
+) -> Comparison:
+    """Compare models on the last windows of a table, each with four naive forecasts of the same windows.
+
+    Each model is trained once on all rows before the first window, with its own recipe as in `femts.train`, so no
+    forecast covers rows that a model has seen. Each forecast then reads the rows before its window. Models that cannot
+    read past or static covariates run without them.
+
+    Args:
+        data: catalogue name, file, frame or `Dataset`.
+        models: names from `femts.models()`, or `auto`.
+        horizon: steps in a window; None or `auto` takes that of `femts.train`.
+        n_windows: number of windows, of which the last one ends with each series.
+        step_size: rows between windows; None takes the horizon.
+        refit: retrain before each further window on all rows before it, with the settings and the number of steps of
+            the first training.
+        metric: the score by which models are ordered: `mase`, `rmsse`, `wape`, `sql` or `wql`.
+        probabilistic: also score the quantiles 0.1 to 0.9 by `sql` and `wql`.
+        seq_len: look-back of all models; None takes that of `femts.train` for each. The naive forecasts `drift` and
+            `mean` read as many rows, by default whole seasons that cover at most half of the training rows.
+        seed: seed of weights, order and dropout.
+        settings: `model.*` and `training.*` settings of all models, by name.
+        time_limit: longest duration of the first training of each model, such as `5m`.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        data_root: folder with the files of the catalogue.
+        reading: keywords of `load_dataset`, such as `target` or `future_covariates`.
+
+    Returns:
+        The comparison. Its `table` has one row for each model, the best first:
+
+        - `model`: its name; `seasonal_naive` (if a season is longer than one step), `naive`, `drift` and `mean` are
+          naive forecasts (`femts.models.naive.naive_forecasts`).
+        - `mase` and `rmsse`: mean absolute and root mean squared error relative to the mean seasonal change of all rows
+          before the window; `wape`: sum of absolute errors relative to that of absolute values; `sql` and `wql`: the
+          same as `mase` and `wape` for twice the mean quantile loss, which is the absolute error for the naive
+          forecasts, whose quantiles are all the same. As in fev, scores are
+          means over steps and series, then targets, then windows. Values that some model does not forecast are left
+          out for all.
+        - `skill`: 1 minus the `metric` relative to that of the seasonal naive forecast, or of the naive one without a
+          season; `win_rate`: share of windows and other models with a higher score.
+        - `difference`: score minus that of the best model, with the bounds `low` and `high` of a 95 % interval by a
+          circular block bootstrap of the paired differences over windows, or over series if there are more of them; NaN
+          for the best model and where windows are too few (five or less, a horizon apart).
+        - `train_seconds` and `predict_seconds`: wall time of all trainings and of all forecasts.
+
+    Raises:
+        UsageError: An argument is unknown or does not fit, or there are too few rows; nothing was trained.
+        RunFailure: A training failed, or a download.
+    """
+    names = tuple(name for name in check_names(models, "models") if name not in NAIVES)
+    check_flag(refit, "refit")
+    windows = check_count(n_windows, "Argument 'n_windows'")
+    if metric not in METRICS:
+        raise UsageError(f"Unknown metric '{quote(metric)}' of a comparison{suggest(str(metric), METRICS)}")
+    if metric in PROBABILISTIC and not check_flag(probabilistic, "probabilistic"):
+        raise UsageError(f"Metric '{metric}' needs quantiles; leave probabilistic=False out, or use metric='mase'.")
+    recipe = {"seq_len": seq_len, "seed": seed, "settings": settings, "time_limit": time_limit, "device": device}
+    requests = {name: _request(name, recipe) for name in names}
+    dataset = as_dataset(data, data_root, reading, compare)
+    steps = resolve_horizon(dataset, horizon).steps
+    apart = steps if step_size is None else check_count(step_size, "Argument 'step_size'")
+    before = rows_before(dataset.lengths, windows, apart, steps)
+    _check_rows(dataset, before[:, 0], apart, windows, steps)
+    trained = rolling_cutoffs(dataset.lengths, windows, apart, steps)
+    origins = rolling_cutoffs(dataset.lengths, windows, apart, steps, dataset.season)
+    known = training_rows_at(dataset, trained[0])
+    runs = [_Run(dataset, name, readable(known, name), steps, recipe, trained if refit else ()) for name in names]
+    for run in runs:
+        run.check(requests[run.model])
+    bounds = QuantileSpec.of(None, QUANTILES if probabilistic else None)
+    forecasts = {run.model: run.forecasts(origins, bounds) for run in runs}
+    look_back = default_look_back("seasons", steps, known.rows, known.season).steps
+    look_back = max(dataset.season, look_back if left_open(seq_len) else check_count(seq_len, "Argument 'seq_len'"))
+    for name, frame in rolling_naive_forecasts(dataset, origins, steps, look_back).items():
+        points = {f"q-{100 * q:g}": frame["forecast"] for q in bounds.quantiles}
+        forecasts[name] = frame.assign(**points)
+    errors = _common({name: row_errors(each, dataset, before, dataset.season) for name, each in forecasts.items()})
+    scores = pd.concat([window_scores(rows).assign(model=name) for name, rows in errors.items()], ignore_index=True)
+    scores = scores[["model", "window", *(name for name in METRICS if name in scores)]]
+    table, units = _table(scores, errors, metric, math.ceil(BLOCK * steps / apart))
+    seconds = {run.model: (run.training, run.predicting) for run in runs}
+    for place, name in enumerate(("train_seconds", "predict_seconds")):
+        table[name] = [seconds[model][place] if model in seconds else 0.0 for model in table["model"]]
+    every = pd.concat([each.assign(model=name) for name, each in forecasts.items()], ignore_index=True)
+    order = [name for name in every if name not in ("model", "seasonal_naive")]
+    return Comparison(table, scores, every[["model", *order]], metric, steps, units)
+
+
+def _request(model: str, recipe: Mapping[str, Any]) -> FitRequest:
+    """The recipe for `model`; raise UsageError if it, its library or a setting is unknown."""
+    if model != AUTO:
+        check_trained(model_card(model).name)
+        check_library(model)
+    given = {"seed": recipe["seed"], "max_time": recipe["time_limit"], "device": recipe["device"]}
+    return FitRequest.of(model, given, recipe["settings"] or {}, 0.0)
+
+
+def _check_rows(data: Dataset, before: Rows, apart: int, windows: int, steps: int) -> None:
+    """Raise UsageError if no series has a season and a window to train on `before` (S,) the first window."""
+    needed = max(data.season, steps) + 1
+    if before.max() < needed:
+        fitting = windows - -(-(needed - int(before.max())) // apart)
+        remedy = f"ask for at most {fitting} window{'s' * (fitting > 1)}, " if fitting > 0 else ""
+        of = "the longest series of " if len(data) > 1 else ""
+        raise UsageError(
+            f"{windows} windows of {steps} steps, {apart} rows apart, leave too few of the {data.rows} rows of "
+            f"{of}'{quote(data.name)}' to train on; {remedy}use a shorter horizon, or provide more rows."
+        )
+
+
+@dataclass
+class _Run:
+    """One model of a comparison, and the time that it took.
+
+    Attributes:
+        data: the data.
+        model: its name.
+        known: the rows before the first window, without covariates that the model cannot read.
+        horizon: steps in a window.
+        recipe: further arguments of `train`.
+        refits: cutoffs at which to train; empty to train only before the first window.
+        training: seconds of all trainings so far.
+        predicting: seconds of all forecasts.
+    """
+
+    data: Dataset
+    model: str
+    known: Dataset
+    horizon: int
+    recipe: Mapping[str, Any]
+    refits: Sequence[Cutoff]
+    training: float = 0.0
+    predicting: float = 0.0
+
+    def check(self, request: FitRequest) -> None:
+        """Raise UsageError if the rows before the first window do not fit the model."""
+        rows = split_for(self.known, self.horizon)
+        model, settings = (DEFAULT_MODEL, {}) if self.model == AUTO else (self.model, request.settings)
+        lengths = Lengths(self.horizon, self.recipe["seq_len"])
+        config = resolve_run(rows, model, lengths, settings, request.training, ignores=self.model == AUTO)
+        for part in PARTS:
+            check_windows(rows, part, config.seq_len, self.horizon, config.reads_raw)
+
+    def forecasts(self, origins: Sequence[Cutoff], bounds: QuantileSpec) -> pd.DataFrame:
+        """Forecasts at all cutoffs."""
+        started = time.monotonic()
+        made = rolling_forecasts(self.data, self._trained(origins), self.horizon, bounds)
+        self.predicting = time.monotonic() - started - self.training
+        PROGRESS.info(f"{self.model}: trained in {self.training:.1f} s, forecast in {self.predicting:.1f} s")
+        return made
+
+    def _trained(self, origins: Sequence[Cutoff]) -> Iterator[tuple[Forecaster, Cutoff]]:
+        """The cutoffs, each with the forecaster that is used there."""
+        started = time.monotonic()
+        if len(self.known.columns) < len(self.data.columns) or (self.known.static is None) < (self.data.static is None):
+            logger.info(f"{self.model} cannot read all past and static covariates and runs without them")
+        with quiet_training():
+            made = train(self.known, self.model, self.horizon, refit=True, **self.recipe)
+        self.training += time.monotonic() - started
+        for number, origin in enumerate(origins):
+            if self.refits and number:
+                started = time.monotonic()
+                rows = rows_at(self.data, self.refits[number])
+                made = refit_on(made, rows if rows.columns == made.columns else rows.targets_alone())
+                self.training += time.monotonic() - started
+            if len(origin.series):
+                yield made, origin
+
+
+def _common(errors: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The `errors` (`row_errors`) by model at the rows that all models forecast; NaN at the others."""
+    missing = np.any([rows["error"].isna() for rows in errors.values()], axis=0)
+    values = [name for name in next(iter(errors.values())) if name not in ("window", "target", "series")]
+    return {name: rows.assign(**{each: rows[each].mask(missing) for each in values}) for name, rows in errors.items()}
+
+
+def _table(
+    scores: pd.DataFrame, errors: Mapping[str, pd.DataFrame], metric: str, block: int
+) -> tuple[pd.DataFrame, str]:
+    """The table of `compare` without seconds, and what its intervals are over; `block` is in windows."""
+    means = scores.drop(columns="window").groupby("model").mean().sort_values(metric, kind="stable")
+    cases, units = scores.pivot(index="window", columns="model", values=metric)[means.index], "windows"
+    table = means.assign(
+        skill=1 - means[metric] / means[metric].get(SEASONAL_NAIVE, means[metric][NAIVE]),
+        win_rate=win_rates(cases.dropna().to_numpy()),
+        difference=means[metric] - means[metric].iloc[0],
+    )
+    if metric in SCALED and next(iter(errors.values()))["series"].nunique() > len(cases):
+        cases = pd.DataFrame({name: series_scores(rows, metric) for name, rows in errors.items()})[means.index]
+        block, units = 1, "series"
+    for place, model in enumerate(means.index):
+        paired = (cases[model] - cases[means.index[0]]).dropna().to_numpy()
+        known = place > 0 and len(paired) >= FEWEST_BLOCKS * block
+        ends = mean_interval(paired, block, float(table.loc[model, "difference"])) if known else (np.nan, np.nan)
+        table.loc[model, ["low", "high"]] = ends
+    return table.reset_index(), units
