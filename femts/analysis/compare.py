@@ -37,7 +37,7 @@ from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
 from femts.data.dataset import Dataset
 from femts.data.protocols import default_look_back
 from femts.data.schema import Reading
-from femts.data.splits import PARTS
+from femts.data.splits import PARTS, SHORTEST
 from femts.data.windows import check_windows
 from femts.errors import UsageError, memory_checked, suggest
 from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
@@ -217,8 +217,9 @@ def _request(model: str, recipe: Mapping[str, Any]) -> FitRequest:
 
 
 def _check_rows(data: Dataset, before: Rows, apart: int, windows: int, steps: int) -> None:
-    """Raise UsageError if no series has a season and a window to train on `before` (S,) the first window."""
-    needed = max(data.season, steps) + 1
+    """Raise UsageError if no series has a season, and rows to train, validate and test on, `before` (S,) the first
+    window."""
+    needed = max(data.season, 2 * steps + SHORTEST)
     if before.max() < needed:
         fitting = windows - -(-(needed - int(before.max())) // apart)
         remedy = f"ask for at most {fitting} window{'s' * (fitting > 1)}, " if fitting > 0 else ""

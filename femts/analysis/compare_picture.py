@@ -37,7 +37,8 @@ def comparison_picture(comparison: Comparison) -> Picture:
     windows = comparison.windows["window"].nunique()
     what = f"{metric.upper()} over {windows} window{'s' * (windows > 1)} of {comparison.horizon} steps"
     left.set_xlabel(what, size=8, color=LABEL)
-    right.set_xlabel(f"difference to the best, 95 % interval over {comparison.units}", size=8, color=LABEL)
+    interval = f", 95 % interval over {comparison.units}" * bool(table["low"].notna().any())
+    right.set_xlabel(f"difference to the best{interval}", size=8, color=LABEL)
     right.axvline(0, color=AXIS, linewidth=0.8)
     panel: Any
     for panel in panels:

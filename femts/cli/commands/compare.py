@@ -100,7 +100,7 @@ def compare(
         write_file(plot, made.plot().to_bytes(picture_format(plot)))
     say(table(list(made.table), made.table.astype(object).where(made.table.notna(), None).itertuples(index=False)))
     lacking = made.table["low"].isna().all() and len(made.table) > 1
-    say_notes([f"{windows} windows are too few for intervals of the differences"] * lacking)
+    say_notes([f"{windows} windows are too few for intervals of the differences"] * bool(lacking))
     for path in (out, plot):
         if path is not None:
             say(printable(path))
