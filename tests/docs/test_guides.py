@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 HOW_TO = ROOT / "docs" / "how-to"
 GUIDES = sorted(page.stem for page in HOW_TO.glob("*.md"))
-TABLES = ("compare", "python")  # which show tables; many-machines is about their processes
+TABLES = ("benchmark", "python")  # which show tables; many-machines is about their processes
 NEEDS = {
     "choose": ["statsforecast"],
     "many-machines": ["ray"],
