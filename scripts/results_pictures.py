@@ -28,8 +28,8 @@ from matplotlib.ticker import LogLocator  # noqa: E402
 
 from femts.data.protocols import HORIZONS  # noqa: E402
 from femts.experiments.cell import Cell  # noqa: E402
-from femts.experiments.summary import ALL, make_scores, publications  # noqa: E402
 from femts.experiments.results import Store  # noqa: E402
+from femts.experiments.summary import ALL, make_scores, publications  # noqa: E402
 from femts.models.registry import model_card  # noqa: E402
 from scripts.picture_theme import SMALL, Theme, figure_of, stale, write_both  # noqa: E402
 

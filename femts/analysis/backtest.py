@@ -101,7 +101,7 @@ def backtest(
     rows, where = _rows(forecaster, data)
     cutoffs = _cutoffs(forecaster, rows, n_windows, step_size, steps, where)
     if rows.schema.panel:
-        _log_short(rows, cutoffs, steps)
+        _log_short(rows, cutoffs)
     else:
         _check_steps(rows, cutoffs, steps, where)
     if refit:
@@ -181,16 +181,11 @@ def _cutoffs(
     return rolling_cutoffs(data.lengths, windows, step, steps, season)
 
 
-def _log_short(data: Dataset, cutoffs: list[Cutoff], steps: int) -> None:
-    """Log which series are skipped at some cutoffs; raise UsageError if all are."""
-    if not any(len(cutoff.series) for cutoff in cutoffs):
-        raise UsageError(
-            f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {steps} "
-            f"steps (the longest has {data.rows} rows); ask for fewer windows, or provide more rows."
-        )
+def _log_short(data: Dataset, cutoffs: list[Cutoff]) -> None:
+    """Log which series are skipped at some cutoffs, unless all are."""
     everywhere = np.bincount(np.concatenate([each.series for each in cutoffs]), minlength=len(data)) == len(cutoffs)
     short = np.flatnonzero(~everywhere)
-    if len(short):
+    if len(short) and any(len(each.series) for each in cutoffs):
         logger.info(
             f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are skipped at cutoffs "
             f"with less than a season of {data.season} rows before them"
@@ -231,6 +226,11 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
         fresh = [not use.size or bool((use.min(axis=0) == Use.NONE).any()) for use in uses]
         first = next((k + 1 for k in range(len(cutoffs) - 2, -1, -1) if not fresh[k]), 0)
         cutoffs, uses = [replace(each, window=each.window - first) for each in cutoffs[first:]], uses[first:]
+        if first:
+            logger.info(
+                f"{len(cutoffs)} of {len(cutoffs) + first} windows are forecast, because earlier ones cover rows used "
+                "for training or validation; refit=True forecasts all of them"
+            )
     trained = [bool(use.size) and bool((use.min(axis=0) == Use.TRAINING).all()) for use in uses]
     if any(trained):
         free = next((k for k, each in enumerate(reversed(trained)) if each), 0)

@@ -15,12 +15,12 @@ from small_grid import COMMAND, record, small_grid
 import femts
 from femts.cli import main
 from femts.errors import UsageError
-from femts.experiments import compare
+from femts.experiments import summary
 from femts.experiments.cell import Cell
-from femts.experiments.summary import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_scores, parse_pairs
 from femts.experiments.grid import Grid, make_grid
 from femts.experiments.results import Store
 from femts.experiments.runner import Engine, run_cells
+from femts.experiments.summary import FEW_SERIES, FEW_WINDOWS, SEEDS_ALONE, make_scores, parse_pairs
 from femts.experiments.tables import to_csv, to_text
 
 SPLIT = {"train": [0, 70], "val": [70, 80], "test": [80, 1080]}
@@ -39,7 +39,7 @@ def errors(middle: float, spread: float = 0.01) -> dict[str, list[float]]:
 def make_pairs(
     pairs: list[tuple[str, str]], of: list[Cell], store: Store, roll_out: tuple[int, ...] = ()
 ) -> pd.DataFrame:
-    return compare.make_pairs(pairs, make_scores(of, store, roll_out))
+    return summary.make_pairs(pairs, make_scores(of, store, roll_out))
 
 
 def single_pair(pairs: pd.DataFrame) -> Any:

@@ -15,6 +15,8 @@ from femts.cli import main
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
 from femts.experiments.cell import Cell
+from femts.experiments.grid import Grid, make_grid
+from femts.experiments.results import Store
 from femts.experiments.summary import (
     ALL,
     check_published,
@@ -24,8 +26,6 @@ from femts.experiments.summary import (
     publications,
     published_mse,
 )
-from femts.experiments.grid import Grid, make_grid
-from femts.experiments.results import Store
 from femts.experiments.tables import to_csv, to_text
 
 CELLS = make_grid(Grid(("ETTh1", "ETTm2"), ("ridge", "fem_sm", "sm"), HORIZONS, (1, 2)))

@@ -16,9 +16,9 @@ from small_tables import small_table
 from femts.cli import main
 from femts.errors import UsageError
 from femts.experiments.cell import Cell
-from femts.experiments.summary import make_scores, make_table
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
+from femts.experiments.summary import make_scores, make_table
 from femts.experiments.tables import to_csv, to_text, worse_than_naive
 
 

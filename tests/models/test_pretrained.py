@@ -25,8 +25,8 @@ import femts
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.experiments.cell import Cell
-from femts.experiments.summary import make_pairs, make_scores, make_table
 from femts.experiments.results import Store
+from femts.experiments.summary import make_pairs, make_scores, make_table
 from femts.experiments.tables import to_csv, to_text
 from femts.models.parts.weight_files import check_hash, find_weights
 from femts.models.pretrained import Chronos2Config, PretrainedConfig
