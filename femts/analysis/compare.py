@@ -71,8 +71,8 @@ class Comparison:
     Attributes:
         table: one row for each model, the best first; see `compare`.
         windows: `model`, `window` and its scores, one row for each.
-        forecasts: `model`, `window`, `series`, `cutoff`, `date` (or `step`), `column`, `forecast`, `actual` and
-            quantiles such as `q-10`, one row for each forecast value, in raw units.
+        forecasts: `model`, `window`, `series` (of a panel), `cutoff`, `date` (or `step`), `column`, `forecast`,
+            `actual` and quantiles such as `q-10`, one row for each forecast value, in raw units.
         metric: the score by which models are ordered, one of `METRICS`.
         horizon: steps in a window.
         units: `windows` or `series`, over which the intervals of the differences are.
@@ -203,7 +203,8 @@ def compare(
     for place, name in enumerate(("train_seconds", "predict_seconds")):
         table[name] = [seconds[model][place] if model in seconds else 0.0 for model in table["model"]]
     every = pd.concat([each.assign(model=name) for name, each in forecasts.items()], ignore_index=True)
-    order = [name for name in every if name not in ("model", "seasonal_naive")]
+    left_out = ("model", "seasonal_naive") if dataset.schema.panel else ("model", "seasonal_naive", "series")
+    order = [name for name in every if name not in left_out]
     return Comparison(table, scores, every[["model", *order]], metric, steps, units)
 
 
@@ -274,7 +275,9 @@ class _Run:
     def _trained(self, origins: Sequence[Cutoff]) -> Iterator[tuple[Forecaster, Cutoff]]:
         """The cutoffs, each with the forecaster that is used there."""
         started = time.monotonic()
-        if len(self.known.columns) < len(self.data.columns) or (self.known.static is None) < (self.data.static is None):
+        if len(self.known.columns) < len(self.data.columns) or (self.known.static is None) != (
+            self.data.static is None
+        ):
             logger.info(f"{self.model} cannot read all past and static covariates and runs without them")
         with quiet_training():
             made = train(self.known, self.model, self.horizon, refit=True, **self.recipe)
@@ -282,7 +285,7 @@ class _Run:
         for number, origin in enumerate(origins):
             if self.refits and number:
                 started = time.monotonic()
-                rows = rows_at(self.data, self.refits[number])
+                rows = readable(rows_at(self.data, self.refits[number]), self.model)
                 made = refit_on(made, rows if rows.columns == made.columns else rows.targets_alone())
                 self.training += time.monotonic() - started
             if len(origin.series):
