@@ -106,6 +106,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "audit": lambda fc: femts.audit("none"),
     "backtest": lambda fc: femts.backtest(fc, small_table(), n_windows=0, step_size=1),
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
+    "compare": lambda fc: femts.compare(small_table(), "ridge", n_windows=0),
     "datasets": lambda fc: femts.datasets("a\0b"),
     "leaderboard": lambda fc: femts.leaderboard(WITHOUT_BASELINE),
     "load": lambda fc: femts.load("none"),
