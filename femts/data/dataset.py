@@ -349,7 +349,7 @@ class Dataset:
 
     def for_horizon(self, pred_len: int) -> Self:
         """The same data with validation and test splits that fit `pred_len` steps, unless the split is fixed."""
-        return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))
+        return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len, self.season))
 
     def all_rows(self) -> Self:
         """The same data with all rows of each series in the training split."""

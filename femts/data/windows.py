@@ -331,6 +331,18 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
         )
 
 
+def check_whole(data: Dataset, part: str, pred_len: int) -> None:
+    """Raise UsageError if `part` of a short table has no whole forecast of `pred_len` steps, which may extend past its
+    end only at the horizon of the run."""
+    start, stop = data.split.part(part).T
+    rows = int((stop - start).max())
+    if data.split.short(pred_len) and pred_len > rows:
+        remedy = f"the longest that fits is {rows}" if rows else "provide more rows"
+        raise UsageError(
+            f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{quote(data.name)}'; {remedy}."
+        )
+
+
 def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
     scored, counts = windows.scored(index), windows.counts(index) if counted else None
     return scored is None or bool((scored if counts is None else scored & counts).any())

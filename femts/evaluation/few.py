@@ -6,6 +6,9 @@ Barlow et al., "Statistical Inference under Order Restrictions", 1972), times th
 ("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap. Two gave the
 best coverage on short series, see `docs/how-to/intervals.md`. Unlike intervals from many windows, these have no exact
 guarantee.
+
+Steps after the last one with an error are wider by the square root of their number, as the errors of a random walk
+(`widening`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,12 @@ FEW, FEW_DISJOINT = 100, 20  # below both, windows are few; with a hundred error
 def are_few(windows: int, disjoint: int) -> bool:
     """Return whether `windows` errors, of which `disjoint` do not overlap, are too few for order statistics."""
     return windows < FEW and disjoint < FEW_DISJOINT
+
+
+def widening(steps: NDArray[np.integer], known: int) -> NDArray[np.float64]:
+    """Factors (S,) from the width of the step number `known`, from 1, to the widths of later `steps`, from 1, for which
+    there are no errors: 1 for earlier ones."""
+    return np.sqrt(np.maximum(1.0, steps / known))
 
 
 def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoint: int) -> NDArray[np.float64]:
@@ -47,5 +56,6 @@ def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray
     for channel, observed in enumerate(count.T > 0):
         if observed.any():
             fit = isotonic_regression(squares[observed, channel], weights=count[observed, channel])
-            scale[:, channel] = np.sqrt(np.interp(steps, steps[observed], fit.x))
+            known = np.sqrt(np.interp(steps, steps[observed], fit.x))
+            scale[:, channel] = known * widening(steps + 1, int(steps[observed][-1]) + 1)
     return scale
