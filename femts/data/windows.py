@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
@@ -80,6 +81,18 @@ class Windows:
     def disjoint(self) -> int:
         """Largest number of windows whose forecasts do not overlap within a series."""
         return int((-(-self.spans[:, 3] // self.pred_len)).sum())
+
+    @property
+    def disjoint_by_step(self) -> NDArray[np.int64]:
+        """`disjoint` by step, (P,). If forecasts extend past the rows, it is the number of windows that reach a step and
+        do not overlap up to it, at steps that none reaches that of the last one."""
+        _first, stop, begin, count = (each.cpu().numpy()[:, None] for each in self.spans.unbind(1))
+        ahead = np.where(count > 0, stop - begin - self.seq_len, 0)  # rows from the first forecast on
+        if ((ahead >= count - 1 + self.pred_len) | (count == 0)).all():
+            return np.full(self.pred_len, self.disjoint)
+        steps = np.minimum(np.arange(1, self.pred_len + 1), ahead.max())
+        reached = np.clip(ahead - steps + 1, 0, count)
+        return np.asarray((-(-reached // steps)).sum(0))
 
     @property
     def names(self) -> tuple[str, ...]:

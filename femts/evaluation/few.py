@@ -3,7 +3,8 @@
 Order statistics of a dozen errors are mostly noise, and errors of overlapping windows are correlated. The half-width is
 therefore the root mean squared error of its step and channel, made non-decreasing in the step (isotonic regression:
 Barlow et al., "Statistical Inference under Order Restrictions", 1972), times the quantile of Student's t distribution
-("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap. Two gave the
+("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap; in short
+tables, whose windows reach different steps, per window without overlap up to the step. Two gave the
 best coverage on short series, see `docs/how-to/intervals.md`. Unlike intervals from many windows, these have no exact
 guarantee.
 
@@ -34,10 +35,12 @@ def widening(steps: NDArray[np.integer], known: int) -> NDArray[np.float64]:
     return np.sqrt(np.maximum(1.0, steps / known))
 
 
-def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoint: int) -> NDArray[np.float64]:
+def student_widths(
+    errors: NDArray[np.floating], levels: Sequence[float], disjoint: int | NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Half-widths (K, S, C) of K `levels`, percent, from few errors (S, C, n), NaN where a target is missing.
 
-    They are NaN for a channel without errors.
+    `disjoint` windows do not overlap, of all steps or by step (S,). They are NaN for a channel without errors.
     """
     from scipy.special import stdtrit
 
@@ -45,7 +48,7 @@ def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoi
     squares = np.nansum(np.square(errors, dtype=np.float64), axis=-1)
     scale = _rising(np.divide(squares, count, out=np.zeros_like(count), where=count > 0), count)
     tails = np.array([ends_of(level)[1] for level in levels])
-    return np.asarray(stdtrit(2 * disjoint, tails)[:, None, None] * scale)
+    return np.asarray(stdtrit(2 * np.atleast_1d(disjoint), tails[:, None])[..., None] * scale)
 
 
 def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
