@@ -36,7 +36,7 @@ def board() -> Dataset:
 @pytest.fixture(scope="module")
 def run(board: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Forecaster:
     folder = tmp_path_factory.mktemp("short") / "run"
-    made = femts.train(board, "seasonal_naive", HORIZON, out=folder)
+    made = femts.train(board, "seasonal_naive", HORIZON, out=folder, refit=True)
     again = femts.load(folder)
     again._dataset, again.scored._dataset = made._dataset, made.scored._dataset  # type: ignore[union-attr]
     return again
@@ -61,13 +61,14 @@ def test_short_tests_score_the_first_steps(run: Forecaster, board: Dataset) -> N
     assert np.isnan(by_step[5:]).all()
 
 
-def test_notes_say_what_scores_cover(board: Dataset, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("refit", "step"), [(True, 10), (False, 5)])
+def test_notes_say_what_scores_cover(board: Dataset, caplog: pytest.LogCaptureFixture, refit: bool, step: int) -> None:
     with caplog.at_level(logging.INFO, "femts"):
-        femts.train(board, "naive", HORIZON)
+        femts.train(board, "naive", HORIZON, refit=refit)
     said = [line for line in caplog.messages if "too few to test" in line]
     assert said == [
         "24 rows are too few to test whole forecasts of 12 steps, so scores are of their first 5 steps at most, and "
-        "calibrated intervals of steps after 10 are extrapolated"
+        f"calibrated intervals after step {step} are extrapolated"
     ]
 
 
@@ -110,7 +111,7 @@ def test_backtest_report_and_audit_of_short_runs(run: Forecaster, board: Dataset
 )
 def test_any_short_table_gets_a_forecast_with_intervals(rows: int, freq: str, season: int, steps: int) -> None:
     data = load_dataset(months(rows, 1, freq, season))
-    made = femts.train(data, "seasonal_naive", steps)
+    made = femts.train(data, "seasonal_naive", steps, refit=True)
     assert (made.config.seq_len % data.season == 0) == (rows >= 2 * data.season)
     forecast = made.predict(data, level=[80, 95])
     assert len(forecast) == steps and forecast.notna().all(axis=None)
@@ -120,13 +121,13 @@ def test_any_short_table_gets_a_forecast_with_intervals(rows: int, freq: str, se
 def test_least_number_of_rows_is_the_one_that_is_named() -> None:
     with pytest.raises(UsageError, match=r"has 3 rows, but .* provide at least 4 rows"):
         femts.train(months(3), "naive", 2)
-    assert len(femts.train(months(4), "naive", 2).predict(months(4))) == 2
+    assert len(femts.train(months(4), "naive", 2, refit=True).predict(months(4))) == 2
 
 
 def test_panel_of_short_series() -> None:
     parts = [months(rows, 1).assign(shop=f"shop {rows}") for rows in (24, 24, 20, 3)]
-    data = load_dataset(pd.concat(parts, ignore_index=True), target="y0", panel=True, series="shop")
-    made = femts.train(data, "seasonal_naive", HORIZON)
+    data = load_dataset(pd.concat(parts, ignore_index=True), target="y0", panel=True, columns={"series": "shop"})
+    made = femts.train(data, "seasonal_naive", HORIZON, refit=True)
     assert made.predict(data, level=[80]).groupby("shop").size().eq(HORIZON).all()
     assert made.evaluate("test")["windows"] == made.metrics["test"]["windows"] > 0
 
@@ -134,7 +135,7 @@ def test_panel_of_short_series() -> None:
 def test_gaps_in_a_short_table() -> None:
     table = months(24, 1)
     table.loc[[3, 9, 15, 20, 23], "y0"] = np.nan
-    forecast = femts.train(table, "seasonal_naive", HORIZON).predict(table, level=[80])
+    forecast = femts.train(table, "seasonal_naive", HORIZON, refit=True).predict(table, level=[80])
     assert forecast.notna().all(axis=None)
 
 
@@ -145,7 +146,7 @@ def test_auto_on_two_years(monkeypatch: pytest.MonkeyPatch, board: Dataset) -> N
         return tuple(each for each in chosen(*arguments) if each.model in ("seasonal_naive", "naive", "ridge"))
 
     monkeypatch.setattr("femts.training.select.run.shortlist", fast)
-    made = femts.train(board, pred_len=HORIZON)
+    made = femts.train(board, pred_len=HORIZON, refit=True)
     auto = made.metrics["auto"]
     assert (auto["origins"], auto["windows"]) == (1, 5) and "seasonal_naive" in auto["taken"]
     forecast, last = made.predict(board), board.frame().tail(12)

@@ -56,7 +56,8 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
     record = request_record(request, data, pred_len)
     try:
         with trials_folder(request, record) as folder:
-            for note in (*data.notes, *horizon_notes(data, request.lengths.pred_len), *data.short_notes(pred_len)):
+            of_lengths = *horizon_notes(data, request.lengths.pred_len), *data.short_notes(pred_len, request.refit)
+            for note in (*data.notes, *of_lengths):
                 logger.info(note)
             with training_on(request.accelerator):
                 known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
