@@ -334,6 +334,8 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
     ranges, name = data.split.part(part), quote(data.name)
     if min(seq_len, pred_len) < 1:  # Windows itself raises an error
         return
+    if data.fixed_split and part != "train":
+        check_whole(data, part, pred_len)
     if not data.schema.panel and len(ranges) == 1:
         longest = data.split.longest_look_back(part, pred_len)
         data.split.check_fits(name, part, max(1, min(seq_len, longest)) if reads_raw else seq_len, pred_len)

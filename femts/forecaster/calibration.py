@@ -25,8 +25,8 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
         own = Intervals.of_model(model, steps, len(forecaster.targets))
         own.check(further, steps)
         return own
-    own, rows = forecaster.config.pred_len, data.split.val[:, 1] - data.split.val[:, 0]
-    held = max(own, min(steps, int(rows.max())))  # steps whose errors are known
+    rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
+    held = max(forecaster.config.pred_len, min(steps, rows))  # steps that reach no further than the rows
     windows = score_windows(forecaster, "val", held, data).within_scale()
     refuse_unreachable(further, *scored_windows(model, windows))
     before = () if forecaster.intervals is None else forecaster.intervals.levels
