@@ -99,7 +99,7 @@ def backtest(
     if any(bounds):
         calibrated(forecaster).check(bounds.needed, steps)
     rows, where = _rows(forecaster, data)
-    cutoffs = _cutoffs(forecaster, rows, n_windows, step_size, steps, where)
+    cutoffs = _cutoffs(forecaster, rows, n_windows, step_size, steps, where, refit)
     if rows.schema.panel:
         _log_short(rows, cutoffs)
     else:
@@ -158,7 +158,7 @@ def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
 
 
 def _cutoffs(
-    forecaster: Forecaster, data: Dataset, n_windows: int | None, step: int, steps: int, where: str
+    forecaster: Forecaster, data: Dataset, n_windows: int | None, step: int, steps: int, where: str, refit: bool
 ) -> list[Cutoff]:
     """All cutoffs in order, without series that have less than one season before a cutoff.
 
@@ -168,12 +168,18 @@ def _cutoffs(
     windows, season = n_windows or USUAL, forecaster.season
     if not data.schema.panel:
         needed, last = max(forecaster.config.fewest_rows, season), data.rows - steps
+        if refit:  # a training window of each model that has any
+            configs = [one.config for one in forecaster.members or (forecaster,)]
+            needed = max(needed, *(each.seq_len + 1 for each in configs if not each.reads_raw), 0)
         if n_windows is None:
             windows = max(1, min(USUAL, (last - needed) // step + 1))
         if last - (windows - 1) * step < needed:
             together, fitting = needed + (windows - 1) * step + steps, (last - needed) // step + 1
             most = "one window" if fitting == 1 else f"{fitting} windows"
-            remedy = f"use at most {most} or provide more rows" if last >= needed else "provide more rows"
+            remedy = f"use at most {most} or provide more rows"
+            if last < needed:
+                ahead = f"use a horizon of at most {data.rows - needed}{' and one window' * (windows > 1)}, or "
+                remedy = f"{ahead * (data.rows > needed)}provide more rows"
             raise UsageError(
                 f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
                 f"require {together}, {needed} of them before the first forecast; {remedy}."

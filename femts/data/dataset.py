@@ -357,7 +357,24 @@ class Dataset:
 
     def for_horizon(self, pred_len: int) -> Self:
         """The same data with validation and test splits that fit `pred_len` steps, unless the split is fixed."""
-        return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len))
+        return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len, self.season))
+
+    def short_notes(self, pred_len: int, refit: bool | None = None) -> list[str]:
+        """A sentence if the series are too short for whole test forecasts of `pred_len` steps (`usual_split`). It covers
+        intervals, which are calibrated on the validation split and with `refit` on the test split, unless that is
+        None."""
+        split = self.split
+        if not split.short(pred_len) or not (split.test[:, 0] < split.test[:, 1]).any():
+            return []
+        tested = int((split.test[:, 1] - split.test[:, 0]).max())
+        held = int(((split.test if refit else split.val)[:, 1] - split.val[:, 0]).max())
+        steps = "first step" if tested == 1 else f"first {tested} steps"
+        beyond = f", and calibrated intervals after step {held} are extrapolated"
+        beyond *= refit is not None and held < pred_len
+        return [
+            f"{count(self.rows, 'row')} are too few to test whole forecasts of {pred_len} steps, so scores are of "
+            f"their {steps} at most{beyond}"
+        ]
 
     def all_rows(self) -> Self:
         """The same data with all rows of each series in the training split."""

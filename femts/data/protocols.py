@@ -104,7 +104,7 @@ def default_look_back(
     too few windows would be left for training. `seasons` uses as many whole seasons as leave half of the training rows
     as starting points of windows, and at most as many steps as `paper`; data without a season get four horizons. With
     fewer than `SHORT` horizons of training rows, forecasts may extend past their end, and the look-back uses half of
-    the rows.
+    the rows, or a season if they hold one.
 
     Args:
         protocol: one of `PROTOCOLS`.
@@ -154,7 +154,7 @@ def _whole_seasons(pred_len: int, train_rows: int, season: int, most: int) -> Ch
     if season == 1:
         steps = max(1, min(room, max(4 * pred_len, LEAST_LOOK_BACK)))
         reason = f"data without a season, {left}"
-    elif room >= season or (not short and season + pred_len + FEWEST_WINDOWS - 1 <= train_rows):
+    elif room >= season or season + (1 if short else pred_len + FEWEST_WINDOWS - 1) <= train_rows:
         seasons = max(1, room // season)
         steps = seasons * season
         reason = f"{seasons} season{'s' * (seasons > 1)} of {season} steps, {left}"

@@ -16,7 +16,7 @@ Part = Literal["train", "val", "test"]
 PARTS: tuple[str, ...] = get_args(Part)
 ENOUGH = 20  # horizons in a series from which on the 70/10/20 split is used
 FEW = 8  # horizons in a series from which on validation and test get two each instead of one
-SHORTEST = 4  # fewest training rows
+SHORTEST = 4  # fewest training rows of series that keep whole horizons, and fewest rows of a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,23 @@ class Split:
             raise UsageError(f"Unknown split '{name}'{suggest(name, PARTS)}")
         return self.rows[:, PARTS.index(name)]
 
-    def overhang(self, part: str, pred_len: int) -> Rows:
-        """Steps (S,) by which a forecast may extend past the rows of `part`; nonzero only for short training splits.
+    def short(self, pred_len: int) -> bool:
+        """Return whether no series has room for a whole forecast of `pred_len` steps in its test split, in fewer than
+        about `SHORT` horizons of rows; see `usual_split`."""
+        return bool(((self.test[:, 1] - self.test[:, 0] < pred_len) & (self.test[:, 1] < SHORT * pred_len + 2)).all())
 
-        Few windows, or none, would fit otherwise, and a window with a single training value is still useful. Values
-        past the rows are ignored.
+    def overhang(self, part: str, pred_len: int) -> Rows:
+        """Steps (S,) by which a forecast may extend past the rows of `part`; nonzero only for short training splits and
+        for short series.
+
+        Few windows, or none, would fit otherwise, and a window with a single value is still useful. Values past the
+        rows are ignored.
         """
-        short = (self.train[:, 1] - self.train[:, 0] < SHORT * pred_len) & (part == "train")
+        if part == "train":
+            short = self.train[:, 1] - self.train[:, 0] < SHORT * pred_len
+        else:
+            start, stop = self.part(part).T
+            short = (start < stop) & self.short(pred_len)
         return np.where(short, pred_len - 1, 0)
 
     def windows(self, part: str, seq_len: int, pred_len: int) -> Rows:
@@ -92,7 +102,8 @@ class Split:
             begin = np.where(young, start + 1 - seq_len, start)
             last = np.where(young, stop - 1 - seq_len, stop + self.overhang(part, pred_len) - seq_len - pred_len)
             return np.stack([start, stop, begin, np.maximum(0, last - begin + 1)], axis=1)
-        count = np.where(start > 0, np.maximum(0, stop - start - pred_len + 1), 0)
+        last = stop + self.overhang(part, pred_len) - pred_len
+        count = np.where(start > 0, np.maximum(0, last - start + 1), 0)
         return np.stack([np.zeros_like(stop), stop, start - seq_len, count], axis=1)
 
     def longest_look_back(self, part: str, pred_len: int) -> int:
@@ -139,12 +150,27 @@ def ratio_split(rows: int | Rows) -> Split:
     return Split.at((rows * 0.7).astype(np.int64), rows - (rows * 0.2).astype(np.int64), rows)
 
 
-def usual_split(rows: Rows, pred_len: int) -> Split:
+def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
     """Default split of series with `rows` (S,) for forecasts of `pred_len` steps.
 
     It is `ratio_split`, but short series keep whole horizons at their end for validation and test. Series too short for
     all three splits have no validation split, and if necessary no test split.
+
+    If all series are too short, or keep no whole season for training although they hold two, validation and test get
+    equal shares of the rows that are left: training keeps at least half of the rows, and a season and one row if there
+    are two seasons. Forecasts of these splits extend past their ends (`Split.overhang`). Series of fewer than
+    `SHORTEST` rows are used for training only.
+
+    Args:
+        rows: number of rows of each series.
+        pred_len: P, steps.
+        season: number of steps in a season, 1 for none.
     """
+    whole_seasons = np.where((season > 1) & (rows >= 2 * season), season + 1, 0)
+    if (rows < 2 * pred_len + np.maximum(SHORTEST, whole_seasons)).all():
+        least = np.maximum(np.maximum(whole_seasons, (rows + 1) // 2), SHORTEST // 2)
+        each = np.clip((rows - least) // 2, 0, pred_len)
+        return Split.at(rows - 2 * each, rows - each, rows)
     usual, each = ratio_split(rows).rows, np.where(rows >= FEW * pred_len, 2, 1) * pred_len
     whole = Split.at(rows - 2 * each, rows - each, rows).rows
     train = np.where(rows > pred_len, rows - pred_len, rows)
@@ -153,13 +179,10 @@ def usual_split(rows: Rows, pred_len: int) -> Split:
     return Split(np.where(three, np.where(enough, usual, whole), two))
 
 
-def check_room(rows: int, pred_len: int, name: str) -> None:
-    """Raise UsageError if `rows` rows are too few for training and two forecasts, one for validation and one for the
-    test."""
-    if rows < 2 * pred_len + SHORTEST:
-        longest = (rows - SHORTEST) // 2
-        remedy = f"the longest that fits is {longest}" if longest > 0 else "provide more rows"
+def check_room(rows: int, name: str) -> None:
+    """Raise UsageError if `rows` rows are too few for training, validation and test."""
+    if rows < SHORTEST:
         raise UsageError(
-            f"A forecast of {pred_len} steps does not fit twice into the {rows} rows of '{name}', "
-            f"once for validation and once for the test, with {SHORTEST} rows left to train on; {remedy}."
+            f"'{name}' has {rows} rows, but training, validation and test require {SHORTEST}; provide at least "
+            f"{SHORTEST} rows."
         )

@@ -85,6 +85,18 @@ class Windows:
         return int((-(-self.spans[:, 3] // self.pred_len)).sum())
 
     @property
+    def disjoint_by_step(self) -> NDArray[np.int64]:
+        """`disjoint` by step, (P,). If forecasts extend past the rows, it is the number of windows that reach a step and
+        do not overlap up to it, at steps that none reaches that of the last one."""
+        _first, stop, begin, count = (each.cpu().numpy()[:, None] for each in self.spans.unbind(1))
+        ahead = np.where(count > 0, stop - begin - self.seq_len, 0)  # rows from the first forecast on
+        if ((ahead >= count - 1 + self.pred_len) | (count == 0)).all():
+            return np.full(self.pred_len, self.disjoint)
+        steps = np.minimum(np.arange(1, self.pred_len + 1), ahead.max())
+        reached = np.clip(ahead - steps + 1, 0, count)
+        return np.asarray((-(-reached // steps)).sum(0))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the series."""
         return ("",) if self.resident.facts is None else self.resident.facts.names
@@ -385,6 +397,8 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
     ranges, name = data.split.part(part), quote(data.name)
     if min(seq_len, pred_len) < 1:  # Windows itself raises an error
         return
+    if data.fixed_split and part != "train":
+        check_whole(data, part, pred_len)
     if not data.schema.panel and len(ranges) == 1:
         longest = data.split.longest_look_back(part, pred_len)
         data.split.check_fits(name, part, max(1, min(seq_len, longest)) if reads_raw else seq_len, pred_len)
@@ -392,6 +406,18 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
         raise UsageError(
             f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "
             "rows); use a shorter pred_len, or provide more rows."
+        )
+
+
+def check_whole(data: Dataset, part: str, pred_len: int) -> None:
+    """Raise UsageError if `part` of a short table has no whole forecast of `pred_len` steps, which may extend past its
+    end only at the horizon of the run."""
+    start, stop = data.split.part(part).T
+    rows = int((stop - start).max())
+    if data.split.short(pred_len) and pred_len > rows:
+        remedy = f"the longest that fits is {rows}" if rows else "provide more rows"
+        raise UsageError(
+            f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{quote(data.name)}'; {remedy}."
         )
 
 

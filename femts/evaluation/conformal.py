@@ -121,7 +121,8 @@ def calibrate(
             )
         index = windows.subsample(model.most_windows)
         made = made or _difficulty(held, windows, index)
-        half_widths[:, some] = _half_widths(held, windows, index, disjoint, made[1], INTERVALS[method])
+        by_step = np.minimum(windows.disjoint_by_step[some], count)
+        half_widths[:, some] = _half_widths(held, windows, index, (disjoint, by_step), made[1], INTERVALS[method])
     assert made is not None
     names = windows.names if len(windows.names) > 1 else ("",)  # a single series matches any name
     return Intervals(finite, half_widths, count, disjoint, made[0], names), scores
@@ -208,10 +209,16 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
 
 
 def _half_widths(
-    held: _Held, windows: Windows, index: Tensor, disjoint: int, difficulty: Difficulty, method: HalfWidths
+    held: _Held,
+    windows: Windows,
+    index: Tensor,
+    without_overlap: tuple[int, NDArray[np.int64]],
+    difficulty: Difficulty,
+    method: HalfWidths,
 ) -> NDArray[np.floating]:
-    """Half-widths (K, steps, C), or corrections, at difficulty 1, from the `held` errors, which are divided by
-    theirs."""
+    """Half-widths (K, steps, C), or corrections, at difficulty 1, from the `held` errors, which are divided by theirs;
+    `without_overlap` is the number of such windows, of all steps and by step."""
+    disjoint, by_step = without_overlap
     if not difficulty.constant:
         block = max(1, SOME * len(index) // held.errors.size)
         for first in range(0, len(index), block):
@@ -227,7 +234,7 @@ def _half_widths(
         out = ~windows.counted[windows.series_of(index)].T.cpu().numpy()
         held.errors[:, out & ~out.all(1, keepdims=True)] = np.nan
     if held.few:
-        widths = student_widths(held.errors, held.levels, disjoint)
+        widths = student_widths(held.errors, held.levels, by_step)
         return widths if held.learned is None else widths - np.nan_to_num(np.nanmean(held.learned, axis=-1))
     if held.learned is None:
         return method(held.errors, held.levels, disjoint)

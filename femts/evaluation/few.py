@@ -3,9 +3,13 @@
 Order statistics of a dozen errors are mostly noise, and errors of overlapping windows are correlated. The half-width is
 therefore the root mean squared error of its step and channel, made non-decreasing in the step (isotonic regression:
 Barlow et al., "Statistical Inference under Order Restrictions", 1972), times the quantile of Student's t distribution
-("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap. Two gave the
+("The Probable Error of a Mean", Biometrika 1908) with two degrees of freedom per window without overlap; in short
+tables, whose windows reach different steps, per window without overlap up to the step. Two gave the
 best coverage on short series, see `docs/how-to/intervals.md`. Unlike intervals from many windows, these have no exact
 guarantee.
+
+Steps after the last one with an error are wider by the square root of their number, as the errors of a random walk
+(`widening`).
 """
 
 from __future__ import annotations
@@ -25,10 +29,18 @@ def are_few(windows: int, disjoint: int) -> bool:
     return windows < FEW and disjoint < FEW_DISJOINT
 
 
-def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoint: int) -> NDArray[np.float64]:
+def widening(steps: NDArray[np.integer], known: int) -> NDArray[np.float64]:
+    """Factors (S,) from the width of the step number `known`, from 1, to the widths of later `steps`, from 1, for which
+    there are no errors: 1 for earlier ones."""
+    return np.sqrt(np.maximum(1.0, steps / known))
+
+
+def student_widths(
+    errors: NDArray[np.floating], levels: Sequence[float], disjoint: int | NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Half-widths (K, S, C) of K `levels`, percent, from few errors (S, C, n), NaN where a target is missing.
 
-    They are NaN for a channel without errors.
+    `disjoint` windows do not overlap, of all steps or by step (S,). They are NaN for a channel without errors.
     """
     from scipy.special import stdtrit
 
@@ -36,7 +48,7 @@ def student_widths(errors: NDArray[np.floating], levels: Sequence[float], disjoi
     squares = np.nansum(np.square(errors, dtype=np.float64), axis=-1)
     scale = _rising(np.divide(squares, count, out=np.zeros_like(count), where=count > 0), count)
     tails = np.array([ends_of(level)[1] for level in levels])
-    return np.asarray(stdtrit(2 * disjoint, tails)[:, None, None] * scale)
+    return np.asarray(stdtrit(2 * np.atleast_1d(disjoint), tails[:, None])[..., None] * scale)
 
 
 def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,5 +59,6 @@ def _rising(squares: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray
     for channel, observed in enumerate(count.T > 0):
         if observed.any():
             fit = isotonic_regression(squares[observed, channel], weights=count[observed, channel])
-            scale[:, channel] = np.sqrt(np.interp(steps, steps[observed], fit.x))
+            known = np.sqrt(np.interp(steps, steps[observed], fit.x))
+            scale[:, channel] = known * widening(steps + 1, int(steps[observed][-1]) + 1)
     return scale

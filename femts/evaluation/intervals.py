@@ -32,7 +32,7 @@ from torch import Tensor
 from femts.data.resident import Context
 from femts.errors import UsageError
 from femts.evaluation.difficulty import Difficulty
-from femts.evaluation.few import are_few
+from femts.evaluation.few import are_few, widening
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
 
@@ -174,6 +174,12 @@ class Intervals:
         if name in self.names:
             series = self.difficulty.series[[self.names.index(name)]]
         return replace(self, difficulty=replace(self.difficulty, series=series), names=("",))
+
+    def longer(self, steps: int) -> Intervals:
+        """The same for `steps` steps, of which those after the last calibrated one are wider by `widening`."""
+        more = np.arange(self.steps + 1, steps + 1)
+        beyond = self.half_widths[:, -1:] * widening(more, self.steps)[:, None].astype(np.float32)
+        return replace(self, half_widths=np.concatenate([self.half_widths, beyond], axis=1))
 
     def numbers(self, names: Sequence[str]) -> Tensor:
         """Numbers (len(names),) of the series `names` for a `Context`: -1 for series without calibration errors."""

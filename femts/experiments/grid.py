@@ -253,8 +253,8 @@ class DataShape:
             return steps
         rows = self.split.test[:, 1]
         if not self.fixed:
-            check_room(int(rows[0]), pred_len, self.name)
-        split = self.split if self.fixed else usual_split(rows, pred_len)
+            check_room(int(rows[0]), self.name)
+        split = self.split if self.fixed else usual_split(rows, pred_len, self.season)
         steps = self._steps(seq_lens, pred_len, protocol, int(split.train[0, 1] - split.train[0, 0]))
         fitting = {s: n for s, n in steps.items() if all(split.fits(part, n, pred_len) for part in PARTS)}
         if not fitting:

@@ -25,12 +25,15 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
         own = Intervals.of_model(model, steps, len(forecaster.targets))
         own.check(further, steps)
         return own
-    windows = score_windows(forecaster, "val", steps, data).within_scale()
+    rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
+    held = max(forecaster.config.pred_len, min(steps, rows))  # steps that reach no further than the rows
+    windows = score_windows(forecaster, "val", held, data).within_scale()
     refuse_unreachable(further, *scored_windows(model, windows))
     before = () if forecaster.intervals is None else forecaster.intervals.levels
     levels = (*usual_levels(model), *before, *further)
     training = forecaster.config.training
-    return calibrate(model, windows, levels, training.eval_batch_size, method=training.intervals)[0]
+    made = calibrate(model, windows, levels, training.eval_batch_size, method=training.intervals)[0]
+    return made.longer(steps)
 
 
 def _steps(forecaster: Forecaster, pred_len: int | None) -> int:

@@ -18,7 +18,7 @@ from femts.data.columns import is_table
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.splits import Split
-from femts.data.windows import Windows, part_windows
+from femts.data.windows import Windows, check_whole, part_windows
 from femts.errors import AccuracyWarning, UsageError, warn
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
@@ -49,6 +49,8 @@ def score_windows(
     """Windows of `part` to score, on the forecaster's device; `like` are other windows of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
     lengths = forecaster.config.seq_len, steps
+    if steps > forecaster.config.pred_len:
+        check_whole(data, part, steps)
     windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), *lengths, like)
     windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)

@@ -102,6 +102,6 @@ def as_dataset(
 def split_for(data: Dataset, pred_len: int | str | None) -> Dataset:
     """The data, split for this horizon; raise UsageError if a table is too short for it."""
     steps = horizon(data, pred_len).steps
-    if not data.schema.panel and not data.fixed_split:
-        check_room(data.rows, steps, data.name)
+    if not data.fixed_split:
+        check_room(data.rows, quote(data.name))
     return data.for_horizon(steps)

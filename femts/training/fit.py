@@ -94,7 +94,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
 
 
 def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
-    lengths = length_notes(data, request.model, request.lengths)
+    lengths = [*length_notes(data, request.model, request.lengths), *data.short_notes(config.pred_len, request.refit)]
     of_data = *known_notes(data, config), *bound_notes(run.module.preprocess), *seen_notes(config)
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 

@@ -114,7 +114,7 @@ def test_rows_after_a_cutoff_do_not_matter(refit: bool) -> None:
         made.append(compared(frame, refit=refit))
     for model in ("ridge", "seasonal_naive", "naive", "drift", "mean"):
         for each in (1, window):
-            np.testing.assert_array_equal(*(values(one, model, each) for one in made))
+            np.testing.assert_array_equal(values(made[0], model, each), values(made[1], model, each))
         assert (values(made[0], model, window + 2) != values(made[1], model, window + 2)).any()
 
 
@@ -232,6 +232,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_series_with_static_covariates() -> None:
     long = panel_table().assign(size=lambda t: t["unique_id"].str.len())
-    options = {"horizon": 7, "n_windows": 2, "seq_len": 14, "settings": {}, "refit": True}
+    options: dict[str, Any] = {"horizon": 7, "n_windows": 2, "seq_len": 14, "settings": {}, "refit": True}
     made = compared(long, "ridge", **options, static_covariates="size")  # which ridge cannot read
     pd.testing.assert_frame_equal(made.forecasts, compared(long.drop(columns="size"), **options).forecasts)

@@ -68,7 +68,8 @@ def test_series_can_be_selected_from_a_panel() -> None:
         one, (first, stop) = data[name], data.spans[number]
         assert (one.series, one.spans.tolist(), len(one.stamps)) == ((name,), [[0, rows]], rows)  # type: ignore[arg-type]
         np.testing.assert_array_equal(one.values, data.values[first:stop])
-        assert one.split == Split(data.split.rows[[number]]) == one.for_horizon(7).split
+        assert one.split == Split(data.split.rows[[number]])
+        assert rows < 2 * 7 + 8 or one.split == one.for_horizon(7).split
     some = data.take(np.array([2, 0]), np.array([20, 50]))
     assert some.series == ("young", "long") and some.lengths.tolist() == [20, 50]
     np.testing.assert_array_equal(some["long"].values, data["long"].values[:50])

@@ -67,6 +67,7 @@ def test_seasonal_look_backs() -> None:
         (12, 100, 12, 36),
         (13, 73, 52, 52),
         (12, 25, 12, 12),
+        (12, 14, 12, 12),
         (12, 12, 12, 6),
         (7, 9, 12, 4),
         (48, 6000, 24, 1008),
@@ -92,8 +93,13 @@ def test_look_back_has_a_maximum_under_seasons_only() -> None:
 def test_seasonal_look_back_is_a_multiple_of_the_season(pred_len: int, rows: int, season: int) -> None:
     steps = default_look_back("seasons", pred_len, rows, season).steps
     assert steps % season == 0 or steps < season
-    within = 1 if rows < SHORT * pred_len else pred_len
-    assert steps == 1 or rows - steps - within + 1 >= min(FEWEST_WINDOWS, (rows - within) // 2)
+    short = rows < SHORT * pred_len
+    within = 1 if short else pred_len
+    assert (
+        steps == 1
+        or (short and steps == season)
+        or rows - steps - within + 1 >= min(FEWEST_WINDOWS, (rows - within) // 2)
+    )
 
 
 def test_look_back_candidates() -> None:

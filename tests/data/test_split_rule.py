@@ -117,11 +117,11 @@ def test_split_rule_roundtrip() -> None:
 
 @pytest.mark.parametrize("model", ["fem_sm_ridge", "dlinear", "seasonal_naive", "patchtst"])
 def test_three_years_of_months_suffice(model: str) -> None:
-    settings = {"patchtst": {"model.patch_len": 4, "model.stride": 2}, "seasonal_naive": {"model.season": 11}}
-    quick: dict[str, Any] = {"seq_len": 11, "max_steps": 4, "device": "cpu", "settings": settings.get(model, {})}
+    settings = {"patchtst": {"model.patch_len": 4, "model.stride": 2}}
+    quick: dict[str, Any] = {"seq_len": 12, "max_steps": 4, "device": "cpu", "settings": settings.get(model, {})}
     run = femts.train(monthly(36), model, 12, **quick)
-    assert run.data["split"] == {"train": [0, 12], "val": [12, 24], "test": [24, 36]}
-    assert run.metrics["test"]["windows"] == run.metrics["val"]["windows"] == 1
+    assert run.data["split"] == {"train": [0, 18], "val": [18, 27], "test": [27, 36]}
+    assert run.metrics["test"]["windows"] == run.metrics["val"]["windows"] == 9
     forecast = run.predict(monthly(36))
     assert len(forecast) == 12 and np.isfinite(forecast["y"]).all()
 
@@ -133,7 +133,7 @@ def test_validation_and_test_rows_do_not_affect_weights(model: str) -> None:
 
     later = several_series().groupby("unique_id").cumcount(ascending=False) < 4
     tables = [
-        (monthly(36), spoilt(monthly(36), np.arange(36) >= 12), 12),
+        (monthly(36), spoilt(monthly(36), np.arange(36) >= 18), 12),
         (several_series(), spoilt(several_series(), later), 4),
     ]
     for table, other, steps in tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,46 @@ def test_short_series_keep_whole_horizons() -> None:
     assert np.array_equal(split.rows[long], ratio_split(rows).rows[long])
 
 
+@pytest.mark.parametrize(
+    ("rows", "steps", "season", "parts"),
+    [
+        (24, 12, 12, (14, 5, 5)),  # a season and a row to train on
+        (36, 12, 12, (18, 9, 9)),  # half of the rows, although two whole horizons would leave 12
+        (37, 12, 12, (13, 12, 12)),  # whole horizons
+        (36, 12, 1, (12, 12, 12)),
+        (23, 12, 12, (13, 5, 5)),  # less than two seasons
+        (12, 4, 4, (6, 3, 3)),
+        (104, 26, 52, (54, 25, 25)),
+        (30, 14, 7, (16, 7, 7)),
+        (10, 12, 12, (6, 2, 2)),
+        (5, 3, 1, (3, 1, 1)),
+        (4, 9, 1, (2, 1, 1)),
+        (3, 3, 1, (3, 0, 0)),
+    ],
+)
+def test_split_of_tables_too_short_for_whole_horizons(
+    rows: int, steps: int, season: int, parts: tuple[int, int, int]
+) -> None:
+    split = usual_split(np.array([rows]), steps, season)
+    assert tuple(np.diff(split.rows[0]).flatten().tolist()) == parts
+    short = parts[2] < steps
+    assert split.short(steps) == short
+    for part, size in zip(PARTS[1:], parts[1:], strict=True):
+        assert split.windows(part, 1, steps)[0, 3] == (size if short else 1)
+
+
+def test_short_series_beside_longer_ones_are_split_as_before() -> None:
+    split = usual_split(np.array([24, 60, 10]), 12, 12)
+    assert split.rows.tolist() == [
+        [[0, 12], [12, 12], [12, 24]],
+        [[0, 36], [36, 48], [48, 60]],
+        [[0, 10]] + [[10, 10]] * 2,
+    ]
+    assert not split.short(12) and split.windows("val", 3, 12)[:, 3].tolist() == [0, 1, 0]
+    alone = usual_split(np.array([24, 10]), 12, 12)
+    assert alone.short(12) and alone.windows("test", 3, 12)[:, 3].tolist() == [5, 2]
+
+
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 40), st.sampled_from(PARTS))
 def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: int, part: str) -> None:
     split = ratio_split(rows)
@@ -45,7 +86,8 @@ def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: in
         young = stop <= seq_len  # then the look-back begins before the series, and each row but the first is forecast
         targets = range(1, stop) if young else range(seq_len, stop + overhang - pred_len + 1)
     else:
-        targets = range(start, stop - pred_len + 1) if start else range(0)
+        short = split.test[0, 1] - split.test[0, 0] < pred_len and rows < 4 * pred_len + 2
+        targets = range(start, stop if short else stop - pred_len + 1) if start else range(0)
     first, last, begin, count = split.windows(part, seq_len, pred_len)[0].tolist()
     assert (first, last, count) == (0, stop, len(targets))
     if targets:

@@ -13,7 +13,7 @@ from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
-from femts.evaluation.few import FEW, are_few
+from femts.evaluation.few import FEW, are_few, student_widths
 from femts.evaluation.intervals import GRID
 from femts.models.base import ForecastModel
 
@@ -88,3 +88,11 @@ def test_few_windows_cover_normal_errors() -> None:
         after = every_window(some_windows(P + 1, seed=seed + 1000))[1].abs().numpy()
         covered.append((after <= made.half_widths[0]).mean())
     assert 0.8 <= np.mean(covered) < 0.95
+
+
+def test_steps_without_errors_are_wider_by_their_square_root() -> None:
+    errors = np.full((8, 1, 4), np.nan)
+    for step in range(3):  # as at the end of a short table: one window less at each step
+        errors[step, 0, : 4 - step] = step + 1.0
+    widths = student_widths(errors, (80,), 1)[0, :, 0] / t.ppf(0.9, 2)
+    np.testing.assert_allclose(widths, [1, 2, 3, *(3 * np.sqrt(np.arange(4, 9) / 3))])

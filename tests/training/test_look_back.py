@@ -78,5 +78,5 @@ def test_nhits_reads_three_horizons_or_a_week() -> None:
 
 def test_series_without_validation_rows_are_refused() -> None:
     panel = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=2), "y": [1.0, 2.0]})
-    with pytest.raises(UsageError, match="use a shorter pred_len, or provide more rows"):
+    with pytest.raises(UsageError, match="provide at least 4 rows"):
         femts.train(panel, "ridge", 3, seq_len=8, freq="D", panel=True)

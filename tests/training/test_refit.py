@@ -358,5 +358,5 @@ def test_invalid_refit_is_refused(plain: Forecaster, form: str) -> None:
     with pytest.raises(UsageError, match=r"'frame' has (series of their own|one series), but this model was"):
         refit(plain, other)
     if form == "wide":
-        with pytest.raises(UsageError, match=r"does not fit .* of 'The frame, before cutoff 1'"):
+        with pytest.raises(UsageError, match=r"require 73, 49 of them .* at most 23, or provide"):
             femts.backtest(plain, FRAME.iloc[:72], n_windows=1, step_size=1, refit=True)

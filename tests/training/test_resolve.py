@@ -83,7 +83,7 @@ def test_season_defaults_to_the_data() -> None:
         run("seasonal_naive", seq_len=10)
     young = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=23, freq="MS"), "x": np.arange(23.0) ** 2})
     short: Any = resolve_run(load_dataset(young), "seasonal_naive", Lengths(), {}, TrainingConfig()).model_config
-    assert (short.pred_len, short.seq_len, short.season) == (7, 8, 1)
+    assert (short.pred_len, short.seq_len, short.season) == (7, 12, 12)
     assert run("ridge").model_config.season == 24
     assert run("ridge", seq_len=10).model_config.season == 1
 

@@ -181,8 +181,11 @@ def _check_count(forecaster: Forecaster, data: Dataset, values_counted: int) -> 
     """Every window of the validation and test split must exist, be scored now, and have been scored in training."""
     (seq_len, steps), counts = (forecaster.config.seq_len, forecaster.config.pred_len), {}
     for part in PARTS[1:]:
-        ranges = data.split.part(part).tolist()
-        many = [max(0, stop - start - steps + 1) if start > 0 else 0 for start, stop in ranges]
+        ranges, past = data.split.part(part).tolist(), data.split.overhang(part, steps).tolist()
+        many = [
+            max(0, stop - start - steps + 1 + more) if start > 0 else 0
+            for (start, stop), more in zip(ranges, past, strict=True)
+        ]
         windows = score_windows(forecaster, part, None, data) if sum(many) else None
         counted = None if windows is None or windows.counted is None else windows.counted.cpu().numpy()
         values = list[int]()  # for each window

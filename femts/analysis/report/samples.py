@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
-from femts.data.frequency import last_dates
+from femts.data.frequency import future_dates, last_dates
 from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.explain.posterior import explainable, explained
@@ -75,7 +75,9 @@ def sample_windows(forecaster: Forecaster, data: Dataset, ranked: pd.DataFrame) 
         series, row = windows.place(number)
         rows = np.arange(row - past, row + steps)
         begin = int(data.spans[series, 0])
-        values = np.where((rows >= 0)[:, None], data.values[begin + rows.clip(0), : windows.n_targets], np.nan)
+        last = int(data.lengths[series]) - 1  # forecasts of short series extend past their end
+        values = data.values[begin + rows.clip(0, last), : windows.n_targets]
+        values = np.where(((rows >= 0) & (rows <= last))[:, None], values, np.nan)
         sample: dict[str, Any] = {
             "stamps": _stamps(data, series, rows),
             "series": pack(np.concatenate([values, forecast]).T[:channels]),
@@ -170,17 +172,22 @@ def shown_levels(forecaster: Forecaster) -> list[float]:
 
 def _stamps(data: Dataset, series: int, rows: NDArray[np.int64]) -> list[int] | dict[str, int]:
     """Time stamps of `rows` of a series as integers: milliseconds of local time, the stamps themselves if they are
-    numbers, or row numbers. Rows before the series have extrapolated stamps.
+    numbers, or row numbers. Rows before and after the series have extrapolated stamps.
 
     Evenly spaced stamps are given by the first one and the step, which is shorter.
     """
     if data.stamps is None:
         return packed_stamps(pd.Index(rows))
-    begin = int(data.spans[series, 0])
-    if rows[0] < 0 and data.freq is not None:
-        stop = int(rows[-1]) + 1
-        return packed_stamps(last_dates(data.stamps[begin : begin + stop], data.freq, len(rows)))
-    return packed_stamps(data.stamps[begin + rows])
+    begin, after = int(data.spans[series, 0]), max(0, int(rows[-1]) + 1 - int(data.lengths[series]))
+    within = rows[: len(rows) - after]
+    if within[0] < 0 and data.freq is not None:
+        stop = int(within[-1]) + 1
+        stamps = last_dates(data.stamps[begin : begin + stop], data.freq, len(within))
+    else:
+        stamps = data.stamps[begin + within]
+    if after and data.freq is not None:
+        stamps = stamps.append(future_dates(stamps[-1], data.freq, after))
+    return packed_stamps(stamps)
 
 
 def packed_stamps(when: pd.Index) -> list[int] | dict[str, int]:

@@ -68,6 +68,7 @@ def evaluate(
         )
     forecaster = load_scored(run, place.device, place.dataset)
     data = forecaster.training_data(place.data_root)
+    say_notes(data.short_notes(forecaster.config.pred_len))
     horizons = horizons or (forecaster.config.pred_len,)
     head: dict[str, object] = {"run": str(run), "part": scored.part}
     if detailed:

@@ -18,9 +18,10 @@ FEW = 2000  # training rows below which they are few
 SHARE = 0.1  # share of a time limit that the first look-back may take for others to be tried
 
 
-def origins_of(data: Dataset) -> int:
-    """Number of origins at which candidates for `data` are tried."""
-    return min(ORIGINS, data.most_origins) if data.rows <= FEW else 1
+def origins_of(data: Dataset, pred_len: int) -> int:
+    """Number of origins at which candidates for `data` are tried with forecasts of `pred_len` steps. Short tables have
+    one, because the season does not fit into the training rows of earlier ones."""
+    return min(ORIGINS, data.most_origins) if data.rows <= FEW and not data.split.short(pred_len) else 1
 
 
 def too_slow(first: CandidateResult, limit: float | None) -> str:
@@ -38,7 +39,7 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
         return request
     steps = horizon(data, request.lengths.pred_len).steps
     known = replace(request, lengths=request.lengths._replace(pred_len=steps))
-    candidates, folds = ridges(data, known.lengths), data.before_test(steps, origins_of(data))
+    candidates, folds = ridges(data, known.lengths), data.before_test(steps, origins_of(data, steps))
     if len(candidates) < 2:
         return request
 

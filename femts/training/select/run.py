@@ -56,7 +56,8 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
     record = request_record(request, data, pred_len)
     try:
         with trials_folder(request, record) as folder:
-            for note in (*data.notes, *horizon_notes(data, request.lengths.pred_len)):
+            of_lengths = *horizon_notes(data, request.lengths.pred_len), *data.short_notes(pred_len, request.refit)
+            for note in (*data.notes, *of_lengths):
                 logger.info(note)
             with training_on(request.accelerator):
                 known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
@@ -100,7 +101,8 @@ def _try_all(
 ) -> tuple[CandidateResult, ...]:
     """All candidates after their trials: first all at the latest origin, then at earlier ones as long as there is time
     for all of them."""
-    folds = data.before_test(int(request.lengths.pred_len or 1), origins_of(data))
+    steps = int(request.lengths.pred_len or 1)
+    folds = data.before_test(steps, origins_of(data, steps))
     learners = [each for each in candidates if each.learns and not each.reason]
     if learners and clock.limit is not None:
         folds = folds[:1]  # time is better spent on one longer training
