@@ -26,7 +26,7 @@ FIRST = len(FRAME) - WINDOWS * P
 
 
 def compared(frame: Any = FRAME, models: Any = "ridge", horizon: int = P, **options: Any) -> Comparison:
-    usual = {"n_windows": WINDOWS, "seq_len": 48, "settings": SETTINGS, "device": "cpu"}
+    usual: dict[str, Any] = {"n_windows": WINDOWS, "seq_len": 48, "settings": SETTINGS, "device": "cpu"}
     with warnings.catch_warnings(action="ignore"):
         return femts.compare(frame, models, horizon, **(usual | options))
 
