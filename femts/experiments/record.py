@@ -62,7 +62,10 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
         return {}, {}
     own, look_back = forecaster.config.pred_len, forecaster.config.seq_len
     rivals = [p for p in HORIZONS if p > own or p == own > HORIZONS[0]] if forecaster.model.supports.recursive else []
-    fitting = [p for p in rivals if all(data.split.fits(part, look_back, p) for part in ("val", "test"))]
+    split = data.split
+    fitting = [
+        p for p in rivals if not split.short(p) and all(split.fits(part, look_back, p) for part in ("val", "test"))
+    ]
     errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
     test = score_horizons(forecaster, "test", tuple(errors), data, also=errors)
     val = score_horizons(forecaster, "val", fitting, data, MOST_VALIDATED) if fitting else {}
