@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from femts.data.describe import shown_past
 from femts.errors import UsageError, suggest
 from femts.text import quote
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PANELS = 12
-MOST_PAST = 5  # steps drawn before a forecast, relative to its length
 DPI = 200
 # Okabe and Ito's palette, for colour-blind readers; forecast and actual values also differ in line width.
 PAST, TRUTH, FORECAST, SHADE = "#5f6b76", "#0072b2", "#d55e00", "#f6efe9"
@@ -158,12 +158,6 @@ def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> 
     steps = len(strips[0].forecast)
     _explain(figure, panels.flat[0], f"Forecast of {steps} step{'s' * (steps > 1)} after {after}")
     return figure
-
-
-def shown_past(steps: int, season: int) -> int:
-    """Steps to draw before a forecast of `steps` steps: two seasons and at least twice its length, but not so many that
-    the forecast fills less than a sixth of the picture."""
-    return max(2 * steps, min(2 * season, MOST_PAST * steps))
 
 
 def picture_format(path: Path) -> str:

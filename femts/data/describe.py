@@ -8,6 +8,7 @@ from typing import Any
 from femts.text import quote
 
 MOST_NAMES = 6  # names listed
+MOST_PAST = 5  # steps shown before a forecast, relative to its length
 
 
 def count(number: int, noun: str) -> str:
@@ -40,3 +41,9 @@ def _literal(value: Any) -> str:
         case str():
             return f"'{quote(value)}'"
     return str(value)
+
+
+def shown_past(steps: int, season: int) -> int:
+    """Steps to draw before a forecast of `steps` steps: two seasons and at least twice its length, but not so many that
+    the forecast fills less than a sixth of the picture."""
+    return max(2 * steps, min(2 * season, MOST_PAST * steps))

@@ -17,12 +17,12 @@ from femts.analysis.report.samples import (
     shown_levels,
 )
 from femts.data.dataset import Dataset
+from femts.data.describe import shown_past
 from femts.data.frequency import last_dates
 from femts.forecaster.bounds import QuantileSpec, raw_bounds
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.inputs import known_ahead, steps_ahead
-from femts.plotting import shown_past
 
 
 def forecast_ahead(

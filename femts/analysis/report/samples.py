@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from femts.analysis.audit.checks import scored_forecasts
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
+from femts.data.describe import shown_past
 from femts.data.frequency import future_dates, last_dates
 from femts.data.windows import Windows
 from femts.errors import UsageError
@@ -21,7 +22,6 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.models.base import Forecasts
 from femts.models.fem import SegmentForecaster
-from femts.plotting import shown_past
 
 MOST_WINDOWS = 24
 MOST_VALUES = 700_000  # values per page, of three bytes each
