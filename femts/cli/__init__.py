@@ -16,6 +16,7 @@ import typer
 
 from femts.cli.command import app, load_commands
 from femts.cli.output import StderrHandler
+from femts.cli.started import command_started
 from femts.cli.streams import check_memory, check_streams, say
 from femts.cli.wording import as_options, command_line
 from femts.errors import (
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = typer.main.get_command(app)
         check_streams()
         check_memory()
-        with memory_checked(), _warnings_as_notes(), _log_on_stderr():
+        with command_started(argv is None), memory_checked(), _warnings_as_notes(), _log_on_stderr():
             status = command.main(args=argv, prog_name="femts", standalone_mode=False)
         sys.stdout.flush()  # report a full disk or closed pipe here instead of at interpreter shutdown
     except FemtsError as error:

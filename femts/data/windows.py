@@ -294,8 +294,10 @@ class Windows:
         each = max(1, most // int((counts > 0).sum()))
         if len(counts) == 1:
             return _evenly(len(self), each)
+        if each == 1:
+            return (counts.cumsum(0) - 1)[counts > 0]
         begin = [0, *counts.cumsum(0).tolist()]
-        some = [_evenly(n, each) if each > 1 else torch.arange(max(0, n - 1), n) for n in counts.tolist()]
+        some = [_evenly(n, each) for n in counts.tolist()]
         return torch.cat([first + numbers for first, numbers in zip(begin, some, strict=False)])
 
     def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
@@ -499,13 +501,15 @@ def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tenso
     some = ranges[:, 1] > ranges[:, 0]
     if windows.counted is not None:
         some &= windows.counted.any(1).cpu().numpy()
-    pieces, masks = list[Tensor](), list[Tensor]()
-    for first, stop in ranges[some].tolist():
-        pieces.append(values[first:stop])
-        masks.append(torch.ones_like(pieces[-1], dtype=torch.bool) if observed is None else observed[first:stop])
-    if len(pieces) == 1:
-        return pieces[0], None if observed is None else masks[0]
-    gap = torch.zeros(distance, values.shape[1], dtype=values.dtype)
-    blank = gap.bool()
-    spaced = [each for piece in pieces for each in (piece, gap)][:-1]
-    return torch.cat(spaced), torch.cat([each for mask in masks for each in (mask, blank)][:-1])
+    first, lengths = ranges[some, 0], ranges[some, 1] - ranges[some, 0]
+    if len(first) == 1:
+        rows = slice(*ranges[some][0])
+        return values[rows], None if observed is None else observed[rows]
+    before = np.concatenate([[0], lengths.cumsum()[:-1]])  # rows of earlier series
+    each = np.arange(lengths.sum()) - before.repeat(lengths)
+    source = torch.from_numpy(each + first.repeat(lengths))
+    place = torch.from_numpy(each + (before + distance * np.arange(len(first))).repeat(lengths))
+    spaced = values.new_zeros(int(lengths.sum()) + distance * (len(first) - 1), values.shape[1])
+    seen = torch.zeros_like(spaced, dtype=torch.bool)
+    spaced[place], seen[place] = values[source], True if observed is None else observed[source]
+    return spaced, seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,16 @@ class SeasonalScale:
     @classmethod
     def of(cls, data: Dataset) -> SeasonalScale:
         """Scale of the training rows of each series of `data`."""
+        if data in _OF_DATA:
+            return _OF_DATA[data]
         shape = (len(data), data.n_targets)
         absolute, squared = np.full(shape, np.nan), np.full(shape, np.nan)
         for number, (first, stop) in enumerate(data.part("train").tolist()):
             absolute[number], squared[number] = _changes(data.values[first:stop, : data.n_targets], data.season)
-        return cls(absolute, squared)
+        return _OF_DATA.setdefault(data, cls(absolute, squared))
+
+
+_OF_DATA = WeakKeyDictionary[Dataset, SeasonalScale]()  # both splits of all candidates need the same
 
 
 def seasonal_error(values: Array, season: int) -> Array:

@@ -9,6 +9,7 @@ as tensors.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, cast
@@ -213,10 +214,12 @@ class Boost(ForecastModel):
     in_torch = False  # NumPy's indexing is several times faster
     groups = (VALUES, MEANS, SEASONS)
     form: Tensor
+    grown: Tensor
 
     def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
         super().__init__(config, quantiles)
         self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets
+        self.register_buffer("grown", torch.zeros((), dtype=torch.int64))  # number of rows of the final fit
         self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
 
     @property
@@ -334,11 +337,15 @@ class Boost(ForecastModel):
         self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
     ) -> None:
         """Train on rows sampled from `train`, with the form and number of trees chosen on `val` or taken from `chosen`."""
-        config = self.config
-        most = config.rows if training.max_time is None else ROWS_A_SECOND * parse_span(training.max_time)
+        config, began = self.config, time.monotonic()
+        limit = None if training.max_time is None else parse_span(training.max_time)
+        most = config.rows if limit is None else ROWS_A_SECOND * limit
         most = int(min(config.rows, most) / self.n_outputs**0.5)
         if isinstance(chosen, Boost):
             self.form.copy_(chosen.form)
+            if limit is not None:
+                most = min(most, int(chosen.grown) or most)
+            self.grown.fill_(most)
             self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
             return
         assert val is not None
@@ -352,6 +359,11 @@ class Boost(ForecastModel):
             self._grow(train, val, most // TRIED, training, tried)
             errors[form] = self._error(val, training.seed)
         self.form.fill_(min(errors, key=errors.__getitem__))
+        if limit is not None:  # the trials are the part on which the final fit, of more rows and rounds, is measured
+            spent = time.monotonic() - began
+            expected = spent / len(forms) * TRIED**2
+            most = max(most // TRIED, int(most * min(1.0, max(0.0, limit - spent) / expected)))
+        self.grown.fill_(most)
         self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
 
     def _error(self, val: Windows, seed: int) -> float:

@@ -7,6 +7,8 @@ thousandth of the weights. Both are fitted here, per channel and pooled, and the
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -22,10 +24,11 @@ from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.naive import check_season
 from femts.models.registry import register
-from femts.models.ridge_fit import TrainingRows, choose, maps
+from femts.models.ridge_fit import TrainingRows, choose, maps, parts_of_fit
 
 FEWEST = 8  # windows within the training rows; if there are fewer, partial windows count in part
 MOST_STEPS = 720  # default steps forecast at once
+TIMED, LONG = 3, 0.1  # calls by which a fit is timed, unless one takes so many seconds
 MOST_MAPS = 32  # channels with their own map, each of 3 MB at 1024 steps of look-back and 720 of forecast
 
 
@@ -102,6 +105,30 @@ class LinearForecast(nn.Module):
 
         Computed in float64. `observed` (rows, C) is as in `window_moments`. Raises UsageError if there is no window.
         """
+        rows, by_channel = self._rows(series, observed), len(self.dense) > 1
+        common = maps(rows.pooled(), self.season, ridge)
+        for channel, weights in enumerate(choose(rows, self.season, ridge, by_channel)):
+            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if by_channel else common
+            self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
+
+    def seconds_of_fit(self, series: Tensor, ridge: float, observed: Tensor | None = None) -> float:
+        """Estimated duration of `fit` in seconds, from that of the moments and maps of one channel, the one with the
+        most gaps."""
+        rows, by_channel = self._rows(series, observed), len(self.dense) > 1
+        channel = 0 if rows.observed is None else int((~rows.observed).sum(0).argmax())
+        summed = fitted = math.inf
+        for _ in range(TIMED):  # the first call is slower
+            began = time.monotonic()
+            moments = rows.moments(channel)
+            middle = time.monotonic()
+            maps(moments, self.season, ridge)
+            summed, fitted = min(summed, middle - began), min(fitted, time.monotonic() - middle)
+            if summed + fitted > LONG:
+                break
+        sums, solutions = parts_of_fit(series.shape[1], by_channel)
+        return sums * summed + solutions * fitted
+
+    def _rows(self, series: Tensor, observed: Tensor | None) -> TrainingRows:
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
             raise UsageError(
@@ -112,11 +139,7 @@ class LinearForecast(nn.Module):
         if len(series) < before + after + FEWEST:  # windows that extend beyond the rows count in part
             observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed
             series, observed = F.pad(series, (0, 0, 0, after - 1)), F.pad(observed, (0, 0, 0, after - 1))
-        rows, by_channel = TrainingRows(series, observed, before, after), len(self.dense) > 1
-        common = maps(rows.pooled(), self.season, ridge)
-        for channel, weights in enumerate(choose(rows, self.season, ridge, by_channel)):
-            both = torch.cat([maps(rows.moments(channel), self.season, ridge), common]) if by_channel else common
-            self.dense[channel] = torch.tensordot(weights, both, 1)[:, : self.longest]
+        return TrainingRows(series, observed, before, after)
 
     def forward(self, x: Tensor, steps: int) -> Tensor:
         """Forecast `steps` steps, at most `longest`, after `x` (B, L, C): (B, steps, C)."""

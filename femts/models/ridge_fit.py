@@ -141,6 +141,13 @@ def choose(rows: TrainingRows, season: int, ridge: float, by_channel: bool) -> T
     )
 
 
+def parts_of_fit(channels: int, by_channel: bool) -> tuple[int, int]:
+    """Number of times that a fit computes moments of a channel and `maps`, at most; see `choose`."""
+    own = channels if by_channel else 0
+    judged = channels if by_channel else min(channels, MOST_JUDGED)
+    return channels * (1 + BLOCKS) + own + BLOCKS * judged, 1 + own + BLOCKS * (1 + own)
+
+
 def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]:
     """Pairs of the remaining rows (without pieces that have fewer windows than a window has steps) and one held-out
     block with the look-back before it."""

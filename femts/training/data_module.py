@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from torch import Tensor
+
 from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -65,8 +67,13 @@ class DataModule:
 
     def fit_closed_form(self, model: ForecastModel) -> None:
         """Fit the closed-form parts of `model` to the training rows."""
-        distance = max(model.config.seq_len, int(self.data.train_lengths.max()))
-        model.prepare(*training_rows(self.data, self.windows["train"], distance))
+        model.prepare(*self.rows_for(model))
+
+    def rows_for(self, model: ForecastModel) -> tuple[Tensor, Tensor | None]:
+        """Training rows to which closed-form parts of `model` are fitted; see `training_rows`."""
+        return training_rows(
+            self.data, self.windows["train"], max(model.config.seq_len, int(self.data.train_lengths.max()))
+        )
 
 
 def as_dataset(

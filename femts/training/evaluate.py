@@ -32,7 +32,8 @@ from femts.training.accelerator import Accelerator
 from femts.training.schedule import FEWEST
 
 REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test split is recorded in `metrics.json`
-FEWEST_FITS = 4  # windows per split to score first if a forecast may be a fit
+FEWEST_FITS = 4  # windows per split to score first if a forecast may be a fit, or is one of very many targets
+MANY_TARGETS = 256  # targets from which on a window is many forecasts
 GRACE = 1.0  # minimum seconds for scoring
 _SURE = 0.8  # share of the remaining time to plan for, since other processes run too
 
@@ -173,18 +174,23 @@ def scores_within(
     windows: Mapping[str, Windows],
     data: Dataset,
     device: str,
+    most_windows: int | None = None,
 ) -> dict[str, Any]:
     """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored and timed first, to
-    determine how many more fit. Without a deadline, or with few windows, all are scored at once.
+    determine how many more fit. Without a deadline, or with few windows, all are scored at once, or at most
+    `most_windows` per split.
 
     Returns:
-        The same, and if not all windows were scored, their number by split as `thinned`.
+        The same, and if not all windows of the model's choice were scored, the number of all by split as `thinned`.
     """
     model = forecaster.model
-    most = FEWEST if model.most_windows is None else FEWEST_FITS
+    few = model.most_windows is not None or len(forecaster.targets) > MANY_TARGETS
+    most = FEWEST_FITS if few else FEWEST
     whole = _counts(model, windows)
     if deadline is None or max(whole.values()) <= 2 * most:
-        return take_scores(forecaster, windows, data, device)
+        with scored_on(model, most_windows):
+            counts, scores = _counts(model, windows), take_scores(forecaster, windows, data, device)
+        return scores if counts == whole else {**scores, "thinned": {part: len(windows[part]) for part in counts}}
     while True:
         began = time.monotonic()
         with scored_on(model, most):

@@ -30,7 +30,7 @@ from femts.training.resolve import (
     thinned_notes,
 )
 from femts.training.resources import check_resources
-from femts.training.run import Run, first_forecaster, is_trained, run_folder, training_on
+from femts.training.run import Run, first_forecaster, is_trained, learning_within, run_folder, training_on
 from femts.training.schedule import Budget
 from femts.training.stopping import Interrupted
 
@@ -195,7 +195,7 @@ def train_and_score(run: Run, later: bool) -> None:
     if is_trained(model):
         model.load_state_dict(weights)
     else:
-        model.learn(first, windows["val"].within_scale(), training)
+        model.learn(first, windows["val"].within_scale(), learning_within(run))
     model.to(accelerator.device)
     now = time.monotonic()
     deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)

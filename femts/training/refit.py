@@ -20,7 +20,7 @@ from femts.training.accelerator import find_accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
 from femts.training.loop import run_steps
-from femts.training.run import Run, first_forecaster, is_trained, run_folder, training_on
+from femts.training.run import Run, first_forecaster, is_trained, learning_within, run_folder, training_on
 from femts.training.schedule import Budget, Chosen
 
 
@@ -111,7 +111,7 @@ def train_on_all_rows(run: Run, scored: Forecaster) -> None:
         if chosen is not None:
             run.model.load_state_dict(run.state.average)
         else:
-            run.model.learn(run.module.windows["train"], None, run.config.training, scored.model)
+            run.model.learn(run.module.windows["train"], None, learning_within(run), scored.model)
         steps, stopped = run.state.step, run.state.stopped
     forecaster.model.to(run.accelerator.device).eval()
     members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}

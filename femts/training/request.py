@@ -20,8 +20,9 @@ from femts.models.losses import find_loss
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
-from femts.training.resolve import Lengths, resolve_training
+from femts.training.resolve import BUDGETS, Lengths, resolve_training
 
+SHORT_STEPS = 500  # below which a training by `auto` is short: at 300, its recipe is still better (results/trials.md)
 WEIGHTS = "model.weights"  # given to `auto`, it adds the pretrained model of these weights
 
 
@@ -97,14 +98,14 @@ class FitRequest:
     def for_candidate(
         self,
         model: str,
-        seconds: float | None,
+        budget: Mapping[str, Any],
         out: Path | None,
         most_windows: int,
         loss: str = "mse",
         model_settings: Mapping[str, Any] | None = None,
     ) -> FitRequest:
         """Request for one of the models that `auto` tries: with `model_settings`, trained in the folder `out` within
-        `seconds` (None for no limit), by `loss` unless the user set one, and scored on at most `most_windows`
+        `budget`, fields of the recipe, by `loss` unless the user set one, and scored on at most `most_windows`
         windows."""
         given, settings = self.asked
         settings = {**settings, **{f"model.{name}": value for name, value in (model_settings or {}).items()}}
@@ -113,11 +114,10 @@ class FitRequest:
             settings = {name: value for name, value in settings.items() if name != "training.metric"}
             settings["training.metric"] = DEFAULT
         other = FitRequest.of(model, given, settings, time.monotonic())
-        limit = None if seconds is None else f"{max(1, int(seconds))}s"
-        training = replace(other.training, max_time=limit)
+        training = replace(other.training, **{"max_time": None, **budget})
         if "training.loss" not in self.asked[1]:
             training = replace(training, loss=loss)
-        if seconds is not None:
+        if training.max_time is not None or budget.get("max_steps", SHORT_STEPS) < SHORT_STEPS:
             short = model_card(model).model_class.short_training_defaults
             training = replace(
                 training, **{key: v for key, v in short.items() if f"training.{key}" not in self.asked[1]}
@@ -129,6 +129,11 @@ class FitRequest:
     def criterion(self) -> str:
         """Selection criterion of `auto`, one of `CRITERIA`."""
         return self.training.metric or DEFAULT
+
+    @property
+    def sets_steps(self) -> bool:
+        """Whether the user set the number of steps or epochs."""
+        return any(f"training.{name}" in self.asked[1] or self.asked[0].get(name) is not None for name in BUDGETS)
 
     @property
     def limit(self) -> float | None:

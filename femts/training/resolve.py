@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from femts.data.windows import Windows
     from femts.models.base import ForecastModel
 
-_BUDGETS = ("max_steps", "max_epochs")
+BUDGETS = ("max_steps", "max_epochs")
 _MANY, _DRAWN = 16, 8  # number of channels from which on a subset is drawn at each step, and its size
 
 _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
@@ -77,9 +77,9 @@ def resolve_training(
                 f"'{name}' is given twice, as {quote(value)} and as training.{name}={quote(training[name])}; give one."
             )
         training[name] = value
-    asked = {name for name in _BUDGETS if name in parts["training"] or given.get(name) is not None}
+    asked = {name for name in BUDGETS if name in parts["training"] or given.get(name) is not None}
     if len(asked) == 1:  # if one of these is given, it replaces the recipe's other one
-        training = {name: value for name, value in training.items() if name not in _BUDGETS or name in asked}
+        training = {name: value for name, value in training.items() if name not in BUDGETS or name in asked}
     resolved = apply_settings(TrainingConfig(), training, where="training")
     if resolved.learned_quantiles:
         check_learns_quantiles(model)

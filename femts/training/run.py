@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
+from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.evaluation.memory import kept_memory
 from femts.forecaster.forecaster import Forecaster
@@ -23,6 +25,8 @@ from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
 from femts.training.stopping import Interrupted
+
+LEARNING = 0.7  # share of the remaining time for models without gradient steps; scores take the rest
 
 
 @dataclass
@@ -63,6 +67,16 @@ class Run:
 def is_trained(model: ForecastModel) -> bool:
     """Return whether `model` has weights that are trained by gradient steps."""
     return any(parameter.requires_grad for parameter in model.parameters())
+
+
+def learning_within(run: Run) -> TrainingConfig:
+    """The recipe of `run` for a model that learns without gradient steps, with the remaining time as its limit, less a
+    share for what follows."""
+    training = run.config.training
+    if run.limit is None:
+        return replace(training, max_time=None)
+    left = run.started + run.limit - time.monotonic()
+    return replace(training, max_time=f"{max(1.0, LEARNING * left):.1f}s")
 
 
 def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:

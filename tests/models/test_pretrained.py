@@ -360,7 +360,7 @@ def test_auto_averages_pretrained_weights_with_others(
         return Choice(members, (0.25, 0.75), 0.1, "two of them")
 
     monkeypatch.setattr(select, "best_mean", both)
-    monkeypatch.setattr(planning, "seconds_of_forecast", lambda each, *_: 0.0 if each.model == "chronos2" else 1e9)
+    monkeypatch.setattr(planning, "work_of_forecast", lambda each, *_: 0.0 if each.model == "chronos2" else 1e9)
     panel, settings = panel_table(), {"model.weights": str(weights["chronos2"])}
     made = femts.train(panel, "auto", WEEK, settings=settings, out=tmp_path / "run", device="cpu", max_steps=2)
     assert [each.config.model for each in made.members] == ["ridge", "chronos2"]

@@ -44,7 +44,7 @@ def quick() -> Any:
     quick = Candidate("seasonal_naive"), Candidate("ridge"), Candidate("auto_theta", slow=True)
     few = (*quick, Candidate("auto_arima", slow=True, reason="slow"), Candidate("dlinear", learns=True))
     patch.setattr(choice, "shortlist", lambda *_: few)
-    patch.setattr(planning, "SMALL", 0)  # no limit: results are those of any machine
+    patch.setattr(planning, "SMALL", 0)  # as a large table: several origins
     yield
     patch.undo()
 

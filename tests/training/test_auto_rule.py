@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
+from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
 from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist
-from femts.training.select.plan import MANY_WINDOWS, WINDOWS, Clock, Plan, plan
+from femts.training.select.constants import FEWEST_SCORED, MANY_WINDOWS, OF_LARGE, OF_SMALL, SCORED, WINDOWS
+from femts.training.select.plan import Clock, Plan, plan
 from femts.training.select.rule import best_mean
 from femts.training.select.trial import Array, CandidateResult
+from femts.training.select.work import within, work_of_fit
 
 RNG = np.random.default_rng(0)
 TRUTH: Array = RNG.normal(size=(20, 6, 2))
@@ -147,24 +148,25 @@ def test_ridge_look_backs_are_tried_unless_given() -> None:
 
 
 def planned(monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, **seconds: float) -> Plan:
-    """The plan for models with fits of the given `seconds` and remaining time."""
-    monkeypatch.setattr(planning, "seconds_of_forecast", lambda each, *_: seconds[each.model])
+    """The plan for models with fits of the given `seconds`, by work as by the clock, and remaining time."""
+    for name in ("seconds_of_forecast", "work_of_forecast"):
+        monkeypatch.setattr(planning, name, lambda each, *_: seconds[each.model])
     monkeypatch.setattr(planning.Clock, "left", left)
     candidates = [Candidate("ridge"), *(Candidate(name, slow=True) for name in seconds)]
     request = FitRequest.of("auto", {}, {}, 0.0)
-    return plan(candidates, request, [table(120)] * origins, Clock(0.0, left))
+    return plan(candidates, request, [table(120)] * origins, Clock(0.0, left, OF_SMALL))
 
 
 def test_all_candidates_are_tried_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 60.0, quick=0.01, slow=0.5)
-    assert made.windows == WINDOWS and not made.note and not any(each.reason for each in made.candidates)
+    assert made.windows == WINDOWS and not made.notes and not any(each.reason for each in made.candidates)
 
 
 def test_windows_are_reduced_before_models_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 30.0, quick=0.1, slow=1.0)
     assert made.windows < WINDOWS and not any(each.reason for each in made.candidates)
-    assert (
-        made.note == f"to stay within the time limit, candidates are compared on {made.windows} windows of each origin"
+    assert made.notes == (
+        f"to stay within the time limit, candidates are compared on {made.windows} windows of each origin",
     )
 
 
@@ -179,54 +181,69 @@ def test_single_origin_keeps_sixteen_windows(monkeypatch: pytest.MonkeyPatch) ->
 def test_slowest_model_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
-    assert "each forecast takes 0.9 s" in made.candidates[2].reason
+    assert "each forecast takes about 0.9 s" in made.candidates[2].reason
 
 
 def test_fit_exceeding_the_limit_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planned(monkeypatch, 10.0, quick=0.3, auto_arima=float("nan"))
-    assert "may take 3 s" in made.candidates[2].reason
+    started = list[str]()
+    made = planned(monkeypatch, 10.0, quick=0.3, auto_arima=9.0)
+    assert "takes about 9 s" in made.candidates[2].reason
+
+    def timed(candidate: Candidate, *_: object) -> float:
+        started.append(candidate.model)
+        return 0.3
+
+    monkeypatch.setattr(planning, "seconds_of_forecast", timed)
+    plan(made.candidates[:2], FitRequest.of("auto", {}, {}, 0.0), [table(120)], Clock(0.0, 10.0))
+    assert started == ["quick"]
+
+
+def test_without_a_limit_work_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, None, quick=0.01, slow=0.1)
+    assert made.windows == WINDOWS and not any(each.reason for each in made.candidates)
+    made = planned(monkeypatch, None, quick=0.01, slow=3.0)
+    assert [each.model for each in made.candidates if each.reason] == ["slow"]
+    assert "too long without a time limit" in made.candidates[2].reason
+
+
+def test_work_left_by_the_trials_scores_more_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, None, quick=0.01, slow=0.9)
+    assert made.scored(["quick"], 3) == SCORED and made.scored(["ridge"], 3) is None
+    assert FEWEST_SCORED <= (made.scored(["quick", "slow"], 3) or 0) < SCORED
 
 
 def test_many_windows_without_fitted_models(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planned(monkeypatch, None).windows == MANY_WINDOWS
 
 
-def test_default_time_limit_for_small_tables_only() -> None:
+def test_small_tables_get_little_work_and_no_time_limit() -> None:
     request, timed = (FitRequest.of("auto", given, {}, 0.0) for given in ({}, {"max_time": "9m"}))
-    assert [Clock.of(each, table(120)).limit for each in (request, timed)] == [60.0, 540.0]
-    assert [Clock.of(each, table(6000, "h")).limit for each in (request, timed)] == [None, 540.0]
+    assert [Clock.of(each, table(120)).limit for each in (request, timed)] == [None, 540.0]
+    assert Clock.of(request, table(120)).allowed == OF_SMALL and Clock.of(request, table(6000, "h")).allowed == OF_LARGE
 
 
-def panel(series: int, rows: int, **schema: Any) -> Dataset:
-    stamps = np.tile(pd.date_range("1990-01-01", periods=rows, freq="MS"), series)
-    long = pd.DataFrame({"unique_id": np.repeat([f"s{n}" for n in range(series)], rows), "ds": stamps})
-    long = long.assign(y=RNG.normal(size=series * rows))
-    if schema:
-        long["kind"] = np.where(long.unique_id == "s0", "one", "other")
-    return load_dataset(long, **schema, panel=True).for_horizon(12)
+@pytest.mark.parametrize("model", ["nhits", "fem_sm_ridge"])
+def test_work_limits_the_steps_of_networks(model: str) -> None:
+    data, request = table(1500), FitRequest.of("auto", {}, {}, 0.0)
+    request = replace(request, lengths=LENGTHS)
+    steps = [
+        within(Candidate(model, learns=True), request, data, most).training.get("max_steps") for most in (4, 8, 1e3)
+    ]
+    few, more, usual = steps
+    assert usual is None and few is not None and more is not None and few < more < 1000
+    assert "too long" in within(Candidate(model, learns=True), request, data, 0.1).reason
+    asked = replace(FitRequest.of("auto", {"max_steps": 7}, {}, 0.0), lengths=LENGTHS)
+    assert not within(Candidate(model, learns=True), asked, data, 0.1).training
 
 
-def test_large_panels_try_two_networks() -> None:
-    for series, rows, candidate in [(10, 60, False), (20, 150, False), (20, 300, True), (30, 100, True)]:
-        assert [name in names(panel(series, rows)) for name in ("nhits", "fem_sm")] == [candidate, candidate]
+def test_work_limits_the_rows_of_trees() -> None:
+    request = replace(FitRequest.of("auto", {}, {}, 0.0), lengths=LENGTHS)
+    rows = [within(Candidate("boost", learns=True), request, table(1500), most).settings["rows"] for most in (8.0, 1e4)]
+    assert rows == [40_000, 200_000]
 
 
-def test_intermittent_demand_adds_croston() -> None:
-    assert "croston_sba" in names(table(120, zeros=0.6))
-    assert "croston_sba" not in names(table(120, zeros=0.1))
-
-
-def test_missing_optional_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from femts.models.classics import Classic
-
-    monkeypatch.setattr(Classic, "needs", ("no_such_library", "stats"))
-    reasons = {each.model: each.reason for each in shortlist(table(120), LENGTHS)}
-    assert "pip install 'femts[stats]'" in reasons["auto_ets"]
-
-
-def test_short_mixer_trainings_raise_the_learning_rate() -> None:
-    asked = FitRequest.of("auto", {}, {}, 0.0)
-    assert asked.for_candidate("fem_sm", 10.0, None, 1).training.lr == 3e-3
-    assert asked.for_candidate("fem_sm", None, None, 1).training.lr == TrainingConfig().lr
-    own = FitRequest.of("auto", {}, {"training.lr": 1e-4}, 0.0)
-    assert own.for_candidate("fem_sm", 10.0, None, 1).training.lr == 1e-4
+def test_work_grows_with_rows_and_season() -> None:
+    fits = [Fit(name, season, 12) for name in ("AutoETS", "AutoARIMA", "MSTL") for season in (1, 12)]
+    assert all(work_of_fit(each, 400) > work_of_fit(each, 100) > 0 for each in fits)
+    assert work_of_fit(fits[3], 300) > 4 * work_of_fit(fits[2], 300)
+    assert work_of_fit(Fit("AutoARIMA", 168, 12), 400) < work_of_fit(fits[3], 400)  # loess removes long seasons

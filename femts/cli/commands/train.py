@@ -28,6 +28,7 @@ from femts.cli.output import (
     scores_table,
 )
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
+from femts.cli.started import started
 from femts.cli.streams import say
 from femts.errors import AccuracyWarning, RunFailure, UsageError
 from femts.files import write_file
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
 
 _DEFAULT_PLACE = Path("runs")
+REPORTING = 0.5  # seconds of a time limit for printing the scores
 
 
 @command(10)
@@ -66,10 +68,9 @@ def train(
         raise UsageError("--resume and --overwrite cannot be combined; remove one of them.")
     if out is not None and not resume:
         (check_replaceable if overwrite else check_new_folder)(out)
-    started = time.monotonic()
     data = plan.load(data_root)
     with _folder(out, plan, data, resume, overwrite) as folder:
-        records = _train_all(plan, data, folder, resume, overwrite, started)
+        records = _train_all(plan, data, folder, resume, overwrite, started())
     scores = {pred_len: record["test"] for pred_len, record in records.items()}
     from femts.training.evaluate import accuracy_notes
 
@@ -142,7 +143,7 @@ def _horizons(recipe: Recipe, data: Dataset) -> tuple[int, ...]:
 
 
 def _train_all(
-    recipe: Recipe, data: Dataset, folder: Path, resume: bool, overwrite: bool, started: float
+    recipe: Recipe, data: Dataset, folder: Path, resume: bool, overwrite: bool, began: float
 ) -> dict[int, dict[str, Any]]:
     """Train one model per horizon and return their records. With several horizons, each gets its own folder, and a
     summary is written."""
@@ -150,7 +151,7 @@ def _train_all(
     if not single:
         _check_horizons(recipe, data)
     if single or not overwrite:
-        return _train_each(recipe, data, folder, folder, resume, overwrite, started)
+        return _train_each(recipe, data, folder, folder, resume, overwrite, began)
     from femts.training.run import overwriting
 
     check_replaceable(folder)
@@ -159,11 +160,11 @@ def _train_all(
         for run in runs_within(new):
             if int(run.name) not in recipe.pred_lens:
                 shutil.rmtree(run)
-        return _train_each(recipe, data, folder, new, True, True, started)
+        return _train_each(recipe, data, folder, new, True, True, began)
 
 
 def _train_each(
-    recipe: Recipe, data: Dataset, out: Path, folder: Path, resume: bool, overwrite: bool, started: float
+    recipe: Recipe, data: Dataset, out: Path, folder: Path, resume: bool, overwrite: bool, began: float
 ) -> dict[int, dict[str, Any]]:
     """As `_train_all`, in `folder`, which is `out` or will replace it."""
     from femts.config.settings import read_setting
@@ -209,8 +210,8 @@ def _train_each(
     for pred_len, run in runs.items():
         if pred_len in left:
             if limit is not None:  # unused time is available to later runs
-                rest = started + parse_span(limit) - time.monotonic()
-                settings["training.max_time"] = f"{max(1, round(rest / len(left)))}s"
+                rest = began + parse_span(limit) - REPORTING - time.monotonic()
+                settings["training.max_time"] = f"{max(1.0, rest / len(left)):.1f}s"
             left.remove(pred_len)
             train_one(pred_len, run)
         record, where = read_metrics(run), out / run.relative_to(folder)
@@ -228,7 +229,9 @@ def _train_each(
             counts = " and ".join(f"{record[part]['windows']} of {n} {part}" for part, n in record["thinned"].items())
             say_notes(
                 [
-                    f"{where} scored {counts} windows, evenly spaced, within the time limit; increase --time-limit to score more"
+                    f"{where} scored {counts} windows, evenly spaced, "
+                    + ("as their forecasts are fits" if limit is None else "within the time limit")
+                    + "; a longer --time-limit scores more"
                 ]
             )
     if not single:

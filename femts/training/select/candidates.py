@@ -17,18 +17,18 @@ from femts.errors import UsageError
 from femts.models.pretrained import model_of_weights
 from femts.models.registry import build_config, check_library
 from femts.training.resolve import Lengths
+from femts.training.select.constants import (
+    FEW_SERIES,
+    FEWEST,
+    FEWEST_OF_FEW,
+    LONG,
+    RECENT,
+    RECENT_SEASONS,
+    SPARSE,
+)
 
-LONG = 2000  # training rows per series from which on classical models are fitted to recent rows only
-RECENT = 512  # number of these recent rows
-RECENT_SEASONS = 3  # minimum number of the longest season that `mstl` is fitted to
-# series with a window each from which on a selection counts as based on many rows, however short they are
-MANY_SERIES = 100
-FEWEST = 1000  # training windows, over all series and columns, that trees and networks need
-# panels below this are small: with 10 series networks lost to ridge for up to 2,802 windows, with 30 they won
-FEW_SERIES = 30
-FEWEST_OF_FEW = 3000  # training windows that small panels need
-SPARSE = 0.3  # share of zeros from which on demand counts as intermittent
 RIDGE = "ridge"
+TREES = "boost"
 NAIVE_NAMES = ("seasonal_naive", "naive")
 
 
@@ -43,6 +43,7 @@ class Candidate:
         learns: whether it is trained on windows for as long as time permits: trees and networks.
         reason: reason for skipping it; empty otherwise.
         settings: settings of the model by name.
+        training: fields of the training recipe that keep it within the time or work of the selection.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Candidate:
     learns: bool = False
     reason: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -84,7 +86,7 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # For many series, the rule itself forms means with ridge, which fits some panels badly.
-    learned = ("boost", "nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
+    learned = (TREES, "nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),

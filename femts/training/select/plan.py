@@ -1,35 +1,46 @@
-"""Plan of a selection: the candidates and the number of windows that fit the available time."""
+"""Plan of a selection: the candidates and the number of windows that fit the available time or, without a limit, the
+work that a selection may do."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
 
-from femts.data.batch import Batch
 from femts.data.dataset import Dataset
+from femts.errors import UsageError
 from femts.models.classics import Classic
 from femts.models.parts.classic_fit import forecast_all
 from femts.models.registry import build_model
+from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
-from femts.training.resolve import resolve_run
 from femts.training.schedule import RESERVED
-from femts.training.select.candidates import LONG, Candidate
+from femts.training.select.candidates import TREES, Candidate
+from femts.training.select.closed_form import in_time
+from femts.training.select.constants import (
+    CLOSED,
+    COMPARED,
+    FEWEST_SCORED,
+    FEWEST_STEPS,
+    FITTING,
+    FITTING_BESIDE,
+    HOPELESS,
+    LONG,
+    MANY_WINDOWS,
+    OF_LARGE,
+    OF_SMALL,
+    SCORED,
+    SMALL,
+    WINDOWS,
+    WINDOWS_OF_ONE,
+    Allowance,
+)
+from femts.training.select.work import last_window, resolved, within, work_of_forecast, work_of_training
 
-SMALL = 5000  # total rows of all series below which a selection gets a default time limit
-SOON = 60.0  # that limit in seconds
-PATIENCE = 300.0  # seconds for slow forecasts without a limit
-# Shares of a limit for these forecasts, and of the trial time if networks are trained as well.
-FITS, FITS_BESIDE = 0.7, 0.4
-WINDOWS = 8  # per origin if some forecasts are slow; spread over the series of a panel
-WINDOWS_OF_ONE = 32  # the same for a single origin
-MANY_WINDOWS = 256  # per origin if none is
-SCORED, SCORED_IN_TIME = 24, 4  # windows per split on which these are finally scored, without and with a limit
-SLOWEST = "auto_arima"  # a single fit may take minutes, so it is not timed if ...
-STEEP = 10  # ... this multiple of the slowest other fit would be too much
+LATE = "a few steps of it would take too long"
 
 
 @dataclass(frozen=True)
@@ -38,29 +49,35 @@ class Clock:
 
     Attributes:
         started: `time.monotonic()` when the call began.
-        limit: time limit in seconds; None is no limit.
+        limit: time limit in seconds; None is no limit, and then nothing depends on the clock.
+        allowed: work that the selection may do without a limit.
     """
 
     started: float
     limit: float | None
+    allowed: Allowance = OF_LARGE
 
     @classmethod
     def of(cls, request: FitRequest, data: Dataset) -> Clock:
-        """The limit of the request or, for a small table, the default one."""
-        limit = request.limit
-        return cls(request.started, SOON if limit is None and len(data.values) < SMALL else limit)
+        """The clock of a selection on `data`."""
+        return cls(request.started, request.limit, OF_SMALL if len(data.values) < SMALL else OF_LARGE)
+
+    @property
+    def short(self) -> bool:
+        """Whether one long training is worth more than several origins."""
+        return self.limit is not None or self.allowed is OF_SMALL
 
     @property
     def left(self) -> float | None:
         """Remaining seconds; None is no limit."""
         return None if self.limit is None else self.started + self.limit - time.monotonic()
 
-    def before_scores(self, refit: bool, tried: float = 0.0) -> float | None:
+    def before_scores(self, refit: bool, tried: float = 0.0, overhead: float = 0.0) -> float | None:
         """Remaining seconds for trials, given that those so far took `tried` seconds: the rest is reserved for scoring
-        and, with `refit`, for a refit as long as the trials."""
+        and, with `refit`, for a refit as long as the trials, each of which takes at least `overhead` seconds."""
         if self.limit is None or self.left is None:
             return None
-        left = self.left - RESERVED * self.limit
+        left = self.left - max(RESERVED * self.limit, (1 + refit) * overhead)
         return (left - tried) / 2 if refit else left
 
 
@@ -69,22 +86,37 @@ class Plan:
     """The candidates and windows of a selection.
 
     Attributes:
-        candidates: candidates, with a reason for those that do not fit the time.
+        candidates: candidates, with a reason for those that do not fit the time or work, and with settings that keep
+            the others within the work.
         windows: number of windows to forecast after each origin.
-        note: sentence on `windows` for the user; empty for the default number.
+        notes: sentences on this for the user.
+        costs: seconds or work of the forecast of a window of all columns and series, by key of the slow candidates.
+        room: seconds or work for all of these.
+        closed: estimated seconds of fits in closed form, by key, with a time limit.
+        prepared: seconds of preprocessing, with a time limit.
     """
 
     candidates: tuple[Candidate, ...]
     windows: int
-    note: str = ""
+    notes: tuple[str, ...] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
+    room: float = 0.0
+    closed: Mapping[str, float] = field(default_factory=dict)
+    prepared: float = 0.0
+
+    def scored(self, taken: Sequence[str], origins: int) -> int | None:
+        """Number of windows per split on which the candidates with the keys `taken` are scored with the work that the
+        trials left; None if none of them is slow."""
+        slow = sum(self.costs.get(key, 0.0) for key in taken)
+        if not slow:
+            return None
+        left = self.room - origins * self.windows * sum(self.costs.values())
+        return min(SCORED, max(FEWEST_SCORED, int(left / (2 * slow))))
 
 
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
-    """Choose the candidates that fit the time, by timing one forecast of each classical or pretrained model, and the
-    number of windows to compare all on.
-
-    If time is short, the number of windows is reduced, down to a half, or to a quarter for several origins; then the
-    slowest of these models are skipped.
+    """Choose the candidates that fit the time, or without a limit the work that a selection may do, and the number of
+    windows to compare all on.
 
     Args:
         candidates: candidates, fast ones first.
@@ -92,28 +124,69 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         folds: the data as known at each origin.
         clock: clock of the selection.
     """
-    fold, left = folds[0], clock.left
+    trials, left = clock.before_scores(request.refit), clock.left
+    if trials is None or left is None:
+        made = [
+            within(each, request, folds[0], clock.allowed.training) if each.learns and not each.reason else each
+            for each in candidates
+        ]
+        learners = any(each.learns and not each.reason for each in made)
+        return _with_fits(made, request, folds, clock, clock.allowed.beside if learners else clock.allowed.fits)
+    made, fold = list(candidates), folds[0]
+    began = time.monotonic()
+    _prepare(made[0], request, fold)
+    prepared = time.monotonic() - began
+    tried = [each for each in made if not each.reason]
+    closed, late = in_time(tried, request, fold, max(0.0, CLOSED * trials))
+    late |= {each.key: LATE for each in tried if each.learns and _is_late(each, request, fold, trials)}
+    made = list(_left_out(made, late))
+    learners = any(each.learns and not each.reason for each in made)
+    room = max(0.0, FITTING_BESIDE * trials if learners else FITTING * left)
+    return replace(_with_fits(made, request, folds, clock, room), closed=closed, prepared=prepared)
+
+
+def _prepare(candidate: Candidate, request: FitRequest, data: Dataset) -> None:
+    """Fit the preprocessing, which all candidates share."""
+    with suppress(UsageError):  # the trial itself reports the reason
+        DataModule.of(data, resolved(candidate, request, data), ("train",))
+
+
+def _is_late(candidate: Candidate, request: FitRequest, data: Dataset, left: float) -> bool:
+    """Return whether a few steps of a network would take far more than the seconds that are `left`."""
+    if candidate.model == TREES:
+        return False
+    with suppress(UsageError):
+        return HOPELESS * FEWEST_STEPS * work_of_training(resolved(candidate, request, data), data)[0] > left
+    return False
+
+
+def _with_fits(
+    candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock, room: float
+) -> Plan:
+    """Choose the classical and pretrained models and the windows: if the `room`, seconds or work, is short, the number
+    of windows is reduced, down to a half, or to a quarter for several origins; then the slowest of these models are
+    skipped."""
+    fold, timed = folds[0], clock.limit is not None
     learners = any(each.learns and not each.reason for each in candidates)
-    trials = clock.before_scores(request.refit)
-    room = PATIENCE if left is None or trials is None else max(0.0, FITS_BESIDE * trials if learners else FITS * left)
+    short = "there is not enough time" if timed else "that is too long without a time limit"
     series, columns, out = len(fold), len(fold.columns), dict[str, str]()
-    scored = SCORED if left is None else SCORED_IN_TIME
+    scored = FEWEST_SCORED if clock.short else SCORED
+    many = MANY_WINDOWS
+    if timed:
+        many = max(1, min(many, COMPARED // (columns * int(request.lengths.pred_len or 1))))
 
-    def need(seconds: float, windows: int) -> float:
+    def need(cost: float, windows: int) -> float:
         fits = len(folds) * max(1, windows // series) + 2 * max(1, scored // series)
-        return seconds * columns * series * fits
+        return cost * columns * series * fits
 
-    costs, late = dict[str, float](), "each forecast takes {:.2g} s and there is not enough time"
+    costs, late = dict[str, float](), f"each forecast takes about {{:.2g}} s and {short}"
     for each in (each for each in candidates if each.slow and not each.reason):
-        guess = STEEP * max(costs.values(), default=0.0)
-        if each.model == SLOWEST and need(guess, 1) > room:
-            out[each.key] = f"a forecast may take {guess:.2g} s and there is not enough time"
+        if timed and not each.settings and need(guess := work_of_forecast(each, request, fold), 1) > room / HOPELESS:
+            out[each.key] = late.format(guess)
         else:
-            costs[each.key] = seconds_of_forecast(each, request, fold)
+            costs[each.key] = (seconds_of_forecast if timed else work_of_forecast)(each, request, fold)
     if not costs:
-        return Plan(_left_out(candidates, out), MANY_WINDOWS)
-    # With a single origin, 8 windows ranked ridge behind the seasonal naive forecast on ETTm1 and level with it on
-    # ETTh1, although its error is 10 % lower over 256 windows; 16 did not.
+        return Plan(_left_out(candidates, out), many)
     usual = windows = WINDOWS if len(folds) > 1 or (fold.typical_rows <= LONG and not learners) else WINDOWS_OF_ONE
     while costs and sum(need(each, windows) for each in costs.values()) > room:
         if windows > usual // (4 if len(folds) > 1 else 2):
@@ -121,10 +194,12 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         else:
             dearest = max(costs, key=lambda label: costs[label])
             out[dearest], windows = late.format(costs.pop(dearest)), usual
-    note = f"to stay within the time limit, candidates are compared on {windows} windows of each origin"
-    return Plan(
-        _left_out(candidates, out), windows if costs else MANY_WINDOWS, note * (bool(costs) and windows < usual)
-    )
+    why = "to stay within the time limit" if timed else "as fits take long on this table"
+    note = f"{why}, candidates are compared on {windows} windows of each origin"
+    notes = (note,) * (bool(costs) and windows < usual)
+    made = _left_out(candidates, out)
+    per_window = {key: cost * columns * series * max(1, windows // series) / windows for key, cost in costs.items()}
+    return Plan(made, min(windows, many) if costs else many, notes, per_window, room)
 
 
 def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple[Candidate, ...]:
@@ -134,23 +209,20 @@ def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple
 def seconds_of_forecast(candidate: Candidate, request: FitRequest, data: Dataset) -> float:
     """Duration in seconds of the forecast of one column by a classical or pretrained model, from the last training rows
     of a series of median length."""
-    lengths, settings = candidate.lengths(request.lengths), candidate.settings
-    config = resolve_run(data, candidate.model, lengths, settings, request.training, ignores=True)
+    config = resolved(candidate, request, data)
     model = build_model(config.model, config.model_config)
-    first, stop = data.part("train")[np.argsort(data.train_lengths)[len(data) // 2]]
-    values = data.values[max(first, stop - config.seq_len) : stop, : len(data.columns)]
+    batch = last_window(model, config, data)
+    values = batch.past[0, :, 0].double().numpy()
     if isinstance(model, Classic):
         fits = model.fits(config.pred_len)
-        forecast_all(fits[0], [values[-1:, 0]], 1)  # imports the library, outside the timing
+        forecast_all(fits[0], [values[-1:]], 1)  # imports the library, outside the timing
         began = time.monotonic()
         for fit in fits:
-            forecast_all(fit, [values[:, 0]], 1)
+            forecast_all(fit, [values], 1)
         return time.monotonic() - began
     model.to(request.accelerator.device)
-    known = torch.zeros(1, len(values) + config.pred_len, getattr(model.config, "n_known", 0))
-    batch = Batch(torch.from_numpy(values)[None], known=known if known.shape[2] else None)
     with torch.no_grad():
         model(batch)  # reads the weights, outside the timing
         began = time.monotonic()
         model(batch)
-    return (time.monotonic() - began) / values.shape[1]
+    return (time.monotonic() - began) / batch.past.shape[2]

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from femts.training.select.candidates import NAIVE_NAMES
+from femts.training.select.constants import MOST, ROUNDS, SLACK
 from femts.training.select.trial import CandidateResult
 
-MOST, ROUNDS = 4, 8  # largest number of members, and of rounds of which each adds one member or repeats it
-SLACK = 0.1  # relative margin above the lowest error within which a mean is preferred, as few rows cannot resolve less
 RULE = f"up to {MOST} models, added greedily to minimise the error of their weighted mean"
 RULE_OF_FEW = (
     f"up to {MOST} models, added greedily to minimise the error of their mean; with few validation rows, larger "

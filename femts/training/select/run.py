@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from femts.data.dataset import Dataset
 from femts.errors import RunFailure, UsageError
@@ -19,17 +21,18 @@ from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
-from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
+from femts.training.evaluate import GRACE, circumstances, most_scored, scored_on, scores_within
 from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
 from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.run import first_forecaster, training_on
 from femts.training.schedule import RESERVED
-from femts.training.select.candidates import LONG, MANY_SERIES, RIDGE, Candidate, shortlist
+from femts.training.select.candidates import Candidate, shortlist
+from femts.training.select.constants import FAIR, LEAST, LONG, MANY_SERIES, MOST_SERIES, SURE
 from femts.training.select.folder import request_record, trials_folder
-from femts.training.select.look_back import origins_of, too_slow
-from femts.training.select.plan import Clock, plan
+from femts.training.select.look_back import origins_of
+from femts.training.select.plan import Clock, Plan, plan
 from femts.training.select.rule import best_mean
 from femts.training.select.trial import CandidateResult, try_candidate
 from femts.training.stopping import Interrupted
@@ -37,9 +40,6 @@ from femts.training.stopping import Interrupted
 logger = logging.getLogger(__name__)
 
 _OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
-SURE = 1.2  # duration of a refit relative to its training, at most
-LEAST = 3.0  # seconds that a trial of a slower model needs
-FAIR = 12.0  # minimum seconds per training when time is divided, even if later ones get none
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
@@ -63,9 +63,9 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 known = replace(request, lengths=request.lengths._replace(pred_len=pred_len))
                 clock, candidates = Clock.of(request, data), shortlist(data, known.lengths, request.settings)
                 data = _readable(data, candidates)
-                tried = _try_all(known, data, candidates, clock, folder)
+                tried, planned = _try_all(known, data, candidates, clock, folder)
             with training_on(request.accelerator):  # once more, because leaving it frees the memory of the trials
-                made = _taken(request, data, tried, clock)
+                made = _taken(request, data, tried, clock, planned)
                 made.metrics["auto"]["request"] = record
                 if request.refit:
                     made = _on_all_rows(made, data, clock)
@@ -98,42 +98,53 @@ def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
 
 def _try_all(
     request: FitRequest, data: Dataset, candidates: Sequence[Candidate], clock: Clock, folder: Path | None
-) -> tuple[CandidateResult, ...]:
-    """All candidates after their trials: first all at the latest origin, then at earlier ones as long as there is time
-    for all of them."""
+) -> tuple[tuple[CandidateResult, ...], Plan]:
+    """All candidates after their trials, and their plan: first all at the latest origin, then at earlier ones as long
+    as there is time for all of them."""
     steps = int(request.lengths.pred_len or 1)
     folds = data.before_test(steps, origins_of(data, steps))
-    learners = [each for each in candidates if each.learns and not each.reason]
-    if learners and clock.limit is not None:
+    if clock.short and any(each.learns and not each.reason for each in candidates):
         folds = folds[:1]  # time is better spent on one longer training
+    share = 1.0
+    if clock.limit is not None and len(data) > MOST_SERIES and data.static is None:  # codes depend on all series
+        some = np.linspace(0, len(data) - 1, MOST_SERIES).astype(np.int64)
+        folds, share = [each.take(some) for each in folds], MOST_SERIES / len(data)
+        logger.info(f"to stay within the time limit, candidates are compared on {MOST_SERIES} of {len(data)} series")
     planned = plan(candidates, request, folds, clock)
-    if planned.note:
-        logger.info(planned.note)
-    tried = dict[str, CandidateResult]()
+    learners = [each for each in planned.candidates if each.learns and not each.reason]
+    for note in planned.notes:
+        logger.info(note)
+    tried, each_takes = dict[str, CandidateResult](), 0.0  # seconds of the first trial, which fits nothing
     for number, fold in enumerate(folds):
-        left, last = clock.before_scores(request.refit), sum(each.seconds for each in tried.values())
+        left, last = (
+            clock.before_scores(request.refit, 0.0, each_takes / share),
+            sum(each.seconds for each in tried.values()),
+        )
         if number and left is not None and last / number > left:
             logger.info(f"to stay within the time limit, candidates are compared at {number} of {len(folds)} origins")
-            for one in (each for each in tried.values() if not each.reason):
-                logger.info(_words(one, next(iter(tried.values())).error))
+            for result in (result for result in tried.values() if not result.reason):
+                logger.info(_words(result, next(iter(tried.values())).error))
             break
         for each in planned.candidates:
-            left, before = clock.before_scores(request.refit, _trained_for(tried.values())), tried.get(each.key)
+            before, trained = tried.get(each.key), _trained_for(tried.values())
+            left = clock.before_scores(request.refit, trained, each_takes / share)
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
                 left = max(left / (len(learners) - learners.index(each)), min(left, FAIR))
-            reason = "" if number else each.reason or _too_late(each, left, tried, clock)
+            reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
             else:
                 place = None if folder is None else folder / each.key / str(number)
-                seconds = left if each.learns else None
-                made = try_candidate(each, request, fold, planned.windows, seconds, place)
+                if left is not None and each.learns:
+                    each = replace(each, training={"max_time": f"{max(1.0, left):.1f}s"})
+                made = try_candidate(each, request, fold, planned.windows, place)
             tried[each.key] = made if before is None else before.then(made)
+            each_takes = each_takes or planned.prepared + made.seconds
             if made.reason or number + 1 == len(folds):
                 logger.info(_words(tried[each.key], next(iter(tried.values())).error))
-    return tuple(tried.values())
+    return tuple(tried.values()), planned
 
 
 def _trained_for(tried: Iterable[CandidateResult]) -> float:
@@ -145,13 +156,10 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     return SURE * sum(seconds.values())
 
 
-def _too_late(candidate: Candidate, left: float | None, tried: Mapping[str, CandidateResult], clock: Clock) -> str:
-    """Reason for skipping a candidate for lack of time; empty if there is enough."""
-    first = next((each for each in tried.values() if each.model == candidate.model), None)
-    if candidate.model == RIDGE and first is not None and first.look_back != candidate.seq_len:
-        return too_slow(first, clock.limit)
-    late = left is not None and left < LEAST and (candidate.learns or candidate.slow)
-    return "no time was left" if late else ""
+def _too_late(candidate: Candidate, left: float | None, each_takes: float, planned: Plan) -> str:
+    """Reason for skipping a candidate for lack of time; empty if there is enough, or if it is the first."""
+    needed = each_takes + planned.closed.get(candidate.key, 0.0) + LEAST * (candidate.learns or candidate.slow)
+    return "no time was left" if left is not None and each_takes and left < needed else ""
 
 
 def _words(tried: CandidateResult, naive: float) -> str:
@@ -161,7 +169,9 @@ def _words(tried: CandidateResult, naive: float) -> str:
     return f"{tried.label}: {beside} ({tried.seconds:.1f} s)"
 
 
-def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock) -> Forecaster:
+def _taken(
+    request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock, planned: Plan
+) -> Forecaster:
     """The forecaster of the selected candidates on all of `data`, with its scores."""
     choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
     taken, weights = choice.members, choice.weights
@@ -178,11 +188,12 @@ def _taken(request: FitRequest, data: Dataset, tried: Sequence[CandidateResult],
         of_training |= {"kept_step": None, "stopped": None, "steps": steps, "kernels": kernels}
     windows = DataModule.of(data, made.config).windows
     deadline = None
-    if clock.left is not None:  # the rest is for the refit, which takes as long as the training
+    if clock.left is not None:  # the rest is for intervals, which take as long as the scores, and the refit
         again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
-        left = max(RESERVED * clock.left, clock.left - again) if request.refit else clock.left
+        left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
-    scores = scores_within(deadline, made, windows, data, request.accelerator.device)
+    most = None if clock.limit else planned.scored([each.key for each in taken], len(taken[0].targets))
+    scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
     made.metrics = {
         **circumstances(made, request.accelerator),
         **of_training,
@@ -232,6 +243,6 @@ def _on_all_rows(scored: Forecaster, data: Dataset, clock: Clock) -> Forecaster:
     """Refit `scored` on all rows of `data` in the remaining time."""
     with scored_on(scored.model, most_scored(scored.metrics)):
         intervals = held_out_intervals(scored)
-    made = refit(scored, data, None if clock.left is None else max(LEAST, clock.left))
+    made = refit(scored, data, None if clock.left is None else max(GRACE, clock.left))
     made.intervals = intervals
     return made

@@ -65,6 +65,11 @@ class CandidateResult:
     units: tuple[Array, ...] = ()
 
     @property
+    def key(self) -> str:
+        """As `Candidate.key`."""
+        return self.model if self.look_back is None else f"{self.model}-{self.look_back}"
+
+    @property
     def label(self) -> str:
         """Name for messages."""
         return self.model if self.look_back is None else f"{self.model} (look-back {self.look_back})"
@@ -128,7 +133,7 @@ class _Collected:
 
 
 def try_candidate(
-    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
+    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, folder: Path | None
 ) -> CandidateResult:
     """Train `candidate` on the rows before an origin, and forecast at most `most` windows per series after it.
 
@@ -137,7 +142,6 @@ def try_candidate(
         request: request with recipe, look-back and device.
         fold: the data as known at the origin.
         most: number of windows to forecast, evenly spaced.
-        seconds: time limit; None is no limit.
         folder: folder of this trial; a finished training in it is not repeated if its data and settings agree.
 
     Raises:
@@ -146,7 +150,7 @@ def try_candidate(
     began, model = time.monotonic(), candidate.model
     try:
         with memory_checked():
-            trained = _trained(candidate, request, fold, most, seconds, folder)
+            trained = _trained(candidate, request, fold, most, folder)
             collected = _Collected()
             windows = score_windows(trained, "val", None, fold).within_scale()
             index = windows.subsample(most)
@@ -168,10 +172,9 @@ def try_candidate(
     return replace(made, seconds=time.monotonic() - began, look_back=candidate.seq_len, settings=candidate.settings)
 
 
-def _trained(
-    candidate: Candidate, request: FitRequest, fold: Dataset, most: int, seconds: float | None, folder: Path | None
-) -> Forecaster:
+def _trained(candidate: Candidate, request: FitRequest, fold: Dataset, most: int, folder: Path | None) -> Forecaster:
     asked = replace(request, lengths=candidate.lengths(request.lengths))
     loss = "mae" if candidate.learns and request.criterion != "mse" else "mse"  # the criterion of the selection
     with quiet_training():
-        return fit(asked.for_candidate(candidate.model, seconds, folder, most, loss, candidate.settings), fold)
+        one = asked.for_candidate(candidate.model, candidate.training, folder, most, loss, candidate.settings)
+        return fit(one, fold)

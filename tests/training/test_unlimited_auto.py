@@ -1,0 +1,44 @@
+"""`auto` without a time limit depends on nothing but data and seed: not on the clock, and not on kills."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from femts.training.select import constants
+from femts.training.select import plan as planning
+from femts.training.select.constants import Allowance
+from femts.training.train import train
+from scripts.bench.auto import _run, contents
+
+
+def test_clock_has_no_influence_without_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hours, rng = np.arange(900)[:, None], np.random.default_rng(0)
+    values = 50 + 10 * np.sin(2 * np.pi * hours / 24 + np.arange(2)) + rng.normal(size=(900, 2))
+    table = pd.DataFrame(values, columns=["a", "b"], index=pd.date_range("2024-01-01", periods=900, freq="h"))
+    monkeypatch.setattr(planning, "OF_SMALL", Allowance(fits=3.0, beside=6.0, training=0.6))
+    monkeypatch.setattr(constants, "FEWEST_STEPS", 2)
+    made = train(table, "auto", 6, out=tmp_path / "usual")
+    tried = {each["model"]: each for each in made.metrics["auto"]["tried"]}
+    assert all("error" in tried[name] for name in ("ridge", "boost", "nhits"))
+    assert "error" in tried["dotm"] or "error" in tried["mstl"]
+    ticks = itertools.count()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: 50.0 * next(ticks))  # each look at the clock takes almost a minute
+        train(table, "auto", 6, out=tmp_path / "slow")
+    assert contents(tmp_path / "slow") == contents(tmp_path / "usual")
+
+
+def test_killed_auto_resumes_bit_identically(tmp_path: Path) -> None:
+    years, rng = np.arange(60), np.random.default_rng(0)
+    values = 50 + 9 * np.sin(2 * np.pi * years / 9) + rng.normal(size=60)
+    pd.DataFrame({"date": pd.date_range("1950", periods=60, freq="YS"), "y": values}).to_parquet(tmp_path / "years")
+    table = (tmp_path / "years").rename(tmp_path / "years.parquet")
+    assert [_run(table, tmp_path / "killed", until) for until in (2, 4, 5)] == [False] * 3
+    assert _run(table, tmp_path / "killed") and _run(table, tmp_path / "whole")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
