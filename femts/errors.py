@@ -59,6 +59,9 @@ class TableFault(UsageError):
         super().__init__(fault + advice)
         self.fault, self.advice, self.remedy, self.column = fault, advice, dict(remedy or {}), column
 
+    def __reduce__(self) -> tuple[type[TableFault], tuple[Any, ...]]:
+        return type(self), (self.fault, self.advice, self.remedy, self.column)  # workers send errors to their caller
+
 
 class TableFaults(TableFault):
     """Several faults of a table, with keywords that mend all that any keyword mends."""

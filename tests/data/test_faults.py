@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shlex
 from pathlib import Path
@@ -123,3 +124,10 @@ def test_the_command_line_prints_the_command_that_mends_all(tmp_path: Path, caps
     words = shlex.split(command[1].rstrip("."))
     assert "--model" in words and "--target=load,het" not in words
     assert main(words) == 0
+
+
+def test_faults_can_be_sent_between_processes() -> None:
+    for kind in (TableFault, TableFaults):
+        made = kind("The table has no rows", "; provide some.", {"drop": ["a"]}, "a")
+        again = pickle.loads(pickle.dumps(made))
+        assert (type(again), str(again), vars(again)) == (kind, str(made), vars(made))
