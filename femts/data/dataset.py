@@ -360,9 +360,13 @@ class Dataset:
         return self if self.fixed_split else replace(self, split=usual_split(self.lengths, pred_len, self.season))
 
     def short_notes(self, pred_len: int, refit: bool | None = None) -> list[str]:
-        """A sentence if the series are too short for whole test forecasts of `pred_len` steps (`usual_split`). It covers
-        intervals, which are calibrated on the validation split and with `refit` on the test split, unless that is
-        None."""
+        """A sentence if the series are too short for whole test forecasts (`usual_split`).
+
+        Args:
+            pred_len: horizon in steps.
+            refit: whether intervals are calibrated on the test split as well as on the validation split; None leaves
+                them out.
+        """
         split = self.split
         if not split.short(pred_len) or not (split.test[:, 0] < split.test[:, 1]).any():
             return []

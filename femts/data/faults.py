@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ def is_large(source: Any) -> bool:
     if not isinstance(source, str | Path) or Path(source) == STDIN:
         return False
     path = Path(source).expanduser()
-    return path.is_file() and path.stat().st_size > LARGE_FILE
+    return os.path.isfile(path) and os.path.getsize(path) > LARGE_FILE  # False for invalid names, unlike `Path`
 
 
 def faults_of(source: Any, schema: Schema, judge: Callable[[pd.DataFrame, Schema], object]) -> TableFault | None:

@@ -37,12 +37,12 @@ def known_marks(frame: pd.DataFrame) -> dict[str, list[str]]:
         except TypeError:  # cells that cannot be compared, such as lists
             continue
         some = text.head(SOME)  # most columns of text begin with neither
-        if not (pd.to_numeric(some, errors="coerce").notna() | some.isin(MARKS)).any():
+        if not (_numbers(some).notna() | some.isin(MARKS)).any():
             continue
         words = text[[isinstance(cell, str) and cell.strip().lower() in MARKS for cell in text]]
         if not len(words):
             continue
-        numbers = pd.to_numeric(text.drop(words.index), errors="coerce")
+        numbers = _numbers(text.drop(words.index))
         whole = bool((numbers == np.floor(numbers)).all())
         if numbers.notna().all() and len(numbers) >= (FEWEST_WHOLE if whole else FEWEST):
             for word in words.str.strip().drop_duplicates():
@@ -66,7 +66,7 @@ def without_marks(frame: pd.DataFrame, marks: Collection[str], keep: Collection[
         if not marked.any():
             continue
         left = pd.Series(np.asarray(cells, dtype=object)).where(~marked, None)
-        numbers = pd.to_numeric(left, errors="coerce")
+        numbers = _numbers(left)
         coded = left.map(lambda cell: isinstance(cell, str) and cell.strip()[:1] == "0" and cell.strip().isdigit())
         whole = (numbers.notna().to_numpy() | marked).all() and not (coded & (left != "0")).any()
         values = (numbers if whole else left).reindex(codes).to_numpy()  # a missing cell has code -1
@@ -78,3 +78,8 @@ def without_marks(frame: pd.DataFrame, marks: Collection[str], keep: Collection[
         kept.isetitem(place, column)
     kept.attrs = frame.attrs
     return kept
+
+
+def _numbers(cells: pd.Series) -> pd.Series:
+    """Cells as numbers, NaN where they are none; as text, because pandas fails on whole numbers beyond float64."""
+    return pd.to_numeric(cells.map(str, na_action="ignore"), errors="coerce")

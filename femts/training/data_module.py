@@ -61,8 +61,9 @@ class DataModule:
         if asked not in fitted:
             fitted[asked] = Preprocess.fit(data, *asked)
         preprocess = fitted[asked].reading(config.reads_raw)
-        for part in parts:
-            windows[part] = part_windows(data, preprocess, part, *lengths, windows.get("train"))
+        like = None
+        for part in sorted(parts, key="train".__eq__):  # training windows lack odd readings, which others share
+            like = windows[part] = part_windows(data, preprocess, part, *lengths, like)
         return cls(data, preprocess, windows)
 
     def fit_closed_form(self, model: ForecastModel) -> None:

@@ -77,7 +77,9 @@ def test_refitted_run_explains_its_scores(tmp_path: Path, capsys: pytest.Capture
     assert main(f"evaluate {run} --horizon 9 --level 80".split()) == 0
     capsys.readouterr()
     assert main(f"backtest {run} panel.csv --n-windows 1".split()) == 0
-    assert "are optimistic; backtest with refitting, or use the model in scored/" in capsys.readouterr().err
+    assert (
+        "are from the model that was scored, because the one refitted on all rows has seen" in capsys.readouterr().err
+    )
     assert main(f"backtest {run}/scored panel.csv --n-windows 1 --by series".split()) == 0
     assert "flatter" not in capsys.readouterr().err
 

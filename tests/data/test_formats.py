@@ -162,7 +162,7 @@ def test_marks_of_missing_values(mark: str, decimal: str, tmp_path: Path) -> Non
 
 
 def test_units_are_refused() -> None:
-    for unit in (" Mb/s", "°C", " m³/h"):
+    for unit in (" Mb/s", " pcs"):
         for words in (
             table().assign(load=[f"{n}.5{unit}" for n in range(60)]),
             table().assign(load=["2", *["1234.5" + unit] * 59]),

@@ -144,5 +144,5 @@ def test_default_look_back_follows_the_median_length() -> None:
 
 
 def test_too_short_series_are_refused() -> None:
-    with pytest.raises(UsageError, match="No series of 'frame' has a window of 7 steps in its val split"):
-        trained("naive", series("tiny", 6))
+    with pytest.raises(UsageError, match="provide at least 4 rows"):
+        trained("naive", series("tiny", 3))
