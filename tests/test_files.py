@@ -120,7 +120,7 @@ def test_planted_symlink_is_not_followed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(files, "_unnamed", lambda folder: None)
     monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
     (tmp_path / "victim").write_bytes(b"mine")
-    (tmp_path / ".guessed.part").symlink_to(tmp_path / "victim")
+    (tmp_path / ".file.guessed.part").symlink_to(tmp_path / "victim")
     with pytest.raises(RunFailure, match="File exists"):
         write_file(tmp_path / "file", b"evil")
     assert (tmp_path / "victim").read_bytes() == b"mine"

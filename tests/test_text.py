@@ -60,8 +60,10 @@ def test_json_writes_nan_as_null() -> None:
 
 
 def test_missing_scores_are_printed() -> None:
-    nothing = {"mse": None, "mae": None, "windows": 3}
-    assert scores_table({1: nothing, 2: nothing}).splitlines()[-1].split() == ["mean", "nan", "nan", "-", "nan", "nan"]
+    nothing = {"mse": None, "mae": None, "windows": 3, "season": 1, "skill": None, "mase": None, "baselines": {}}
+    assert scores_table({1: nothing, 2: nothing}).splitlines()[-1].split() == [
+        *("mean", "nan", "nan", "-", *"----", "nan", "nan")
+    ]
 
 
 def test_spreadsheet_formulas_are_escaped() -> None:

@@ -76,19 +76,25 @@ class Bounds:
         self.levels = tuple(sorted({*intervals.standard, *levels}))
         self._numbers = intervals.numbers(windows.names)
 
-    def of(self, forecasts: Forecasts, batch: Batch) -> tuple[dict[float, tuple[Tensor, Tensor]], Tensor]:
+    def of(self, forecasts: Forecasts, batch: Batch) -> tuple[dict[float, tuple[Tensor, Tensor]], dict[float, Tensor]]:
         """Lower and upper bounds (B, S, C) float64 of each level around `forecasts`, in scaled units and within the
-        domain, as in `predict`, NaN for channels without intervals; and the targets as bounds can contain them, NaN
-        outside the domain."""
+        domain, as in `predict`, NaN for channels without intervals; and which targets are inside, 0 or 1, NaN where
+        missing."""
         assert batch.number is not None
         context = self.windows.context(batch.number.cpu())
         context = context._replace(series=self._numbers[context.series])
         made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned, self.levels)
         limits, target = self.windows.limits(batch.number), batch.target.cpu()
         missing = torch.from_numpy(self.intervals.missing)
+        reachable = (target if limits is None else limits.within(target)).double()
+        unknown = missing | target.isnan()
 
         def within(bound: Tensor) -> Tensor:
             return (bound if limits is None else limits.clip(bound)).masked_fill(missing, torch.nan)
 
-        reachable = (target if limits is None else limits.within(target)).double()
-        return {level: (within(low), within(high)) for level, (low, high) in made.items()}, reachable
+        # Targets are compared with the bounds before clipping, which rounds.
+        inside = {
+            level: ((low <= reachable) & (reachable <= high)).double().masked_fill(unknown, torch.nan)
+            for level, (low, high) in made.items()
+        }
+        return {level: (within(low), within(high)) for level, (low, high) in made.items()}, inside

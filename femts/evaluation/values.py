@@ -36,7 +36,7 @@ class Values:
         absolute, squared: (B or 1, 1, T), mean absolute and root mean squared seasonal change of the training rows
             (`SeasonalScale`); NaN in scaled units.
         bounds: lower and upper bounds (B, P, T) of the intervals by level in percent.
-        reachable: (B, P, T), the actual values as intervals can contain them: NaN outside the domain.
+        inside: (B, P, T), whether these contain the actual values, 0 or 1, by level; NaN where missing.
     """
 
     forecast: Tensor
@@ -47,7 +47,7 @@ class Values:
     absolute: Tensor | float = torch.nan
     squared: Tensor | float = torch.nan
     bounds: Mapping[float, tuple[Tensor, Tensor]] | None = None
-    reachable: Tensor | None = None
+    inside: Mapping[float, Tensor] | None = None
 
     @cached_property
     def error(self) -> Tensor:
@@ -103,8 +103,8 @@ class Viewer:
 
     def _scaled(self, forecasts: Forecasts, batch: Batch) -> Values:
         forecast, actual, past = (each.cpu().double() for each in (forecasts.points, batch.target, batch.past))
-        bounds, reachable = (None, None) if self._bounds is None else self._bounds.of(forecasts, batch)
-        return Values(forecast, actual, past, self._season, bounds=bounds, reachable=reachable)
+        bounds, inside = (None, None) if self._bounds is None else self._bounds.of(forecasts, batch)
+        return Values(forecast, actual, past, self._season, bounds=bounds, inside=inside)
 
     def _raw(self, scaled: Values, series: NDArray[np.int64]) -> Values:
         several, targets = len(self.preprocess.series) > 1, scaled.actual.shape[-1]

@@ -48,10 +48,10 @@ def score_windows(
 ) -> Windows:
     """Windows of `part` to score, on the forecaster's device; `like` are other windows of the same data."""
     steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
-    lengths = forecaster.config.seq_len, steps
+    lengths, part = (forecaster.config.seq_len, steps), check_text(part, "part")
     if steps > forecaster.config.pred_len:
         check_whole(data, part, steps)
-    windows = part_windows(data, forecaster.preprocess, check_text(part, "part"), *lengths, like)
+    windows = part_windows(data, forecaster.preprocess, part, *lengths, like)
     windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)
 
@@ -72,7 +72,7 @@ def scorer_on(forecaster: Forecaster, part: str, dataset: object) -> tuple[Forec
     """
     of = scorer(forecaster)
     data = own_data(of, dataset)
-    if part in ("val", "test") and data.record != of.data:
+    if check_text(part, "part") in ("val", "test") and data.record != of.data:
         _warn_seen(of, part, data)
     if data.series != of.preprocess.series:
         of = replace(of, preprocess=of.preprocess.for_series(data))

@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
     "backtest": (lambda f: femts.backtest, {"data": TABLE, "n_windows": 1, "step_size": 1}),
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
+    "compare": (lambda f: femts.compare, {"data": TABLE, "models": "naive", "horizon": 12, "n_windows": 1}),
     "datasets": (lambda f: femts.datasets, {}),
     "leaderboard": (lambda f: femts.leaderboard, {"scores": TABLE}),
     "load": (lambda f: femts.load, {"folder": "none"}),
@@ -89,7 +90,7 @@ FURTHER = {
     "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
 }
 OTHERS = set(
-    "BoundPrior Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
+    "BoundPrior Comparison Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
     "register_prior visible __version__ Forecaster Forecaster.device AccuracyWarning AgeWarning CellWarning GapWarning "
     "FemtsError RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
 )

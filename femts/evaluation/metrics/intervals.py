@@ -35,10 +35,8 @@ class Coverage(OfLevel):
     kind, view, unitless = "coverage", "scaled", True
 
     def terms(self, values: Values) -> tuple[Tensor, None]:
-        assert values.bounds is not None and values.reachable is not None
-        low, high = values.bounds[self.level]
-        inside = ((low <= values.reachable) & (values.reachable <= high)).double()
-        return inside.masked_fill(values.actual.isnan() | low.isnan(), torch.nan), None
+        assert values.inside is not None
+        return values.inside[self.level], None
 
 
 class Width(OfLevel):
