@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -60,7 +61,15 @@ def test_json_writes_nan_as_null() -> None:
 
 
 def test_missing_scores_are_printed() -> None:
-    nothing = {"mse": None, "mae": None, "windows": 3, "season": 1, "skill": None, "mase": None, "baselines": {}}
+    nothing: dict[str, Any] = {
+        "mse": None,
+        "mae": None,
+        "windows": 3,
+        "season": 1,
+        "skill": None,
+        "mase": None,
+        "baselines": {},
+    }
     assert scores_table({1: nothing, 2: nothing}).splitlines()[-1].split() == [
         *("mean", "nan", "nan", "-", *"----", "nan", "nan")
     ]

@@ -30,7 +30,7 @@ from femts.analysis.rolling_scores import (
     win_rates,
     window_scores,
 )
-from femts.config.arguments import check_flag, check_names
+from femts.config.arguments import check_flag, check_names, check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.values import check_count, left_open
 from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
@@ -170,10 +170,11 @@ def compare(
     """
     names = tuple(name for name in check_names(models, "models") if name not in NAIVES)
     check_flag(refit, "refit")
+    check_flag(probabilistic, "probabilistic")
     windows = check_count(n_windows, "Argument 'n_windows'")
-    if metric not in METRICS:
+    if check_text(metric, "metric") not in METRICS:
         raise UsageError(f"Unknown metric '{quote(metric)}' of a comparison{suggest(str(metric), METRICS)}")
-    if metric in PROBABILISTIC and not check_flag(probabilistic, "probabilistic"):
+    if metric in PROBABILISTIC and not probabilistic:
         raise UsageError(f"Metric '{metric}' needs quantiles; leave probabilistic=False out, or use metric='mase'.")
     recipe = {"seq_len": seq_len, "seed": seed, "settings": settings, "time_limit": time_limit, "device": device}
     requests = {name: _request(name, recipe) for name in names}

@@ -366,6 +366,9 @@ class Dataset:
             pred_len: horizon in steps.
             refit: whether intervals are calibrated on the test split as well as on the validation split; None leaves
                 them out.
+
+        Returns:
+            The sentence, or nothing.
         """
         split = self.split
         if not split.short(pred_len) or not (split.test[:, 0] < split.test[:, 1]).any():

@@ -209,13 +209,15 @@ class Outliers:
             made[name][series < 0] = np.inf
         return replace(self, **made)
 
-    def with_others(self, others: Outliers, some: Mask) -> Outliers:
-        """The same with the distances of `others` for `some` of the series, (S,)."""
+    def like(self, others: Outliers, some: Mask) -> Outliers:
+        """The same with the distances of `others` for `some` of the series, (S,), by which odd readings are found, and
+        the roughness of both, since rows that a model has learned from are not unlike its training rows."""
         made = {}
-        for name in ("near", "phase", "level", "rough", "location"):
+        for name in ("near", "phase", "level", "location"):
             one, other = getattr(self, name), getattr(others, name)
             made[name] = np.where(some.reshape(-1, *[1] * (one.ndim - 1)), other, one)
-        return replace(self, **made)
+        rough = np.where(some[:, None], np.fmax(self.rough, others.rough), self.rough)
+        return replace(self, **made, rough=rough)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; infinite distances are null."""

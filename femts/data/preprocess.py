@@ -94,14 +94,12 @@ class Preprocess:
     def _with_outliers(self, data: Dataset, units: Preprocess | None) -> Preprocess:
         """The same with the usual distances between readings; see `fit`."""
         places = np.full(len(data), -1) if units is None else units.places(data.series)
-        if units is not None and units.outliers is not None and (places >= 0).all():
-            return replace(self, outliers=units.outliers.take(places))
         chunks = ((self.unfilled(data, *chunk)[0], data.lengths[chunk[0]]) for chunk in data.chunks())
         rows = data.split.train[:, 1], np.maximum(data.split.train[:, 1], data.split.val[:, 1])
         scale = self.scaler.mean / self.scaler.scale
         outliers = Outliers.fit(chunks, *rows, scale, data.season, growing=self.power is None)
         if units is not None and units.outliers is not None:
-            outliers = outliers.with_others(units.outliers.take(places), places >= 0)
+            outliers = outliers.like(units.outliers.take(places), places >= 0)
         return replace(self, outliers=outliers)
 
     def _usual(self, data: Dataset) -> Dataset:

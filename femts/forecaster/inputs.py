@@ -112,7 +112,10 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
     rows = _recent_rows(forecaster, history, "The history", needed)
     if not len(rows):
         raise UsageError(f"The history has no rows, but this model needs {needed}; provide that many.")
-    data = recent_data(rows, needed + forecaster.preprocess.reach, "history", columns, freq)
+    try:
+        data = recent_data(rows, needed + forecaster.preprocess.reach, "history", columns, freq)
+    except UsageError:  # rows before the look-back only help to judge its first readings
+        data = recent_data(rows, needed, "history", columns, freq)
     read = min(needed, data.rows)
     if read < needed and read < config.fewest_rows:
         season = config.schema.season_of(freq)

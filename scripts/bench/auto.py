@@ -133,7 +133,7 @@ def _run(table: Path, run: Path, until: int | None = None) -> bool:
 def untimed(record: Any) -> Any:
     """A record without durations and hashes of files that have some."""
     if isinstance(record, dict):
-        timed = ("seconds", "sha256", "metrics.csv", "metrics.json")
+        timed = ("seconds", "sha256", "metrics.csv", "metrics.json", "scored/metrics.json")
         return {key: untimed(value) for key, value in record.items() if key not in timed}
     return [untimed(each) for each in record] if isinstance(record, list) else record
 

@@ -151,7 +151,7 @@ def test_explicit_period_frequency_accepts_any_day() -> None:
 
 def test_daily_history_is_refused_by_a_monthly_model(tmp_path: Path) -> None:
     forecaster = trained_and_loaded(femts.load_dataset(dated(VARYING["the 15th"][0])), tmp_path)
-    with pytest.raises(UsageError, match="does not keep the step 'MS' of the training data at data row 2"):
+    with pytest.raises(UsageError, match="does not keep the step 'MS' of the training data at data row 1"):
         forecaster.predict(dated(pd.date_range("2010-01-01", periods=90)))
 
 

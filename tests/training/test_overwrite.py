@@ -64,7 +64,7 @@ def test_overwrite_replaces_only_the_run(run: Path, tmp_path: Path) -> None:
     assert femts.load(run).config.model == "dlinear"
 
 
-WRONG = [{"pred_len": 5000}, {"settings": {"training.seed": "x"}}, {"protocol": "none"}]
+WRONG = [{"pred_len": 0}, {"settings": {"training.seed": "x"}}, {"protocol": "none"}]
 
 
 def test_invalid_arguments_keep_the_old_run(run: Path) -> None:
@@ -158,7 +158,7 @@ def test_interrupted_overwrite_is_not_continued_by_another(
 
 def test_refused_overwrite_keeps_an_interrupted_one(interrupted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError):
-        trained(interrupted, "dlinear", overwrite=True, max_steps=6, pred_len=5000)
+        trained(interrupted, "dlinear", overwrite=True, max_steps=6, seq_len=5000)
     made = partial(trained, interrupted, "dlinear", overwrite=True, max_steps=6)
     assert steps_of(made, monkeypatch) == 2
 
@@ -221,7 +221,7 @@ def test_overwrite_with_several_horizons(tmp_path: Path, monkeypatch: pytest.Mon
     command = ["train", "--dataset", "mine.csv", "--model", "naive", "--seq-len", f"{L}"]
     assert main([*command, "--horizon", "6,12", "--out", "runs/x"]) == 0
     assert main([*command, "--horizon", "6,8", "--out", "runs/x"]) == 2
-    assert main([*command, "--horizon", "6,5000", "--out", "runs/x", "--overwrite"]) == 2
+    assert main([*command, "--horizon", "6,0", "--out", "runs/x", "--overwrite"]) == 2
     assert femts.load("runs/x/12").config.pred_len == 12
     assert main([*command, "--horizon", "6,8", "--out", "runs/x", "--overwrite"]) == 0
     assert sorted(path.name for path in Path("runs/x").iterdir()) == ["6", "8", "metrics.json"]
