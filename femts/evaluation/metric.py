@@ -71,6 +71,12 @@ class Metric(ABC):
         A numerator of NaN leaves out the value. None as the denominator counts the values, so the ratio is their mean.
         """
 
+    def weighted_terms(self, values: Values) -> tuple[Tensor, Tensor]:
+        """The `terms` with a denominator, which is 0 for values that are left out."""
+        above, below = self.terms(values)
+        missing = above.isnan()
+        return above, (~missing).double() if below is None else below.masked_fill(missing, 0.0)
+
     def finish(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score from the ratio of the sums, which is NaN if the denominator is not positive."""
         return ratio

@@ -42,20 +42,16 @@ class SeasonalScale:
         shape = (len(data), data.n_targets)
         absolute, squared = np.full(shape, np.nan), np.full(shape, np.nan)
         for number, (first, stop) in enumerate(data.part("train").tolist()):
-            absolute[number], squared[number] = _changes(data.values[first:stop, : data.n_targets], data.season)
+            absolute[number], squared[number] = seasonal_changes(data.values[first:stop, : data.n_targets], data.season)
         return _OF_DATA.setdefault(data, cls(absolute, squared))
 
 
 _OF_DATA = WeakKeyDictionary[Dataset, SeasonalScale]()  # both splits of all candidates need the same
 
 
-def seasonal_error(values: Array, season: int) -> Array:
-    """Mean absolute seasonal change (C,) of `values` (rows, C), NaN where missing; see `SeasonalScale`."""
-    return _changes(values, season)[0]
-
-
-def _changes(values: Array, season: int) -> tuple[Array, Array]:
-    """Mean absolute and root mean squared change (C,) of `values` (rows, C) over a season."""
+def seasonal_changes(values: Array, season: int) -> tuple[Array, Array]:
+    """Mean absolute and root mean squared change (C,) over a season of `values` (rows, C), NaN where missing; see
+    `SeasonalScale`."""
     steps = season if len(values) > season else 1
     change = values[steps:] - values[:-steps]
     count = (~np.isnan(change)).sum(0)

@@ -55,12 +55,8 @@ class ScoreSums:
         views = self._viewer.views(forecasts, batch, numbers.of.numpy())
         for metric in self.metrics:
             for units in self._views(metric):
-                above, below = metric.terms(views(units))
-                missing = above.isnan()
-                below = (~missing).double() if below is None else below.masked_fill(missing, 0.0)
-                sums = torch.stack(
-                    [each.nansum(0) if self.by == "step" else numbers.sums(each) for each in (above, below)]
-                )
+                terms = metric.weighted_terms(views(units))
+                sums = torch.stack([each.nansum(0) if self.by == "step" else numbers.sums(each) for each in terms])
                 key = metric.name, units
                 self._sums[key] = self._sums[key] + sums if key in self._sums else sums
 

@@ -44,9 +44,7 @@ class MetricSums:
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units; see `femts.evaluation.metric.Collector`."""
         forecast, actual, past = (each.cpu().double() for each in (forecasts.points, batch.target, batch.past))
-        above, below = self._metric.terms(Values(forecast, actual, past))
-        missing = above.isnan()
-        below = (~missing).double() if below is None else below.masked_fill(missing, 0.0)
+        above, below = self._metric.weighted_terms(Values(forecast, actual, past))
         self.sums = self.sums.cpu() + torch.stack([above.nansum(), below.nansum()])
 
     def compute(self) -> dict[str, float]:

@@ -22,7 +22,7 @@ from femts.evaluation.evaluator import evaluate
 from femts.evaluation.metrics.intervals import CRPS, interval_metrics
 from femts.evaluation.metrics.point import MAE, MSE, RMSE, SMAPE
 from femts.evaluation.metrics.relative import MASE, WAPE, Bias, Skill
-from femts.evaluation.scale import SeasonalScale, seasonal_error
+from femts.evaluation.scale import SeasonalScale, seasonal_changes
 from femts.evaluation.score_sums import ScoreSums
 from femts.evaluation.values import Viewer
 from femts.models.base import Forecasts
@@ -58,7 +58,7 @@ def sums_of(
     bounds: Bounds | None = None,
     levels: tuple[float, ...] = (),
 ) -> ScoreSums:
-    absolute = seasonal_error(train, season)[None]
+    absolute = seasonal_changes(train, season)[0][None]
     viewer = Viewer(preprocess, season, SeasonalScale(absolute, absolute), bounds)
     points = [MSE(), MAE(), RMSE(), SMAPE(), MASE(), WAPE(), Bias(), Skill()]
     crps = [] if bounds is None else [CRPS(bounds.intervals.standard)]
@@ -170,6 +170,8 @@ def test_zero_denominators_are_nan() -> None:
     each = table.loc["raw", "mase"]
     assert sums.frame(COLUMNS)["mase"].to_numpy() == pytest.approx(each.mean()), "a mean of those that have a scale"
     np.testing.assert_allclose(
-        seasonal_error(raw[:SEASON], SEASON), np.abs(np.diff(raw[:SEASON], axis=0)).mean(0), err_msg="no season, a step"
+        seasonal_changes(raw[:SEASON], SEASON)[0],
+        np.abs(np.diff(raw[:SEASON], axis=0)).mean(0),
+        err_msg="no season, a step",
     )
-    assert np.isnan(seasonal_error(raw[:1], SEASON)).all() and np.isnan(seasonal_error(raw * np.nan, SEASON)).all()
+    assert np.isnan(seasonal_changes(raw[:1], SEASON)).all() and np.isnan(seasonal_changes(raw * np.nan, SEASON)).all()
