@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from femts.models.fem import SegmentForecaster
     from femts.models.registry import register
     from femts.training.train import train
+    from femts.training.zero_shot import forecast
 
 # Modules and the public names loaded from them. `models` is the package of that name, which is callable.
 _NAMES = {
@@ -78,6 +79,7 @@ _NAMES = {
     "femts.models.fem": ("SegmentForecaster",),
     "femts.models.registry": ("register",),
     "femts.training.train": ("train",),
+    "femts.training.zero_shot": ("forecast",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -109,6 +111,7 @@ __all__ = [
     "backtest_scores",
     "compare",
     "datasets",
+    "forecast",
     "leaderboard",
     "load",
     "load_dataset",

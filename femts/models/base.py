@@ -164,6 +164,16 @@ class ForecastModel(nn.Module):
         """Smallest number of history rows for a model with `config`; models that read raw rows fill the others."""
         return 1 if cls.supports_of(config).raw else config.seq_len
 
+    @classmethod
+    def longest_look_back(cls, season: int) -> int:
+        """Longest default look-back of a model that reads raw rows: `most_rows` unless the model needs some seasons."""
+        return cls.most_rows
+
+    @classmethod
+    def about(cls) -> Sequence[str]:
+        """Lines on weights that come with the model: what they were trained on, and how well they forecast."""
+        return ()
+
     @property
     def n_outputs(self) -> int:
         """Number of outputs per step and channel: Q, or 1 without quantiles."""

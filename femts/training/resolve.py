@@ -178,7 +178,7 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
     name = check_protocol(default_protocol(_published(data)) if protocol is None else protocol)
     card = model_card(model).model_class
     if card.supports.raw:
-        preset = every_row(data.rows, card.most_rows)
+        preset = every_row(data.rows, card.longest_look_back(data.season))
     else:
         ahead = int(pred_len or 1)
         most: int | None = None

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from femts.errors import UsageError
+from femts.models.parts.zero_shot import SeriesBatch
 from femts.text import quote
 from scripts.pretrain.series import Array, composite, from_synforecast, standardised
 
@@ -60,52 +60,6 @@ OTHER_REAL = 0.05  # share of each season of real series that is not among `SEAS
 def season_of(steps: int) -> Season:
     """The entry of `SEASONS`, or one like it for any other number of steps."""
     return SEASONS.get(steps, Season(steps, OTHER_REAL, (steps, 2 * steps, 16, 48)))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Histories with what came after them.
-
-    Attributes:
-        x: values (T, B), the last `horizon` of which are to be forecast; each series has its own units.
-        observed: which are observed, (T, B).
-        season, second: steps of the seasons, 1 for none.
-        horizon: steps to forecast H.
-    """
-
-    x: Tensor
-    observed: Tensor
-    season: int
-    second: int
-    horizon: int
-
-
-def aligned(
-    histories: Sequence[Array], season: int, length: int, horizon: int, futures: Sequence[Array] = ()
-) -> tuple[Batch, Array, Array]:
-    """A batch of histories that end together, in units of their standard deviation around their mean.
-
-    Args:
-        histories: values of B series, oldest first; the last `length` are used. NaN is missing.
-        season: steps of their season.
-        length: rows of history in the batch.
-        horizon: steps to forecast.
-        futures: what came after each history, at most `horizon` values; nothing by default.
-
-    Returns:
-        The batch, and the mean and the standard deviation (1 if it is 0) of each history, (B,).
-    """
-    x = np.full((length + horizon, len(histories)), np.nan)
-    for column, history in enumerate(histories):
-        x[max(length - len(history), 0) : length, column] = history[-length:]
-    location, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    for column, future in enumerate(futures):
-        x[length : length + len(future), column] = future
-    observed = np.isfinite(x)
-    z = np.where(observed, (x - location) / scale, 0.0).astype(np.float32)
-    second = season_of(season).second
-    return Batch(torch.from_numpy(z), torch.from_numpy(observed), season, second, horizon), location, scale
 
 
 def read_series(paths: Iterable[Path]) -> dict[str, tuple[Array, int]]:
@@ -173,11 +127,6 @@ def split(series: dict[str, tuple[Array, int]], without: Sequence[str] = ()) -> 
     return [v for i, v in enumerate(kept) if i % HELD_OUT], kept[::HELD_OUT]
 
 
-def padded_length(rows: int) -> int:
-    """The power of two, at least 64, that a history of `rows` rows is padded to, as histories are in training."""
-    return max(LENGTHS[0], 1 << (rows - 1).bit_length())
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Batches by number; a batch depends on the arguments and its number only.
@@ -200,7 +149,7 @@ class Corpus:
     size: int = 48
     seed: int = 0
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> SeriesBatch:
         """The batch `number`."""
         rng = np.random.default_rng((self.seed, number))
         seasons = sorted(SEASONS.keys() | self.real.keys())
@@ -215,7 +164,7 @@ class Corpus:
         horizon = min(int(rng.choice(season_of(season).horizons)), longest)
         return self.draw(rng, season, length, -(-horizon // self.patch) * self.patch)
 
-    def draw(self, rng: np.random.Generator, season: int, length: int, horizon: int) -> Batch:
+    def draw(self, rng: np.random.Generator, season: int, length: int, horizon: int) -> SeriesBatch:
         """A batch of one shape.
 
         Args:
@@ -241,7 +190,7 @@ class Corpus:
         self._puncture(rng, observed, length)
         x = np.where(observed, x, 0.0)
         x = standardised(x) * np.where(rng.random((self.size, 1)) < 0.15, -1, 1)
-        return Batch(
+        return SeriesBatch(
             torch.from_numpy(x.astype(np.float32).T.copy()),
             torch.from_numpy(observed.T.copy()),
             season,

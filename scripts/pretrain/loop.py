@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from femts.errors import UsageError
 from femts.files import write_file
 from femts.mixers.ops.precision import low_precision_products
 from femts.mixers.weight_decay import undecayed
+from femts.models.fem_zero import read_weights
+from femts.models.parts.expert_network import Network, NetworkConfig
+from femts.models.parts.zero_shot import SeriesBatch
 from femts.training.ema import RunningAverage
-from scripts.pretrain.corpus import Batch, Corpus
-from scripts.pretrain.network import Network, NetworkConfig
+from scripts.pretrain.corpus import Corpus
 from scripts.pretrain.scores import losses, score
 
 NAIVE_FLOOR = 0.05  # seasonal differences; a naive forecast does not count as better
@@ -94,7 +95,7 @@ class Training:
         self.optimizers = _optimizers(self.network, recipe)
         self.average = RunningAverage(self.network, recipe.average, {}, 0)
 
-    def step(self, batches: Sequence[Batch]) -> tuple[float, float]:
+    def step(self, batches: Sequence[SeriesBatch]) -> tuple[float, float]:
         """Train on some batches at once.
 
         Returns:
@@ -183,36 +184,21 @@ def recipe_of(values: dict[str, Any]) -> Recipe:
     return Recipe(**{**values, "network": NetworkConfig(**values["network"]), "lengths": tuple(values["lengths"])})
 
 
-def save_weights(training: Training, path: Path) -> None:
-    """Write the averaged weights in half precision, with the recipe and the progress, to `path`."""
+def save_weights(
+    training: Training, path: Path, scores: dict[str, tuple[float, float]], sources: dict[str, int]
+) -> None:
+    """Write the averaged weights in half precision to `path`, with a card: the recipe, the progress, `scores`, and the
+    number of real series trained on by file as `sources`."""
     tensors = {name: value.half() for name, value in training.average.model.state_dict().items()}
-    metadata = {"recipe": json.dumps(asdict(training.recipe)), "progress": json.dumps(asdict(training.progress))}
-    _write(tensors, metadata, path)
-
-
-def load_network(path: Path) -> Network:
-    """The network that `save_weights` wrote to `path`, in single precision, for forecasts."""
-    recipe, weights, _ = load_weights(path)
-    network = Network(recipe.network)
-    network.load_state_dict({name: value.float() for name, value in weights.items()})
-    return network.eval()
+    card = {"recipe": asdict(training.recipe), "progress": asdict(training.progress)}
+    card |= {"scores": scores, "sources": sources}
+    _write(tensors, {"card": json.dumps(card)}, path)
 
 
 def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:
-    """What `save_weights` wrote to `path`.
-
-    Raises:
-        UsageError: It is not such a file.
-    """
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-    except (OSError, SafetensorError) as error:
-        raise UsageError(f"The weights {path} cannot be read ({error}); give a file that a training wrote.") from error
-    if "progress" not in metadata:
-        raise UsageError(f"{path} holds no weights of a pretraining; give the weights.safetensors of one.")
-    progress = Progress(**json.loads(metadata["progress"]))
-    return recipe_of(json.loads(metadata["recipe"])), load_file(path), progress
+    """What `save_weights` wrote to `path`; raise UsageError if it is not such a file."""
+    weights = read_weights(str(path))
+    return recipe_of(weights.card["recipe"]), weights.tensors, Progress(**weights.card["progress"])
 
 
 def _write(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> None:
@@ -222,13 +208,15 @@ def _write(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> 
 def train(
     training: Training,
     corpus: Corpus,
-    held_out: dict[str, list[Batch]],
+    held_out: dict[str, list[SeriesBatch]],
     folder: Path,
     hours: float,
     every: float,
     steps: int | None = None,
+    sources: dict[str, int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Train for `hours` of processor time in all, or up to `steps` steps.
+    """Train for `hours` of processor time in all, or up to `steps` steps, and write the number of series in each of
+    `sources` into the card of the weights.
 
     Yields:
         Every `every` minutes of processor time and at the end: progress, mean losses, and scores of the averaged
@@ -252,7 +240,7 @@ def train(
             recent = []
             scores = score(training.average.model, held_out)
             training.save(folder / "state.safetensors")
-            save_weights(training, folder / "weights.safetensors")
+            save_weights(training, folder / "weights.safetensors", scores, sources or {})
             paused += time.process_time() - begun
             yield {**asdict(training.progress), "loss": loss, "naive": naive, "scores": scores}
         if done:

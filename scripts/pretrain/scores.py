@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scripts.pretrain.corpus import LENGTHS, Batch, Corpus, aligned, padded_length, season_of
-from scripts.pretrain.experts import NAMES, expert_forecasts
-from scripts.pretrain.network import LEVELS, Network, NetworkConfig, Tokens, origins_of, tokens_of
+from femts.models.parts.expert_network import LEVELS, Network
+from femts.models.parts.experts import NAMES
+from femts.models.parts.zero_shot import SeriesBatch, aligned, padded_length, tokenize
+from scripts.pretrain.corpus import LENGTHS, Corpus, season_of
 from scripts.pretrain.series import Array
 
 POOL_SEASONS = (1, 4, 5, 7, 12, 24, 48, 52, 96, 144, 288)  # of the synthetic series that are held out
@@ -47,16 +48,7 @@ class Losses:
     counted: Tensor
 
 
-@torch.no_grad()
-def tokenize(config: NetworkConfig, batch: Batch) -> Tokens:
-    """The tokens of a batch."""
-    origins = origins_of(len(batch.x) - batch.horizon, batch.horizon, config.context)
-    data, seasons = (batch.x, batch.observed), (batch.season, batch.second)
-    forecasts = expert_forecasts(*data, *seasons, batch.horizon, origins, config.context)
-    return tokens_of(config, forecasts, *data, origins, *seasons)
-
-
-def losses(network: Network, batch: Batch) -> Losses:
+def losses(network: Network, batch: SeriesBatch) -> Losses:
     """Losses of a batch at the origins that `network` forecasts from."""
     tokens = tokenize(network.config, batch)
     quantiles = network(tokens)
@@ -75,7 +67,7 @@ def losses(network: Network, batch: Batch) -> Losses:
     return Losses(mean(pinball), mean(median.abs()), mean(naive.abs()), tokens.valid[:, last] & observed.any(2))
 
 
-def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
+def held_out_pool(patch: int = 16) -> dict[str, list[SeriesBatch]]:
     """Synthetic series of each season that no training draws, by name."""
     corpus = Corpus({}, patch=patch, size=64, seed=POOL_SEED)
     pool = {}
@@ -90,7 +82,7 @@ def held_out_pool(patch: int = 16) -> dict[str, list[Batch]]:
     return pool
 
 
-def held_out_real(real: Mapping[int, Sequence[Array]], patch: int = 16) -> dict[str, list[Batch]]:
+def held_out_real(real: Mapping[int, Sequence[Array]], patch: int = 16) -> dict[str, list[SeriesBatch]]:
     """The last rows of real series of each season, by name; forecasts start `WINDOWS` times, a horizon apart."""
     groups = {}
     for season, (horizon, least) in sorted(REAL_HORIZONS.items()):
@@ -102,14 +94,16 @@ def held_out_real(real: Mapping[int, Sequence[Array]], patch: int = 16) -> dict[
                 pasts = [values[:end] for values, end in some]
                 futures = [values[end : end + horizon] for values, end in some]
                 length = min(padded_length(max(len(past) for past in pasts)), LENGTHS[-1])
-                batches.append(aligned(pasts, season, length, -(-horizon // patch) * patch, futures)[0])
+                batches.append(
+                    aligned(pasts, season, season_of(season).second, length, -(-horizon // patch) * patch, futures)[0]
+                )
         if batches:
             groups[f"real {season}"] = batches
     return groups
 
 
 @torch.no_grad()
-def score(network: Network, groups: dict[str, list[Batch]]) -> dict[str, tuple[float, float]]:
+def score(network: Network, groups: dict[str, list[SeriesBatch]]) -> dict[str, tuple[float, float]]:
     """MASE and SQL of the last origin over the MASE of the seasonal naive forecast, for each group and, as geometric
     means, over those of one kind, the first word of their names."""
     network.eval()
@@ -121,7 +115,7 @@ def score(network: Network, groups: dict[str, list[Batch]]) -> dict[str, tuple[f
     return scores
 
 
-def _ratios(network: Network, batches: Iterable[Batch]) -> tuple[float, float]:
+def _ratios(network: Network, batches: Iterable[SeriesBatch]) -> tuple[float, float]:
     sums = torch.zeros(3)
     for batch in batches:
         at = losses(network, batch)

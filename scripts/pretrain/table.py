@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from femts.models.parts.expert_network import Network
 from scripts.pretrain.loop import recipe_of
-from scripts.pretrain.network import Network
 
 HEAD = ("recipe", "weights", "hours", "steps", "series", "real: MASE", "SQL", "synthetic: MASE", "SQL")
 

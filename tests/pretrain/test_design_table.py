@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from femts.models.parts.expert_network import NetworkConfig
 from scripts.pretrain.loop import Recipe
-from scripts.pretrain.network import NetworkConfig
 from scripts.pretrain.table import main
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from scripts.pretrain.experts import (
+from femts.models.parts.expert_network import origins_of
+from femts.models.parts.experts import (
     FITTED,
     LEAD_GROUPS,
     LEADS_PER_GROUP,
@@ -21,7 +22,6 @@ from scripts.pretrain.experts import (
     Forecasts,
     expert_forecasts,
 )
-from scripts.pretrain.network import origins_of
 
 SHAPES = [
     (1, 1, 90, 16),

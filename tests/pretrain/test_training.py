@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from femts.models.parts.expert_network import Network, NetworkConfig, origins_of
+from femts.models.parts.experts import expert_forecasts
+from femts.models.parts.zero_shot import SeriesBatch
 from scripts.pretrain import __main__ as command
-from scripts.pretrain.corpus import Batch, Corpus
-from scripts.pretrain.experts import expert_forecasts
+from scripts.pretrain.corpus import Corpus
 from scripts.pretrain.loop import Recipe, Training, load_weights, save_weights, train
-from scripts.pretrain.network import Network, NetworkConfig, origins_of
 from scripts.pretrain.scores import held_out_real, losses, score, tokenize
 
 pytest.importorskip("synforecast")
@@ -37,7 +38,7 @@ def corpus(**settings: Any) -> Corpus:
     return Corpus({}, **{"size": RECIPE.size, "lengths": RECIPE.lengths, **settings})
 
 
-def batch(**settings: Any) -> Batch:
+def batch(**settings: Any) -> SeriesBatch:
     return corpus(**settings).draw(np.random.default_rng(0), 7, 128, 16)
 
 
@@ -48,7 +49,7 @@ def perturbed(network: Network) -> Network:
     return network.double()
 
 
-def in_double(batch: Batch) -> Batch:
+def in_double(batch: SeriesBatch) -> SeriesBatch:
     return replace(batch, x=batch.x.double())
 
 
@@ -139,7 +140,7 @@ def test_weights_go_on_at_a_flat_rate(tmp_path: Path) -> None:
     training = Training(RECIPE)
     for number in range(8):
         training.step([corpus().batch(number)])
-    save_weights(training, tmp_path / "w.safetensors")
+    save_weights(training, tmp_path / "w.safetensors", {"real": (0.6, 0.5)}, {"mine.csv": 3})
     recipe, weights, progress = load_weights(tmp_path / "w.safetensors")
     assert recipe == RECIPE and progress.steps == 8
     assert {value.dtype for value in weights.values()} == {torch.float16}

@@ -31,5 +31,7 @@ def models(
         card = model_card(name)
         say(f"{card.name}: {card.summary}")
         say(f"weights: {weights(card.name)} (7 channels, look-back 1024, horizon 96)")
+        for line in card.model_class.about():
+            say(line)
     if rows:
         say(table(list(listing.columns), rows))

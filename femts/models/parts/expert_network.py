@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from femts.config.records import RecordError
 from femts.mixers.config import FreeEnergyMixerConfig, component_flags
 from femts.mixers.layer import FreeEnergyMixer
 from femts.mixers.ops.precision import mlp
-from scripts.pretrain.experts import NAMES, Forecasts
+from femts.models.parts.experts import NAMES, Forecasts
 
 LEVELS = tuple(round(0.1 * i, 1) for i in range(1, 10))
 GLOBALS = 8
@@ -48,6 +51,14 @@ class NetworkConfig:
     weigh_experts: bool = True
     every_origin: bool = True
     context: int = 512
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read the sizes of a file of weights; raise RecordError if they are not such a record."""
+        try:
+            return cls(**record)
+        except TypeError as error:
+            raise RecordError("network", record, "the sizes of a network") from error
 
 
 @dataclass(frozen=True)

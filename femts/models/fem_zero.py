@@ -1,0 +1,248 @@
+"""Forecasts without training: a small pretrained Free Energy Mixer that weighs closed-form forecasts, and their median.
+
+Both forecast each column from its own past. The weights are part of the package; `scripts/pretrain` trained them on
+synthetic series and on public ones that no table of femts is scored on (`femts models fem_zero` lists them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor
+
+from femts.config.bounds import Count
+from femts.config.model import ModelConfig
+from femts.data.batch import Batch
+from femts.errors import UsageError
+from femts.models.base import ForecastModel, Supports
+from femts.models.parts.expert_network import LEVELS as NETWORK_LEVELS
+from femts.models.parts.expert_network import Network, NetworkConfig
+from femts.models.parts.zero_shot import Array, expert_medians, network_quantiles
+from femts.models.registry import register
+from femts.text import quote
+
+PACKAGED = Path(__file__).parent / "weights" / "fem_zero.safetensors"
+SHA256 = "b41d0deb5bdc57a0de5603f60f65abcb4a97a8a313f21f45dbeb549f41e612ed"  # of the packaged weights
+LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # of the intervals, in percent
+# Distance to the median of the quantiles .95, .975 and .995 over that of .9, as measured on held-out series: 1.34 to 1.43,
+# 1.67 to 2.48 and 2.4 to 6.7 on thirteen real sets, 1.35, 1.73 and 2.8 in the median of synthetic ones.
+TAILS = (1.38, 1.79, 3.1)
+QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
+FORECASTS = 64  # default number of forecasts to score per split, over all columns
+LEAST_WINDOWS = 8
+
+
+@dataclass(frozen=True)
+class ZeroShotConfig(ModelConfig):
+    """Settings of `simple_ensemble`.
+
+    Attributes:
+        season: season length in steps, 1 for no season; None takes the season of the data.
+        further: a longer season in steps, of which the first is used; None takes that of the data, such as the week if
+            the step divides a day.
+        windows: largest number of windows to score per split, for a panel at least one per series; None takes 64
+            forecasts, over all columns, and at least 8 windows.
+    """
+
+    season: Count | None = None
+    further: tuple[Count, ...] | None = None
+    windows: Count | None = None
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """Fill in season and windows if they are not set."""
+        windows = max(LEAST_WINDOWS, FORECASTS // self.n_channels)
+        return replace(
+            self,
+            season=season if self.season is None else self.season,
+            windows=windows if self.windows is None else self.windows,
+        )
+
+
+@dataclass(frozen=True)
+class FemZeroConfig(ZeroShotConfig):
+    """Settings of `fem_zero`, in addition to those of `simple_ensemble`.
+
+    Attributes:
+        weights: file of weights that `scripts/pretrain` wrote; None takes those of the package.
+        sha256: expected hash of the weights; None accepts any of the file, and those of the package as released.
+        network: sizes of the network, which follow from the weights.
+    """
+
+    weights: str | None = None
+    sha256: str | None = None
+    network: NetworkConfig | None = None
+
+    def for_data(self, season: int, rows: int) -> Self:
+        """Fill in season, windows, hash and sizes.
+
+        Raises:
+            UsageError: The weights cannot be read or do not match `sha256`.
+        """
+        if self.network is not None:
+            raise UsageError("Setting 'model.network' is determined by the weights; remove it.")
+        weights = read_weights(self.weights, self.sha256)
+        return replace(super().for_data(season, rows), sha256=weights.sha256, network=weights.network)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Contents of a file of weights.
+
+    Attributes:
+        sha256: hash of the file.
+        network: sizes of the network.
+        tensors: its weights by name, in half precision.
+        card: what they were trained on and how, in plain types.
+    """
+
+    sha256: str
+    network: NetworkConfig
+    tensors: dict[str, Tensor]
+    card: dict[str, Any]
+
+
+@cache
+def read_weights(path: str | None = None, expected: str | None = None) -> Weights:
+    """Read a file of weights; None takes the one of the package.
+
+    Raises:
+        UsageError: It cannot be read, is no such file, or does not have the `expected` hash.
+    """
+    file = PACKAGED if path is None else Path(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        remedy = "install femts again" if path is None else "give a file that a pretraining wrote with model.weights"
+        raise UsageError(f"The weights {quote(file)} cannot be read ({error.strerror}); {remedy}.") from error
+    found = hashlib.sha256(content).hexdigest()
+    wanted = expected or (SHA256 if path is None else found)
+    if found != wanted:
+        raise UsageError(
+            f"The weights {quote(file)} have the hash {found[:12]}, not {quote(wanted)[:12]}; restore the original file"
+            f"{', or install femts again' if path is None else ''}."
+        )
+    try:
+        card = json.loads(safetensors_metadata(content)["card"])
+        return Weights(found, NetworkConfig.from_record(card["recipe"]["network"]), load(content), card)
+    except (SafetensorError, ValueError, LookupError, TypeError) as error:
+        raise UsageError(
+            f"{quote(file)} holds no weights of fem_zero; give a file that a pretraining wrote with model.weights."
+        ) from error
+
+
+class ZeroShot(ForecastModel):
+    """A model whose forecast of a look-back needs no training; its `season` has to be set."""
+
+    supports = Supports(channels=1, raw=True)
+    in_torch = False
+    most_rows = 2048
+
+    def __init__(self, config: Any, quantiles: tuple[float, ...] = ()) -> None:
+        super().__init__(config, quantiles)
+        self.most_windows = config.windows
+
+    @classmethod
+    def longest_look_back(cls, season: int) -> int:
+        """`most_rows`, or four seasons if they are longer."""
+        return max(cls.most_rows, 4 * season)
+
+    def histories(self, batch: Batch) -> list[Array]:
+        """Look-backs (L,) of all windows and columns, columns fastest."""
+        values = batch.past.detach().cpu().double().transpose(1, 2)  # (B, C, L)
+        return list(values.flatten(0, 1).numpy())
+
+    def seasons(self) -> tuple[int, int]:
+        """The season and a longer one, or the season again; raise UsageError if none was set."""
+        season, further = self.config.season, self.config.further or ()
+        if season is None:
+            raise UsageError("This model has no season; set model.season to the season length in steps, or to 1.")
+        return season, next((each for each in further if each > season), season)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast raw look-backs, NaN for missing values: (B, P, C), or (B, P Q, C) with quantiles."""
+        made = self.rolled_out(batch, self.config.pred_len)
+        return made.flatten(1, 2) if self.quantiles else made
+
+
+@register(
+    "simple_ensemble", "Median of eleven closed-form forecasts, such as the seasonal naive and an autoregression; fast."
+)
+class SimpleEnsemble(ZeroShot):
+    """The median of the experts that `fem_zero` weighs."""
+
+    Config: ClassVar[type[ModelConfig]] = ZeroShotConfig
+
+    def rolled_out(self, batch: Batch, steps: int) -> Tensor:
+        """Forecast `steps` steps at once, (B, steps, C)."""
+        made = expert_medians(self.histories(batch), *self.seasons(), steps)  # (B C, steps)
+        return torch.from_numpy(made).unflatten(0, (len(batch.past), -1)).transpose(1, 2)
+
+
+@register("fem_zero", "Free Energy Mixer pretrained on other series: forecasts without training, own intervals; fast.")
+class FemZero(ZeroShot):
+    """A pretrained network that reads what closed-form forecasts ("experts") would have said in the past and says ahead,
+    and answers with weights over them and quantiles."""
+
+    Config: ClassVar[type[ModelConfig]] = FemZeroConfig
+    levels = LEVELS
+    filled: Tensor
+
+    def __init__(self, config: FemZeroConfig) -> None:
+        super().__init__(config, QUANTILES)
+        self.network = Network(config.network or NetworkConfig()).requires_grad_(False)
+        self.register_buffer("filled", torch.tensor(False))  # whether the weights were read; a run folder holds them
+
+    @classmethod
+    def about(cls) -> Sequence[str]:
+        """The card of the weights in the package."""
+        card = read_weights().card
+        recipe, done, scores = card["recipe"], card["progress"], card["scores"]
+        files = ", ".join(f"{name} ({count} series)" for name, count in card["sources"].items())
+        held = ", ".join(f"{kind} {mase:.3f} / {sql:.3f}" for kind, (mase, sql) in scores.items() if " " not in kind)
+        return (
+            f"pretrained for {done['cpu_hours']:.1f} hours of one core: {done['steps']:,} steps on {done['series']:,} "
+            f"series, seed {recipe['seed']}; {100 * recipe['share']:.0f} % are real where there are some of a season, "
+            "the others synthetic (results/pretrained.md)",
+            f"real series: {files}; every tenth is held out, none is in a table that femts is scored on",
+            f"MASE / SQL on held-out series, over the MASE of the seasonal naive forecast: {held}",
+            f"licence of the weights: MIT, as femts; sha256 {SHA256}",
+        )
+
+    def read_weights(self) -> None:
+        """Read the weights, unless they came from a run folder; raise UsageError as `read_weights` of the module."""
+        if not self.filled:
+            tensors = read_weights(self.config.weights, self.config.sha256).tensors
+            self.network.load_state_dict({name: value.float() for name, value in tensors.items()})
+            self.filled.fill_(True)
+
+    def rolled_out(self, batch: Batch, steps: int) -> Tensor:
+        """Forecast `steps` steps at once, (B, steps, Q, C)."""
+        self.read_weights()
+        # The network knows its horizon, so a shorter forecast is the beginning of one of the usual horizon.
+        horizon = max(steps, self.config.pred_len)
+        made = network_quantiles(self.network, self.histories(batch), *self.seasons(), horizon)[:, :steps]
+        return at_levels(torch.from_numpy(made)).unflatten(0, (len(batch.past), -1)).permute(0, 2, 3, 1)
+
+
+def at_levels(quantiles: Tensor) -> Tensor:
+    """Quantiles (..., 15) at `QUANTILES` from those of the network, (..., 9): the outer ones are `TAILS` times as far
+    from the median as the outermost of the network."""
+    median = quantiles[..., 4:5]
+    lower, upper = quantiles[..., :1] - median, quantiles[..., -1:] - median
+    tails = torch.tensor(TAILS, dtype=quantiles.dtype)
+    return torch.cat([median + tails.flip(0) * lower, quantiles, median + tails * upper], dim=-1)
+
+
+def safetensors_metadata(content: bytes) -> dict[str, str]:
+    """Metadata of the `content` of a safetensors file."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return dict(header.get("__metadata__", {}))

@@ -1,0 +1,155 @@
+"""Forecasts of series that a network has never seen: from values to tokens, and from its outputs to quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from femts.models.parts.expert_network import Network, NetworkConfig, Tokens, origins_of, tokens_of
+from femts.models.parts.experts import Forecasts, expert_forecasts
+
+SHORTEST = 64  # rows that shorter histories are padded to
+AT_A_TIME = 64  # series forecast at once
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SeriesBatch:
+    """Histories with what came after them.
+
+    Attributes:
+        x: values (T, B), the last `horizon` of which are to be forecast; each series has its own units.
+        observed: which are observed, (T, B).
+        season, second: steps of the seasons, 1 for none; equal if there is one.
+        horizon: steps to forecast H.
+    """
+
+    x: Tensor
+    observed: Tensor
+    season: int
+    second: int
+    horizon: int
+
+
+@dataclass(frozen=True)
+class Units:
+    """Mean and standard deviation of B histories, (B,) each."""
+
+    location: Array
+    scale: Array
+
+    def raw(self, values: Tensor) -> Array:
+        """Values (B, ...) in the units of the histories."""
+        shape = (-1, *[1] * (values.dim() - 1))
+        raw: Array = values.double().numpy() * self.scale.reshape(shape) + self.location.reshape(shape)
+        return raw
+
+
+def padded_length(rows: int) -> int:
+    """The power of two, at least `SHORTEST`, that a history of `rows` rows is padded to, as histories are in training."""
+    return max(SHORTEST, 1 << (rows - 1).bit_length())
+
+
+def aligned(
+    histories: Sequence[Array],
+    season: int,
+    second: int,
+    length: int,
+    horizon: int,
+    futures: Sequence[Array] = (),
+) -> tuple[SeriesBatch, Units]:
+    """A batch of histories that end together, in units of their standard deviation around their mean.
+
+    Args:
+        histories: values of B series, oldest first; the last `length` are used. NaN is missing.
+        season, second: steps of their seasons.
+        length: rows of history in the batch.
+        horizon: steps to forecast.
+        futures: what came after each history, at most `horizon` values; nothing by default.
+
+    Returns:
+        The batch, and the units of its series.
+    """
+    x = np.full((length + horizon, len(histories)), np.nan)
+    for column, history in enumerate(histories):
+        x[max(length - len(history), 0) : length, column] = history[-length:]
+    location, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    for column, future in enumerate(futures):
+        x[length : length + len(future), column] = future
+    observed = np.isfinite(x)
+    z = np.where(observed, (x - location) / np.where(scale > 0, scale, 1.0), 0.0).astype(np.float32)
+    batch = SeriesBatch(torch.from_numpy(z), torch.from_numpy(observed), season, second, horizon)
+    return batch, Units(location, scale)
+
+
+def experts_of(batch: SeriesBatch, origins: Tensor, context: int) -> Forecasts:
+    """Forecasts of the experts of a batch from the rows `origins`."""
+    seasons = batch.season, batch.second
+    return expert_forecasts(batch.x, batch.observed, *seasons, batch.horizon, origins, context)
+
+
+def tokenize(config: NetworkConfig, batch: SeriesBatch) -> Tokens:
+    """The tokens of a batch."""
+    origins = origins_of(len(batch.x) - batch.horizon, batch.horizon, config.context)
+    forecasts = experts_of(batch, origins, config.context)
+    return tokens_of(config, forecasts, batch.x, batch.observed, origins, batch.season, batch.second)
+
+
+def network_quantiles(network: Network, histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
+    """Quantiles of the steps after each history at the levels of the network.
+
+    Args:
+        network: the network.
+        histories: values of S series, oldest first; NaN is missing.
+        season, second: steps of their seasons, 1 for none; equal if there is one.
+        horizon: steps ahead H.
+
+    Returns:
+        Quantiles in ascending order, (S, H, 9); NaN for series without a value.
+    """
+    patch = network.config.patch
+    padded = -(-horizon // patch) * patch
+
+    def forecast(some: list[Array], length: int) -> Array:
+        batch, units = aligned(some, season, second, length, padded)
+        tokens = tokenize(network.config, batch)
+        last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
+        return units.raw(last.sort(-1).values)[:, :horizon]
+
+    return _in_groups(forecast, histories, (horizon, 9))
+
+
+def expert_medians(histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
+    """Median of the experts' forecasts of the steps after each history, (S, H); arguments as in `network_quantiles`."""
+
+    def forecast(some: list[Array], length: int) -> Array:
+        batch, units = aligned(some, season, second, length, horizon)
+        experts = experts_of(batch, torch.tensor([length]), NetworkConfig.context).experts
+        return units.raw(experts[0].median(-1).values.T)
+
+    return _in_groups(forecast, histories, (horizon,))
+
+
+@torch.no_grad()
+def _in_groups(
+    forecast: Callable[[list[Array], int], Array], histories: Sequence[Array], shape: tuple[int, ...]
+) -> Array:
+    """Forecasts (S, *shape) by `forecast` of series with one padded length at a time, so that no forecast depends on
+    which other series there are."""
+    made = np.full((len(histories), *shape), np.nan)
+    groups: dict[int, list[int]] = {}
+    for i, history in enumerate(histories):
+        observed = np.isfinite(history)
+        if observed.any():
+            groups.setdefault(padded_length(len(history) - int(observed.argmax())), []).append(i)
+    for length, group in groups.items():
+        for first in range(0, len(group), AT_A_TIME):
+            some = group[first : first + AT_A_TIME]
+            made[some] = forecast([histories[i] for i in some], length)
+    return made
