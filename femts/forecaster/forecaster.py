@@ -258,20 +258,23 @@ class Forecaster:
 
     @memory_checked()
     def explain(self, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None) -> pd.DataFrame:
-        """Show which past segments each channel selected for the P steps after `history`, and how sharply.
+        """Show why a model forecasts the P steps after `history` as it does.
 
-        Only for models that read segments through a Free Energy Mixer (`fem_*` with component L).
+        For models that read segments through a Free Energy Mixer (`fem_*` with component L): which past segments each
+        channel selected, and how sharply. For `fem_zero`: the weights of the closed-form forecasts that it combines.
 
         Args:
             history: as in `predict`.
             series: names of the series to explain; None explains all of them.
 
         Returns:
-            One row for each channel, layer, segment and token; see `femts.explain.posterior.explanation`. For a long
-            table, the first column is the name of the series, `series`.
+            One row for each channel, layer, segment and token; see `femts.explain.posterior.explanation`. For
+            `fem_zero`, one row for each channel, step and closed-form forecast; see
+            `femts.explain.experts.weights_of_experts`. For a long table, the first column is the name of the series,
+            `series`.
 
         Raises:
-            UsageError: The model has no such read, or a history or a name cannot be used.
+            UsageError: The model has neither, or a history or a name cannot be used.
         """
         return explain_table(self, history, series)
 

@@ -24,12 +24,14 @@ from femts.data.windows import Windows, resident
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
+from femts.explain.experts import weights_of_experts
 from femts.explain.posterior import explainable, explanation
 from femts.forecaster import inputs
 from femts.forecaster.bounds import OddReading, QuantileSpec, SeriesForecasts, raw_bounds
 from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
+from femts.models.fem_zero import FemZero
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -278,7 +280,9 @@ def explain_table(
     forecaster: Forecaster, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Explain the forecast of the steps after `history`; see `Forecaster.explain`."""
-    model, length = explainable(forecaster.model, forecaster.config.model), forecaster.config.seq_len
+    model, length = forecaster.model, forecaster.config.seq_len
+    if not isinstance(model, FemZero):
+        model = explainable(model, forecaster.config.model)
     data = inputs.read_history(forecaster, history, series).data
     steps = forecaster.config.pred_len
     last = data.covariates[np.repeat(data.spans[:, 1:] - 1, steps, axis=1)]
@@ -287,7 +291,11 @@ def explain_table(
         assert data.stamps is not None
         when = data.stamps[first:stop]
         when = when[-length:] if data.freq is None else last_dates(when, data.freq, length)
-        table = explanation(model, windows.batch(torch.tensor([number])), forecaster.columns, when)
+        batch = windows.batch(torch.tensor([number]))
+        if isinstance(model, FemZero):
+            table = weights_of_experts(model, batch, forecaster.columns)
+        else:
+            table = explanation(model, batch, forecaster.columns, when)
         if data.schema.panel:
             table.insert(0, "series", data.series[number])
         tables.append(table)

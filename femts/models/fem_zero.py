@@ -26,7 +26,7 @@ from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.expert_network import LEVELS as NETWORK_LEVELS
 from femts.models.parts.expert_network import Network, NetworkConfig
-from femts.models.parts.zero_shot import Array, expert_medians, network_quantiles
+from femts.models.parts.zero_shot import Array, expert_medians, network_quantiles, network_weights
 from femts.models.registry import register
 from femts.text import quote
 
@@ -231,6 +231,13 @@ class FemZero(ZeroShot):
         horizon = max(steps, self.config.pred_len)
         made = network_quantiles(self.network, self.histories(batch), *self.seasons(), horizon)[:, :steps]
         return at_levels(torch.from_numpy(made)).unflatten(0, (len(batch.past), -1)).permute(0, 2, 3, 1)
+
+    def expert_weights(self, batch: Batch) -> Tensor:
+        """Weights of the experts (`femts.models.parts.experts.NAMES`) in the forecast of each window and column,
+        (B, C, P, K)."""
+        self.read_weights()
+        made = network_weights(self.network, self.histories(batch), *self.seasons(), self.config.pred_len)
+        return torch.from_numpy(made).unflatten(0, (len(batch.past), -1))
 
 
 def at_levels(quantiles: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from femts.models import fem_zero
 from femts.models.fem_zero import QUANTILES, FemZero, FemZeroConfig, SimpleEnsemble, ZeroShotConfig, read_weights
 from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
-from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles
+from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, tokenize
 from femts.models.registry import build_config
 
 
@@ -248,3 +248,30 @@ def test_mistakes_write_nothing(
     table().to_csv("in.csv", index=False)
     assert main(["forecast", "in.csv", "-o", "out.csv", *given]) == 2
     assert said in capsys.readouterr().err and [each.name for each in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_the_weights_of_the_experts_explain_a_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, run = tmp_path / "in.csv", tmp_path / "run"
+    table().to_csv(file, index=False)
+    made = femts.train(file, "fem_zero", 24, refit=True, out=run)
+    got = made.explain(table())
+    assert got.columns.tolist() == ["channel", "step", "expert", "weight"]
+    assert got["expert"].unique().tolist() == list(NAMES) and len(got) == 2 * 24 * len(NAMES)
+    np.testing.assert_allclose(got.groupby(["channel", "step"])["weight"].sum(), 1, rtol=1e-6)
+    # A repeated shape is best continued by forecasts that know the season.
+    shares = got.groupby("expert")["weight"].mean()
+    assert shares["last value"] < 0.05 < shares["autoregression"]
+
+    assert main(["explain", str(run), str(file), "-o", str(tmp_path / "why.csv")]) == 0
+    assert "11 closed-form forecasts, most of all" in capsys.readouterr().out
+    assert main(["explain", str(run), str(file), "--plot", str(tmp_path / "why.png")]) == 2
+    assert "The weights of 'fem_zero' are a table; remove --plot" in capsys.readouterr().err
+
+
+def test_the_forecast_is_the_weighted_mean_of_the_experts_and_an_offset(network: Network) -> None:
+    batch, _ = aligned([wave(300), wave(300, 1)], 24, 168, 512, 32)
+    with torch.no_grad():
+        tokens = tokenize(network.config, batch)
+        out, weights = network.outputs(tokens)[:, -1], network.expert_weights(tokens)
+        mean = (weights * tokens.experts[:, -1]).sum(-1, keepdim=True)
+        torch.testing.assert_close(network(tokens)[:, -1], mean + out[..., len(NAMES) :])

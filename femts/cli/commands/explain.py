@@ -70,11 +70,12 @@ def explain(
     wanted: ImportanceOptions,
     place: PlaceOptions,
 ) -> None:
-    """Show which inputs the forecasts depend on or, with INPUT.csv, which past segments each channel attends to.
+    """Show which inputs the forecasts depend on or, with INPUT.csv, how the model gets to its forecast of it.
 
     Without INPUT.csv, for every model: permutation importance, the increase of the validation error when a column,
-    a season of lags or a covariate is permuted across windows. With it, for models with a Free Energy Mixer: the
-    posterior weight of each segment in each layer, and how concentrated it is.
+    a season of lags or a covariate is permuted across windows. With it, for models with a Free Energy Mixer over past
+    segments: the posterior weight of each segment in each layer, and how concentrated it is; for fem_zero: the
+    weights of the closed-form forecasts that it combines.
     """
     out = to_file(out)
     check_targets({"--out": out, "--plot": plot}, {"the history": table}, run)
@@ -147,8 +148,16 @@ def _show_posterior(
     history = read_history(table, forecaster)
     with gaps_as_notes():
         explanation = forecaster.explain(history, named)
+    of_experts = "expert" in explanation.columns
+    if plot is not None and of_experts:
+        raise UsageError(f"The weights of '{forecaster.config.model}' are a table; remove --plot.")
     if out is None:
         write_data(explanation.to_csv(index=False))
+    elif of_experts:
+        write_table(explanation, out)
+        means = explanation.groupby("expert")["weight"].mean().sort_values(ascending=False)
+        first = ", ".join(f"{name} {100 * share:.0f} %" for name, share in means.head(3).items())
+        say(f"{printable(out)}: {len(means)} closed-form forecasts, most of all {first}")
     else:
         write_table(explanation, out)
         layers = explanation["layer"].nunique()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from femts.config.records import RecordError
+from femts.errors import UsageError
 from femts.mixers.config import FreeEnergyMixerConfig, component_flags
 from femts.mixers.layer import FreeEnergyMixer
 from femts.mixers.ops.precision import mlp
@@ -230,6 +231,25 @@ class Network(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         """Quantiles (B, O, H, 9) around `tokens.centre` in units of `tokens.unit`, not sorted; O is 1, the last, without
         `every_origin`."""
+        out = self.outputs(tokens)
+        if not self.config.weigh_experts:
+            return out
+        weights = out[..., : -len(LEVELS)].softmax(-1)
+        experts = tokens.experts[:, -out.shape[1] :]
+        return (weights * experts).sum(-1, keepdim=True) + out[..., -len(LEVELS) :]
+
+    def expert_weights(self, tokens: Tokens) -> Tensor:
+        """Weights of the experts in the forecast from the last origin, (B, H, K); each step's sum to 1.
+
+        Raises:
+            UsageError: The network does not weigh the experts.
+        """
+        if not self.config.weigh_experts:
+            raise UsageError("This network does not weigh the experts, so it has no weights to show.")
+        return self.outputs(tokens)[:, -1, :, : -len(LEVELS)].softmax(-1)
+
+    def outputs(self, tokens: Tokens) -> Tensor:
+        """Logits of the experts, if they are weighed, and offsets of the quantiles, (B, O, H, K + 9)."""
         config, patches = self.config, tokens.queries.shape[2]
         queries = torch.cat([tokens.queries, torch.zeros_like(tokens.targets)], -1)
         context = torch.cat([tokens.queries, tokens.targets], -1)[:, :-1]
@@ -249,14 +269,8 @@ class Network(nn.Module):
         if config.every_origin:
             past = x[:, :-patches].unflatten(1, (-1, 2, patches))[:, :, 0]
             last = torch.cat([past, last], 1)
-        return self._read_out(self.norm(last), tokens.experts[:, -last.shape[1] :])
+        x = self.norm(last)
+        return self.head(x + mlp(x, self.head_hidden)).unflatten(-1, (config.patch, -1)).flatten(2, 3)
 
     def _embed(self, tokens: Tensor, kind: int) -> Tensor:
         return mlp(tokens, self.embedding) + self.shortcut(tokens) + self.token_type[kind]
-
-    def _read_out(self, x: Tensor, experts: Tensor) -> Tensor:
-        out = self.head(x + mlp(x, self.head_hidden)).unflatten(-1, (self.config.patch, -1)).flatten(2, 3)
-        if not self.config.weigh_experts:
-            return out
-        weights = out[..., : -len(LEVELS)].softmax(-1)
-        return (weights * experts).sum(-1, keepdim=True) + out[..., -len(LEVELS) :]

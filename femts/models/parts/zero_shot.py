@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.models.parts.expert_network import Network, NetworkConfig, Tokens, origins_of, tokens_of
-from femts.models.parts.experts import Forecasts, expert_forecasts
+from femts.models.parts.experts import NAMES, Forecasts, expert_forecasts
 
 SHORTEST = 64  # rows that shorter histories are padded to
 AT_A_TIME = 64  # series forecast at once
@@ -123,6 +123,18 @@ def network_quantiles(network: Network, histories: Sequence[Array], season: int,
         return units.raw(last.sort(-1).values)[:, :horizon]
 
     return _in_groups(forecast, histories, (horizon, 9))
+
+
+def network_weights(network: Network, histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
+    """Weights of the experts in the forecasts of `network_quantiles`, (S, H, K); arguments as there."""
+    patch = network.config.patch
+
+    def weights(some: list[Array], length: int) -> Array:
+        batch, _ = aligned(some, season, second, length, -(-horizon // patch) * patch)
+        made: Array = network.expert_weights(tokenize(network.config, batch)).double().numpy()
+        return made[:, :horizon]
+
+    return _in_groups(weights, histories, (horizon, len(NAMES)))
 
 
 def expert_medians(histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:

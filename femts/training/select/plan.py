@@ -18,7 +18,7 @@ from femts.models.registry import build_model
 from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
 from femts.training.schedule import RESERVED
-from femts.training.select.candidates import TREES, Candidate
+from femts.training.select.candidates import TREES, ZERO_SHOT, Candidate
 from femts.training.select.closed_form import in_time
 from femts.training.select.constants import (
     CLOSED,
@@ -187,7 +187,9 @@ def _with_fits(
             costs[each.key] = (seconds_of_forecast if timed else work_of_forecast)(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), many)
-    usual = windows = WINDOWS if len(folds) > 1 or (fold.typical_rows <= LONG and not learners) else WINDOWS_OF_ONE
+    fits = any(key not in ZERO_SHOT for key in costs)
+    several = len(folds) > 1 or (fold.typical_rows <= LONG and not learners)
+    usual = windows = WINDOWS if fits and several else WINDOWS_OF_ONE
     while costs and sum(need(each, windows) for each in costs.values()) > room:
         if windows > usual // (4 if len(folds) > 1 else 2):
             windows //= 2
