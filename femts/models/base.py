@@ -166,7 +166,7 @@ class ForecastModel(nn.Module):
 
     @classmethod
     def longest_look_back(cls, season: int) -> int:
-        """Longest default look-back of a model that reads raw rows: `most_rows` unless the model needs some seasons."""
+        """Longest default look-back of a model that reads raw rows: `most_rows`, unless it needs more for a `season`."""
         return cls.most_rows
 
     @classmethod

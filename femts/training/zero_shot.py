@@ -87,6 +87,6 @@ def zero_shot(
         warn(f"On the last rows, '{model}' is {judged.words}; try femts.train.", AccuracyWarning)
     elif judged is not None:
         rows = made.metrics["refit"]["rows"]
-        more = f"; {rows} rows may be enough for a model of their own, see femts.train" * (rows >= MANY_ROWS)
+        more = f"; with {rows} rows, a model trained on them may be better still" * (rows >= MANY_ROWS)
         logger.info(f"on the last rows, '{model}' is {judged.words}{more}")
     return made

@@ -108,6 +108,7 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
     "compare": lambda fc: femts.compare(small_table(), "ridge", n_windows=0),
     "datasets": lambda fc: femts.datasets("a\0b"),
+    "forecast": lambda _: femts.forecast(small_table(), 6, model="dlinear"),
     "leaderboard": lambda fc: femts.leaderboard(WITHOUT_BASELINE),
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),

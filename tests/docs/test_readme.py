@@ -42,7 +42,7 @@ def test_quickstart_output_matches_the_demo(reader: Reader) -> None:
 
 def test_commands_run_on_own_data(reader: Reader) -> None:
     own = [line for line in COMMANDS if line.startswith("femts ") and "ETTh1" not in line]
-    assert len(own) == 3
+    assert len(own) == 4
     for command in own:
         status, said = reader.type(command.replace("--time-limit 2m", "--time-limit 20s"))
         assert status == 0, f"{command}\n{said}"

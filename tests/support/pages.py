@@ -24,6 +24,7 @@ from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.experiments import runner
 from femts.training.train import refits
+from femts.training.zero_shot import ZERO_SHOT
 
 HOME = "/home/me"  # what pages call the folder that they are read in
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,7 +156,7 @@ class Reader:
 
     def _cuts(self, model: str | None) -> bool:
         """Whether the training of a model is shortened; only mixers are slow."""
-        mixer = model is None or model == AUTO or model.startswith("fem_")
+        mixer = model is None or model == AUTO or (model.startswith("fem_") and model != ZERO_SHOT)
         self.cut = self.cut or mixer
         return mixer
 

@@ -14,7 +14,7 @@ from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
-from femts.training.select.candidates import NAIVE_NAMES, Candidate, shortlist
+from femts.training.select.candidates import NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
 from femts.training.select.constants import FEWEST_SCORED, MANY_WINDOWS, OF_LARGE, OF_SMALL, SCORED, WINDOWS
 from femts.training.select.plan import Clock, Plan, plan
 from femts.training.select.rule import best_mean
@@ -124,9 +124,9 @@ def names(data: Dataset, out: bool = False) -> list[str]:
     return [each.model for each in shortlist(data, LENGTHS) if bool(each.reason) == out]
 
 
-def test_short_tables_try_classical_models_only() -> None:
+def test_short_tables_try_no_networks() -> None:
     few = names(table(120))
-    assert {*NAIVE_NAMES, "ridge", "auto_ets", "dotm", "mstl", "auto_arima"} == set(few)
+    assert {*NAIVE_NAMES, *ZERO_SHOT, "ridge", "auto_ets", "dotm", "mstl", "auto_arima"} == set(few)
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 
