@@ -126,10 +126,10 @@ def read_weights(path: str | None = None, expected: str | None = None) -> Weight
     found = hashlib.sha256(content).hexdigest()
     wanted = expected or (SHA256 if path is None else found)
     if found != wanted:
-        raise UsageError(
-            f"The weights {quote(file)} have the hash {found[:12]}, not {quote(wanted)[:12]}; restore the original file"
-            f"{', or install femts again' if path is None else ''}."
-        )
+        remedy = "restore the file, or leave model.sha256 open to use these"
+        if path is None:
+            remedy = "install femts again" if wanted == SHA256 else "install the version of femts that has these"
+        raise UsageError(f"The weights {quote(file)} have the hash {found[:12]}, not {quote(wanted)[:12]}; {remedy}.")
     try:
         card = json.loads(safetensors_metadata(content)["card"])
         return Weights(found, NetworkConfig.from_record(card["recipe"]["network"]), load(content), card)

@@ -140,8 +140,13 @@ def test_weights_of_ones_own(tmp_path: Path) -> None:
     model = built(weights=str(own))
     assert model.config.network == config and model.config.sha256 == hashlib.sha256(own.read_bytes()).hexdigest()
     assert model.rolled_out(Batch(torch.from_numpy(wave(300))[None, :, None]), 5).isfinite().all()
-    with pytest.raises(femts.UsageError, match=r"have the hash \w{12}, not 0000; restore"):
+    with pytest.raises(femts.UsageError, match=r"have the hash \w{12}, not 0000; restore the file, or leave"):
         built(weights=str(own), sha256="0000")
+
+
+def test_weights_of_another_version_are_named() -> None:
+    with pytest.raises(femts.UsageError, match=r"not 0000; install the version of femts that has these"):
+        built(sha256="0000")
 
 
 @pytest.mark.parametrize("content", [b"", b"no weights", b"\x08\0\0\0\0\0\0\0{}      "])
@@ -275,3 +280,13 @@ def test_the_forecast_is_the_weighted_mean_of_the_experts_and_an_offset(network:
         out, weights = network.outputs(tokens)[:, -1], network.expert_weights(tokens)
         mean = (weights * tokens.experts[:, -1]).sum(-1, keepdim=True)
         torch.testing.assert_close(network(tokens)[:, -1], mean + out[..., len(NAMES) :])
+
+
+def test_new_series_of_a_panel_and_a_backtest() -> None:
+    days = pd.date_range("2024-01-01", periods=120, freq="D")
+    frames = [pd.DataFrame({"unique_id": f"s{n}", "ds": days, "y": 50 * n + 5 * wave(120, n, 7)}) for n in (1, 2, 3)]
+    made = femts.train(pd.concat(frames[:2]), "fem_zero", 14, refit=True)
+    got = made.predict(frames[2])
+    np.testing.assert_allclose(got["y"], 150 + 5 * np.sin(2 * np.pi * np.arange(120, 134) / 7), atol=2)
+    past = femts.backtest(made, pd.concat(frames[:2]), n_windows=2)
+    assert len(past) == 2 * 2 * 14 and float((past["forecast"] - past["actual"]).abs().mean()) < 1.5
