@@ -27,6 +27,7 @@ from femts.files import check_target, write_file
 from femts.forecaster.forecasting import forecast_array
 from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
+from femts.models.fem_zero import ZeroShot
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -68,10 +69,17 @@ class RawForecast(nn.Module):
         self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale[0], dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
-        scaled = (self._even(history) - self.mean) / self.scale
+        even = self._even(history)
+        if isinstance(self.model, ZeroShot):
+            return self._finished(self.model.graph_forecast(even, self.steps).float(), history)
+        scaled = (even - self.mean) / self.scale
         (filled,) = prefixes((scaled,), lambda before, here: (torch.where(here[0].isnan(), before[0], here[0]),))
         forecast: Tensor = self.model.forecast(Batch(torch.where(filled.isnan(), 0.0, filled)), self.steps)
-        raw = self._raw((forecast * self.scale + self.mean)[..., : self.targets])
+        return self._finished(forecast * self.scale + self.mean, history)
+
+    def _finished(self, forecast: Tensor, history: Tensor) -> Tensor:
+        """Raw forecasts within their bounds of the targets, given those of all columns after the transform."""
+        raw = self._raw(forecast[..., : self.targets])
         raw = raw if self.low is None else torch.maximum(raw, self.low)
         raw = raw if self.high is None else raw.clamp(max=self.high)
         return torch.where(history[..., : self.targets].isnan().all(1, keepdim=True), torch.nan, raw)
@@ -123,7 +131,7 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
             f"series='{quote(forecaster.series[0])}'."
         )
     apart = {
-        "is refitted to each look-back": lambda one: one.config.reads_raw,
+        "is refitted to each look-back": lambda one: one.config.reads_raw and not _exportable(one, forecaster),
         "uses decision trees outside of torch": lambda one: not one.model.in_torch,
     }
     for does, of in apart.items():
@@ -143,6 +151,11 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
     difference = _difference(forecaster, content, steps)
     write_file(Path(path), content)
     return Exported(Path(path), len(content), steps, difference)
+
+
+def _exportable(one: Forecaster, of: Forecaster) -> bool:
+    """Whether `one` reads raw rows within a graph, which only a model alone does, not a member of a mean."""
+    return one is of and isinstance(one.model, ZeroShot)
 
 
 def _graph(forecaster: Forecaster, steps: int) -> bytes:
@@ -173,6 +186,8 @@ def _graph(forecaster: Forecaster, steps: int) -> bytes:
                 dynamic_shapes=({0: torch.export.Dim("batch")},),
                 input_names=NAMES[:1],
                 output_names=NAMES[1:],
+                # The optimiser compares every pair of nodes, of which the closed-form forecasts have thousands.
+                optimize=not isinstance(forecaster.model, ZeroShot),
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:

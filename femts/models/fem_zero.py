@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
+from torch.nn import functional as F
 
 from femts.config.bounds import Count
 from femts.config.model import ModelConfig
@@ -26,7 +27,18 @@ from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.expert_network import LEVELS as NETWORK_LEVELS
 from femts.models.parts.expert_network import Network, NetworkConfig
-from femts.models.parts.zero_shot import Array, expert_medians, network_quantiles, network_weights
+from femts.models.parts.zero_shot import (
+    Array,
+    SeriesBatch,
+    Units,
+    expert_medians,
+    in_units,
+    median_of,
+    network_quantiles,
+    network_weights,
+    padded_length,
+    quantiles_of,
+)
 from femts.models.registry import register
 from femts.text import quote
 
@@ -39,6 +51,7 @@ TAILS = (1.38, 1.79, 3.1)
 QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
 FORECASTS = 64  # default number of forecasts to score per split, over all columns
 LEAST_WINDOWS = 8
+PATCH = NetworkConfig.patch
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,6 @@ class ZeroShot(ForecastModel):
     """A model whose forecast of a look-back needs no training; its `season` has to be set."""
 
     supports = Supports(channels=1, raw=True)
-    in_torch = False
     most_rows = 2048
 
     def __init__(self, config: Any, quantiles: tuple[float, ...] = ()) -> None:
@@ -154,6 +166,22 @@ class ZeroShot(ForecastModel):
     def longest_look_back(cls, season: int) -> int:
         """`most_rows`, or four seasons if they are longer."""
         return max(cls.most_rows, 4 * season)
+
+    def graph_forecast(self, past: Tensor, steps: int) -> Tensor:
+        """Point forecasts (B, steps, C) of look-backs (B, L, C), NaN for missing values, in operators that graphs have.
+
+        All look-backs are padded to one length, so a look-back with few values is forecast slightly differently.
+        """
+        length, channels = past.shape[1:]
+        ahead = -(-max(steps, self.config.pred_len) // PATCH) * PATCH
+        before = padded_length(length) - length
+        x = F.pad(past.double().transpose(1, 2).flatten(0, 1).T, (0, 0, before, ahead), value=torch.nan)
+        made = self.from_batch(*in_units(x, *self.seasons(), ahead))[:, :steps]  # (B C, steps)
+        return made.unflatten(0, (-1, channels)).transpose(1, 2)
+
+    def from_batch(self, batch: SeriesBatch, units: Units) -> Tensor:
+        """Point forecasts (B, H) of histories, in their units."""
+        raise NotImplementedError
 
     def histories(self, batch: Batch) -> list[Array]:
         """Look-backs (L,) of all windows and columns, columns fastest."""
@@ -180,6 +208,10 @@ class SimpleEnsemble(ZeroShot):
     """The median of the experts that `fem_zero` weighs."""
 
     Config: ClassVar[type[ModelConfig]] = ZeroShotConfig
+
+    def from_batch(self, batch: SeriesBatch, units: Units) -> Tensor:
+        """The median of the experts, (B, H)."""
+        return median_of(batch, units)
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Forecast `steps` steps at once, (B, steps, C)."""
@@ -231,6 +263,10 @@ class FemZero(ZeroShot):
         horizon = max(steps, self.config.pred_len)
         made = network_quantiles(self.network, self.histories(batch), *self.seasons(), horizon)[:, :steps]
         return at_levels(torch.from_numpy(made)).unflatten(0, (len(batch.past), -1)).permute(0, 2, 3, 1)
+
+    def from_batch(self, batch: SeriesBatch, units: Units) -> Tensor:
+        """The median forecast of the network, (B, H)."""
+        return quantiles_of(self.network, batch, units)[..., NETWORK_LEVELS.index(0.5)]
 
     def expert_weights(self, batch: Batch) -> Tensor:
         """Weights of the experts (`femts.models.parts.experts.NAMES`) in the forecast of each window and column,

@@ -23,6 +23,7 @@ LONGEST_HORIZON = 192
 HELD_OUT = 10  # every tenth series of the files is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
 SHORTEST = 40  # rows of a real series
+YOUNG = 0.3  # share of the batches in which most series begin later
 
 
 class Season(NamedTuple):
@@ -32,23 +33,27 @@ class Season(NamedTuple):
         second: steps of the second season, or of the season again.
         share: of the batches, relative to the other seasons.
         horizons: that series of this season are usually forecast for, in steps.
+        longest: rows of history, at most; those of years, quarters and months are few.
+        young: share of the batches in which most series begin later.
     """
 
     second: int
     share: float
     horizons: tuple[int, ...]
+    longest: int = LENGTHS[-1]
+    young: float = YOUNG
 
 
 SEASONS = {
-    1: Season(1, 0.13, (8, 16, 24, 48)),
-    4: Season(4, 0.04, (8, 16)),
+    1: Season(1, 0.14, (8, 16, 24, 48), 512, 0.6),
+    4: Season(4, 0.08, (8, 16), 128, 0.8),
     5: Season(5, 0.02, (8, 16, 32)),
     7: Season(7, 0.15, (16, 28, 48, 96)),
-    12: Season(12, 0.09, (12, 24, 36)),
-    13: Season(13, 0.02, (13, 26)),
+    12: Season(12, 0.11, (12, 24, 36), 512, 0.6),
+    13: Season(13, 0.02, (13, 26), 256, 0.6),
     24: Season(168, 0.22, (24, 48, 96, 168, 192)),
     48: Season(336, 0.07, (48, 96, 192)),
-    52: Season(52, 0.05, (16, 32, 52)),
+    52: Season(52, 0.05, (16, 32, 52), 1024),
     96: Season(672, 0.10, (24, 96, 144, 192)),
     144: Season(1008, 0.07, (48, 144, 192)),
     288: Season(2016, 0.06, (48, 96, 192)),
@@ -157,14 +162,18 @@ class Corpus:
         season = int(rng.choice(seasons, p=shares / shares.sum()))
         if rng.random() < OTHER_SEASONS:
             season = int(np.exp(rng.uniform(np.log(2), np.log(336))))
-        fitting = [length for length in self.lengths if length >= min(2 * season, self.lengths[-1])]
+        most = max(min(season_of(season).longest, self.lengths[-1]), self.lengths[0])
+        fitting = [length for length in self.lengths if min(2 * season, most) <= length <= most]
         odds = np.array([1.0] * (len(fitting) - 1) + [1.5])
         length = int(rng.choice(fitting, p=odds / odds.sum()))
         longest = min(LONGEST_HORIZON, max(length // 2, self.patch))
         horizon = min(int(rng.choice(season_of(season).horizons)), longest)
-        return self.draw(rng, season, length, -(-horizon // self.patch) * self.patch)
+        steps = -(-horizon // self.patch) * self.patch
+        return self.draw(rng, season, length, steps, season_of(season).young)
 
-    def draw(self, rng: np.random.Generator, season: int, length: int, horizon: int) -> SeriesBatch:
+    def draw(
+        self, rng: np.random.Generator, season: int, length: int, horizon: int, young: float = YOUNG
+    ) -> SeriesBatch:
         """A batch of one shape.
 
         Args:
@@ -172,6 +181,7 @@ class Corpus:
             season: steps of the season.
             length: rows of history, of which some series have fewer.
             horizon: steps to forecast.
+            young: probability that most series begin later.
         """
         total, second = length + horizon, season_of(season).second
         real = self.real.get(season, ())
@@ -186,7 +196,7 @@ class Corpus:
         if n_real:
             values, seen = _windows(rng, real, n_real, total)
             x, observed = np.concatenate([x, values]), np.concatenate([observed, seen])
-        self._shorten(rng, observed, length)
+        self._shorten(rng, observed, length, young)
         self._puncture(rng, observed, length)
         x = np.where(observed, x, 0.0)
         x = standardised(x) * np.where(rng.random((self.size, 1)) < 0.15, -1, 1)
@@ -198,9 +208,9 @@ class Corpus:
             horizon,
         )
 
-    def _shorten(self, rng: np.random.Generator, observed: NDArray[np.bool_], length: int) -> None:
-        """Start most series of some batches later; series of one length are faster."""
-        if rng.random() < 0.7:
+    def _shorten(self, rng: np.random.Generator, observed: NDArray[np.bool_], length: int, young: float) -> None:
+        """Start most series of a share `young` of the batches later; series of one length are faster."""
+        if rng.random() < 1 - young:
             return
         least = min(max(length // 4, 12), length)
         for row in np.flatnonzero(rng.random(len(observed)) < 0.8):

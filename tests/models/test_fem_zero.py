@@ -119,9 +119,9 @@ def test_the_ensemble_is_the_median_of_the_experts() -> None:
     config = ZeroShotConfig(300, 24, 1, further=(168,)).for_data(24, 300)
     got = SimpleEnsemble(config).rolled_out(Batch(torch.from_numpy(history)[None, :, None]), 24)[0, :, 0]
     batch, units = aligned([history], 24, 168, 512, 24)
-    experts = experts_of(batch, torch.tensor([512]), 512).experts
+    experts = experts_of(batch, [512], 512).experts
     assert experts.shape == (1, 24, 1, len(NAMES))
-    expected = np.median(experts[0, :, 0].double().numpy(), axis=1) * units.scale + units.location
+    expected = np.median(experts[0, :, 0].double().numpy(), axis=1) * units.scale.item() + units.location.item()
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
 
 

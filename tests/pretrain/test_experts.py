@@ -55,7 +55,7 @@ def test_forecasts_are_those_of_the_plain_definitions(season: int, second: int, 
     for column in range(x.shape[1]):
         start = int(observed[:, column].float().argmax())
         for o in sorted({0, len(origins) // 2, len(origins) - 1}):
-            origin = int(origins[o])
+            origin = origins[o]
             if origin <= start:
                 continue
             past = x[:origin, column].numpy().copy()
@@ -104,7 +104,7 @@ def test_short_constant_and_missing_series_give_finite_forecasts(season: int) ->
     assert (got.scale > 0).all() and (got.seasonal > 0).all() and (got.residual > 0).all()
     torch.testing.assert_close(got.experts[..., 0, :], torch.full_like(got.experts[..., 0, :], 3.0))
     torch.testing.assert_close(got.experts[..., 3, :], torch.full_like(got.experts[..., 3, :], 1e9))
-    assert got.seen[:, 0].tolist() == origins.tolist() and not got.seen[:, 2].any()
+    assert got.seen[:, 0].tolist() == origins and not got.seen[:, 2].any()
 
 
 def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int) -> dict[str, np.ndarray]:
@@ -176,7 +176,7 @@ def _training_rows(n: int, horizon: int, first: int, fitted: int) -> list[int]:
 def _autoregression(
     past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float
 ) -> np.ndarray:
-    n, first = len(past), int(origins_of(total - horizon, horizon, 512)[0])
+    n, first = len(past), origins_of(total - horizon, horizon, 512)[0]
     zero = _offset(past, start, first)
     x = past - zero
     wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-2, 3)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
@@ -201,7 +201,7 @@ def _autoregression(
 def _direct(
     past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float, seasonal: float
 ) -> np.ndarray:
-    n, first = len(past), int(origins_of(total - horizon, horizon, 512)[0])
+    n, first = len(past), origins_of(total - horizon, horizon, 512)[0]
     zero = _offset(past, start, first)
     x = past - zero
 

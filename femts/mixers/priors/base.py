@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from femts.mixers.budget import Widths
 from femts.mixers.config import FreeEnergyMixerConfig
+from femts.mixers.ops.scan import running_max
 
 Params = dict[str, Tensor]
 
@@ -168,7 +169,7 @@ def visible(mask: Tensor | None, causal: bool) -> Tensor | None:
     """Mask (B, T) of the rows that see any token, given `mask` and `causal`, or None without a mask."""
     if mask is None:
         return None
-    return torch.cummax(mask.int(), dim=1).values.bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)
+    return running_max(mask.int()).bool() if causal else mask.any(dim=1, keepdim=True).expand_as(mask)
 
 
 def readable(values: Tensor, mask: Tensor | None) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from femts.errors import UsageError
 from femts.mixers.config import FreeEnergyMixerConfig, component_flags
 from femts.mixers.layer import FreeEnergyMixer
 from femts.mixers.ops.precision import mlp
-from femts.models.parts.experts import NAMES, Forecasts
+from femts.models.parts.experts import NAMES, Forecasts, median
 
 LEVELS = tuple(round(0.1 * i, 1) for i in range(1, 10))
 GLOBALS = 8
@@ -89,14 +89,20 @@ class Tokens:
     weight: Tensor
 
 
-def origins_of(length: int, horizon: int, context: int) -> Tensor:
+def origins_of(length: int, horizon: int, context: int) -> list[int]:
     """Rows at which forecasts start: the end of the `length` rows, and a horizon apart before it over the context."""
     count = min(math.ceil(context / horizon), (length - 1) // horizon)
-    return length - horizon * torch.arange(count, -1, -1)
+    return [length - horizon * back for back in range(count, -1, -1)]
 
 
 def tokens_of(
-    config: NetworkConfig, forecasts: Forecasts, x: Tensor, observed: Tensor, origins: Tensor, season: int, second: int
+    config: NetworkConfig,
+    forecasts: Forecasts,
+    x: Tensor,
+    observed: Tensor,
+    starts: Sequence[int],
+    season: int,
+    second: int,
 ) -> Tokens:
     """Tokens of all origins.
 
@@ -105,14 +111,15 @@ def tokens_of(
         forecasts: of the experts at the origins.
         x: values (T, B) up to the end of the last horizon.
         observed: which are observed, (T, B); none of the last horizon in use.
-        origins: (O).
+        starts: the O origins.
         season, second: steps of the seasons.
     """
     horizon, patch = forecasts.experts.shape[1], config.patch
+    origins = torch.tensor(starts)
     rows = (origins[:, None] + torch.arange(horizon)).reshape(-1)
     shape = (len(origins), horizon, x.shape[1])
     y, seen = x.index_select(0, rows).view(shape), observed.index_select(0, rows).view(shape)
-    centre = forecasts.experts.median(-1).values
+    centre = median(forecasts.experts, -1)
     scale = forecasts.scale[:, None]
     unit = torch.minimum(torch.maximum(forecasts.residual, 0.01 * scale), 3 * scale)
     experts = (forecasts.experts - centre[..., None]) / unit[..., None]
@@ -262,7 +269,9 @@ class Network(nn.Module):
         else:
             query, context = self._embed(queries[:, -1], 0), self._embed(context, 1)
             x, before = torch.cat([context.flatten(1, 2), query], 1), valid[:, :-1].flatten(1, 2)
-        mask = None if tokens.valid.all() else torch.cat([before, valid[:, -1]], 1)
+        # A graph cannot depend on values, so it always has the mask.
+        whole = not torch.compiler.is_exporting() and bool(tokens.valid.all())
+        mask = None if whole else torch.cat([before, valid[:, -1]], 1)
         for block in self.blocks:
             x = block(x, mask)
         last = x[:, None, -patches:]

@@ -6,12 +6,14 @@ arithmetic: a shifted copy is then a selection of whole rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from femts.mixers.ops.scan import running_max
 
 NAMES = (
     "seasonal naive",
@@ -77,7 +79,7 @@ class History:
         rows = torch.arange(x.shape[0])[:, None]
         self.observed = observed
         self.start = torch.where(observed.any(0), observed.float().argmax(0), x.shape[0])  # first observed row, (B)
-        last = torch.where(observed, rows, -1).cummax(0).values
+        last = _running_max(torch.where(observed, rows, -1))
         start = self.start.clamp(max=x.shape[0] - 1).expand_as(last)
         filled = torch.gather(torch.where(observed, x, 0.0), 0, torch.where(last < 0, start, last))
         early = observed[: max(first, 1)]
@@ -120,7 +122,7 @@ def _running(x: Tensor) -> Tensor:
 
 
 def expert_forecasts(
-    x: Tensor, observed: Tensor, season: int, second: int, horizon: int, origins: Tensor, context: int
+    x: Tensor, observed: Tensor, season: int, second: int, horizon: int, starts: Sequence[int], context: int
 ) -> Forecasts:
     """Forecasts of all experts from all origins.
 
@@ -130,14 +132,14 @@ def expert_forecasts(
         season: steps of the season, 1 for none.
         second: steps of a longer season, or `season`.
         horizon: steps ahead H.
-        origins: rows that are forecast first, (O), `horizon` apart, in ascending order.
+        starts: the O origins, rows that are forecast first, `horizon` apart, in ascending order.
         context: rows before an origin that location and scale are computed from.
 
     Returns:
         See `Forecasts`.
     """
-    history = History(x, observed, int(origins[0]))
-    leads = torch.arange(horizon)
+    history = History(x, observed, starts[0])
+    origins, leads = torch.tensor(starts), torch.arange(horizon)
     targets = origins[:, None] + leads
     same_phase = targets - (leads // season + 1) * season  # the last known row of the phase
     longer = targets - (leads // second + 1) * second
@@ -147,11 +149,11 @@ def expert_forecasts(
     naive = history.at(same_phase)
     phase = history.phase_mean(same_phase, season, SEASONS)
     last = history.at(origins - 1)[:, None].expand(shape)
-    recent = history.at(origins[:, None] + torch.arange(-RECENT, 0)).median(1).values[:, None].expand(shape)
+    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(shape)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
     seasonal = _seasonal_scale(history, season, origins, scale)
-    regression = DirectRegression(history, season, second, horizon, origins)
+    regression = DirectRegression(history, season, second, horizon, starts)
     direct, residual = regression.forecast(seasonal, scale)
     experts = [
         naive,
@@ -163,7 +165,7 @@ def expert_forecasts(
         phase + level[:, None],
         phase + deviation[:, None],
         _smoothed(history, season, origins, leads, phase),
-        _autoregression(history, season, second, horizon, origins, scale),
+        _autoregression(history, season, second, horizon, starts, scale),
         direct,
     ]
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
@@ -204,7 +206,7 @@ def _seasonal_scale(history: History, season: int, origins: Tensor, scale: Tenso
 
 
 def _extremes(history: History, origins: Tensor, sign: int) -> Tensor:
-    return sign * (sign * history.x).cummax(0).values.index_select(0, (origins - 1).clamp(min=0))
+    return sign * _running_max(sign * history.x).index_select(0, (origins - 1).clamp(min=0))
 
 
 def _smoothed(history: History, season: int, origins: Tensor, leads: Tensor, phase: Tensor) -> Tensor:
@@ -222,14 +224,16 @@ def _smoothed(history: History, season: int, origins: Tensor, leads: Tensor, pha
     return phase + (weights @ deviations)[:, None] + 0.5 * slope[:, None] * (leads + 1)[:, None]
 
 
-def _autoregression(history: History, season: int, second: int, horizon: int, origins: Tensor, scale: Tensor) -> Tensor:
+def _autoregression(
+    history: History, season: int, second: int, horizon: int, starts: Sequence[int], scale: Tensor
+) -> Tensor:
     """Ridge regression on recent and seasonal lags, fitted before each origin and applied recursively."""
     near = {1, 2, 3, 4, 6, 8}
     around = {k * season + i for k, width in ((1, 2), (2, 1), (3, 0)) for i in range(-width, width + 1)}
     lags = sorted(lag for lag in near | around | {second - 1, second, second + 1} if 0 < lag <= LONGEST_LAG)
-    lag = torch.tensor(lags)
+    lag, origins = torch.tensor(lags), torch.tensor(starts)
     # How far back a training row has to reach, so that enough rows remain; longer lags then read the first value.
-    length = origins[-1] - history.start
+    length = starts[-1] - history.start
     reach = torch.zeros_like(length)
     for most in (season, 2 * season, lags[-1]):
         reach = torch.where((length >= 2 * most) & (length >= most + MIN_FITTED), most, reach)
@@ -238,11 +242,11 @@ def _autoregression(history: History, season: int, second: int, horizon: int, or
         inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
         return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
 
-    products = _products(rows, origins, horizon, FITTED[0])
+    products = _products(rows, starts, horizon, FITTED[0])
     strength = 0.003 * products.count + 1.0
     penalty = torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
     coefficients = _ridge(products, penalty)
-    longest = int(lag[-1])
+    longest = lags[-1]
     path = history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1)  # (longest, O, B)
     path = torch.cat([path, torch.zeros(horizon, *path.shape[1:])])
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
@@ -258,9 +262,9 @@ class DirectRegression:
     """Ridge regression of the deviation from the phase mean at a lead on deviations that are known at the origin; one
     set of coefficients for each group of leads."""
 
-    def __init__(self, history: History, season: int, second: int, horizon: int, origins: Tensor) -> None:
+    def __init__(self, history: History, season: int, second: int, horizon: int, starts: Sequence[int]) -> None:
         self.history, self.season, self.second, self.horizon = history, season, second, horizon
-        self.origins = origins
+        self.starts, self.origins = starts, torch.tensor(starts)
         rows = torch.arange(len(history.x) + season)
         # Mean of the seasons before a row, which is known a season ahead.
         self.anchor = history.phase_mean(rows - season, season, SEASONS)
@@ -315,7 +319,7 @@ class DirectRegression:
                 used = _observed(self.history, at[:, None] + fitted) * self.history.known(at - self.season)[:, None]
                 return inputs.transpose(1, 2).flatten(0, 1), target.flatten(0, 1), used.flatten(0, 1)
 
-            products = _products(rows, self.origins, self.horizon, FITTED[1])
+            products = _products(rows, self.starts, self.horizon, FITTED[1])
             strength = 0.02 * products.count + 10.0 * len(fitted)
             penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
             coefficients = _ridge(products, penalty)
@@ -349,20 +353,20 @@ class Products:
     count: Tensor
 
 
-def _products(rows: Callable[[Tensor], Rows], origins: Tensor, horizon: int, fitted: int) -> Products:
+def _products(rows: Callable[[Tensor], Rows], starts: Sequence[int], horizon: int, fitted: int) -> Products:
     """Sum over rows before each origin.
 
     Args:
         rows: inputs (n, p, B) and targets (n, B) that rows before an origin give for its regression, and 1 or 0 for
             those to use or not (n, B), where n is a multiple of the number of rows.
-        origins: (O), `horizon` apart.
+        starts: O origins, `horizon` apart.
         horizon: steps ahead.
         fitted: rows before the first origin to use, about; of longer histories, every second, fourth and so on.
     """
-    first = max(int(origins[0]), 1)
+    first = max(starts[0], 1)
     stride = next(s for s in STRIDES if horizon % s == 0 and (s == 1 or first >= fitted * s))
-    between, chunk, before = len(origins) - 1, horizon // stride, first // stride
-    at = (origins[-1] - 1 - stride * torch.arange(before + between * chunk)).flip(0)
+    between, chunk, before = len(starts) - 1, horizon // stride, first // stride
+    at = (starts[-1] - 1 - stride * torch.arange(before + between * chunk)).flip(0)
     inputs, target, used = rows(at)
     split = len(target) // len(at) * before
     sums = [_summed(v[:split].unflatten(0, (1, -1)) for v in (inputs, target, used))]
@@ -383,5 +387,29 @@ def _ridge(products: Products, penalty: Tensor) -> Tensor:
     """Coefficients (O, B, p) that minimise squared errors plus `penalty` (O, B, p) times squared coefficients."""
     # What float32 can tell apart, for inputs that are nearly the same.
     penalty = (penalty + PRECISION * products.gram.diagonal(dim1=-2, dim2=-1)).clamp(min=1e-30)
-    solved: Tensor = torch.linalg.solve(products.gram + torch.diag_embed(penalty), products.moment)
-    return solved
+    return solve(products.gram + torch.diag_embed(penalty), products.moment)
+
+
+def _running_max(x: Tensor) -> Tensor:
+    """Largest value of `x` (T, B) up to each row."""
+    return running_max(x[None])[0]
+
+
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """Solutions (..., p) of positive definite systems `a` (..., p, p) with right sides `b` (..., p)."""
+    if not torch.compiler.is_exporting():
+        solved: Tensor = torch.linalg.solve(a, b)
+        return solved
+    system = torch.cat([a, b[..., None]], -1)
+    for k in range(a.shape[-1]):  # Gauss-Jordan elimination; ONNX has no operator for systems
+        pivot = system[..., k : k + 1, :] / system[..., k : k + 1, k : k + 1]
+        unit = torch.arange(a.shape[-1])[:, None] == k
+        system = torch.where(unit, pivot, system - system[..., k : k + 1] * pivot)
+    return system[..., -1]
+
+
+def median(x: Tensor, dim: int) -> Tensor:
+    """As `x.median(dim).values`."""
+    if not torch.compiler.is_exporting():
+        return x.median(dim).values
+    return x.sort(dim).values.select(dim, (x.shape[dim] - 1) // 2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.models.parts.expert_network import Network, NetworkConfig, Tokens, origins_of, tokens_of
-from femts.models.parts.experts import NAMES, Forecasts, expert_forecasts
+from femts.models.parts.experts import NAMES, Forecasts, expert_forecasts, median
 
 SHORTEST = 64  # rows that shorter histories are padded to
 AT_A_TIME = 64  # series forecast at once
@@ -39,16 +39,20 @@ class SeriesBatch:
 
 @dataclass(frozen=True)
 class Units:
-    """Mean and standard deviation of B histories, (B,) each."""
+    """Mean and standard deviation of B histories, (B,) float64 each."""
 
-    location: Array
-    scale: Array
+    location: Tensor
+    scale: Tensor
 
-    def raw(self, values: Tensor) -> Array:
-        """Values (B, ...) in the units of the histories."""
+    @property
+    def divisor(self) -> Tensor:
+        """The standard deviation, 1 where it is 0."""
+        return torch.where(self.scale > 0, self.scale, 1.0)
+
+    def raw(self, values: Tensor) -> Tensor:
+        """Values (B, ...) in the units of the histories, float64."""
         shape = (-1, *[1] * (values.dim() - 1))
-        raw: Array = values.double().numpy() * self.scale.reshape(shape) + self.location.reshape(shape)
-        return raw
+        return values.double() * self.scale.view(shape) + self.location.view(shape)
 
 
 def padded_length(rows: int) -> int:
@@ -79,16 +83,26 @@ def aligned(
     x = np.full((length + horizon, len(histories)), np.nan)
     for column, history in enumerate(histories):
         x[max(length - len(history), 0) : length, column] = history[-length:]
-    location, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    batch, units = in_units(torch.from_numpy(x), season, second, horizon)
     for column, future in enumerate(futures):
-        x[length : length + len(future), column] = future
-    observed = np.isfinite(x)
-    z = np.where(observed, (x - location) / np.where(scale > 0, scale, 1.0), 0.0).astype(np.float32)
-    batch = SeriesBatch(torch.from_numpy(z), torch.from_numpy(observed), season, second, horizon)
-    return batch, Units(location, scale)
+        rows = slice(length, length + len(future))
+        z = (torch.from_numpy(future) - units.location[column]) / units.divisor[column]
+        batch.observed[rows, column] = z.isfinite()
+        batch.x[rows, column] = z.nan_to_num().float()
+    return batch, units
 
 
-def experts_of(batch: SeriesBatch, origins: Tensor, context: int) -> Forecasts:
+def in_units(x: Tensor, season: int, second: int, horizon: int) -> tuple[SeriesBatch, Units]:
+    """As `aligned`, of values (T, B) that are NaN where missing and in the last `horizon` rows."""
+    observed = x.isfinite()
+    count = observed.sum(0).clamp(min=1)
+    location = torch.where(observed, x, 0.0).sum(0) / count
+    deviations = torch.where(observed, x - location, 0.0)
+    units = Units(location, (deviations.square().sum(0) / count).sqrt())
+    return SeriesBatch((deviations / units.divisor).float(), observed, season, second, horizon), units
+
+
+def experts_of(batch: SeriesBatch, origins: Sequence[int], context: int) -> Forecasts:
     """Forecasts of the experts of a batch from the rows `origins`."""
     seasons = batch.season, batch.second
     return expert_forecasts(batch.x, batch.observed, *seasons, batch.horizon, origins, context)
@@ -116,41 +130,48 @@ def network_quantiles(network: Network, histories: Sequence[Array], season: int,
     patch = network.config.patch
     padded = -(-horizon // patch) * patch
 
-    def forecast(some: list[Array], length: int) -> Array:
-        batch, units = aligned(some, season, second, length, padded)
-        tokens = tokenize(network.config, batch)
-        last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
-        return units.raw(last.sort(-1).values)[:, :horizon]
+    def forecast(some: list[Array], length: int) -> Tensor:
+        return quantiles_of(network, *aligned(some, season, second, length, padded))[:, :horizon]
 
     return _in_groups(forecast, histories, (horizon, 9))
+
+
+def quantiles_of(network: Network, batch: SeriesBatch, units: Units) -> Tensor:
+    """Quantiles (B, H, 9) float64 of the steps ahead, in the units of the histories and in ascending order."""
+    tokens = tokenize(network.config, batch)
+    last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
+    return units.raw(last.sort(-1).values)
 
 
 def network_weights(network: Network, histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
     """Weights of the experts in the forecasts of `network_quantiles`, (S, H, K); arguments as there."""
     patch = network.config.patch
 
-    def weights(some: list[Array], length: int) -> Array:
+    def weights(some: list[Array], length: int) -> Tensor:
         batch, _ = aligned(some, season, second, length, -(-horizon // patch) * patch)
-        made: Array = network.expert_weights(tokenize(network.config, batch)).double().numpy()
-        return made[:, :horizon]
+        return network.expert_weights(tokenize(network.config, batch))[:, :horizon]
 
     return _in_groups(weights, histories, (horizon, len(NAMES)))
+
+
+def median_of(batch: SeriesBatch, units: Units) -> Tensor:
+    """Median of the experts' forecasts of the steps ahead, (B, H) float64 in the units of the histories."""
+    experts = experts_of(batch, [len(batch.x) - batch.horizon], NetworkConfig.context).experts
+    return units.raw(median(experts[0], -1).T)
 
 
 def expert_medians(histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
     """Median of the experts' forecasts of the steps after each history, (S, H); arguments as in `network_quantiles`."""
 
-    def forecast(some: list[Array], length: int) -> Array:
-        batch, units = aligned(some, season, second, length, horizon)
-        experts = experts_of(batch, torch.tensor([length]), NetworkConfig.context).experts
-        return units.raw(experts[0].median(-1).values.T)
+    def forecast(some: list[Array], length: int) -> Tensor:
+        return median_of(*aligned(some, season, second, length, horizon))
 
     return _in_groups(forecast, histories, (horizon,))
 
 
 @torch.no_grad()
 def _in_groups(
-    forecast: Callable[[list[Array], int], Array], histories: Sequence[Array], shape: tuple[int, ...]
+    forecast: Callable[[list[Array], int], Tensor], histories: Sequence[Array], shape: tuple[int, ...]
 ) -> Array:
     """Forecasts (S, *shape) by `forecast` of series with one padded length at a time, so that no forecast depends on
     which other series there are."""
@@ -163,5 +184,5 @@ def _in_groups(
     for length, group in groups.items():
         for first in range(0, len(group), AT_A_TIME):
             some = group[first : first + AT_A_TIME]
-            made[some] = forecast([histories[i] for i in some], length)
+            made[some] = forecast([histories[i] for i in some], length).numpy()
     return made

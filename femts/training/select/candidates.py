@@ -30,7 +30,7 @@ from femts.training.select.constants import (
 RIDGE = "ridge"
 TREES = "boost"
 NAIVE_NAMES = ("seasonal_naive", "naive")
-ZERO_SHOT = ("fem_zero", "simple_ensemble")
+ZERO_SHOT = "fem_zero"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
-        *(Candidate(name, slow=True) for name in ZERO_SHOT),
+        Candidate(ZERO_SHOT, slow=True),
         *ridges(data, lengths),
         *fitted,
         *((_pretrained(data, weights),) if weights else ()),

@@ -187,7 +187,7 @@ def _with_fits(
             costs[each.key] = (seconds_of_forecast if timed else work_of_forecast)(each, request, fold)
     if not costs:
         return Plan(_left_out(candidates, out), many)
-    fits = any(key not in ZERO_SHOT for key in costs)
+    fits = any(key != ZERO_SHOT for key in costs)
     several = len(folds) > 1 or (fold.typical_rows <= LONG and not learners)
     usual = windows = WINDOWS if fits and several else WINDOWS_OF_ONE
     while costs and sum(need(each, windows) for each in costs.values()) > room:
