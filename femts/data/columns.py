@@ -16,7 +16,7 @@ from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
 from femts.data.numbering import numbered
 from femts.data.stamp_parts import HOURS, PARTS, joined
-from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.stamps import as_text, first_days, read_dates, starts_of, times_of, whole_numbers
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
@@ -229,19 +229,17 @@ def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
 
 
 def infer_columns(
-    table: pd.DataFrame, names: ColumnNames, where: str = "The frame", long: bool = True
+    table: pd.DataFrame, names: ColumnNames, where: str = "The frame"
 ) -> tuple[ColumnNames, tuple[str, ...]]:
-    """Infer the roles of a table's columns from their names and cells.
+    """Infer which column of a table holds its time stamps, from names and cells.
 
-    Time stamps are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the
-    only column that does. If time stamps repeat or there is only one word, one column of words and one of numbers next
-    to them are series names and values.
+    They are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the only
+    column that does. The other level of an index of two, one of time stamps, names series.
 
     Args:
         table: unchecked user table, with `date` and value columns, or with one row per series and time stamp.
         names: column names given by the user.
         where: description of the table, to start messages with.
-        long: whether series names may be detected in a column.
 
     Returns:
         The column names, equal to `names` if nothing is clear, and notes on what was detected.
@@ -264,11 +262,11 @@ def infer_columns(
             raise UsageError(f"{where} has '{quote(time)}' as the name of its first column; add a header row.")
         names = replace(names, time=time)
         notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
-    rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
-    if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
-        names = replace(names, time=time, series=found[0], value=found[1])
-        series, value = map(quote, found)
-        notes = (*notes, f"column '{series}' is used as series names, and '{value}' as their values")
+    series = table.attrs.get(SERIES)
+    if series in columns and names.series not in columns:
+        names = replace(names, time=time, series=series)
+        values = [name for name in columns if name not in (time, series)]
+        names = replace(names, value=values[0]) if len(values) == 1 else names
     return names, notes
 
 
@@ -277,7 +275,7 @@ def match_columns(table: pd.DataFrame, names: ColumnNames) -> ColumnNames:
     training."""
     if names.time_of(table) in map(str, table.columns):
         return names
-    return infer_columns(table, replace(names, time=None), long=False)[0]
+    return infer_columns(table, replace(names, time=None))[0]
 
 
 def holds_dates(column: pd.Series) -> bool:
@@ -363,31 +361,3 @@ def _is_read(column: pd.Series) -> bool:
 def is_named_date(name: object) -> bool:
     """Return whether the name of a column says that it holds dates."""
     return not {*re.split(r"[\W\d_]+", str(name).lower())}.isdisjoint(_NAMES)
-
-
-def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:
-    """The only column of words and the only column of numbers; None if there are several, or if every time stamp has a
-    different word."""
-    told = (names.series, rest.attrs.get(SERIES))
-    words = [name for name in rest if name in told or _are_words(rest[name])]
-    numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
-    if len(words) != 1 or len(numbers) != 1:
-        return None
-    try:
-        by_name = pd.concat([stamps.reset_index(drop=True), rest[words[0]].reset_index(drop=True)], axis=1)
-        repeated = bool(stamps.duplicated().any()) or rest[words[0]].nunique() == 1
-        repeated &= not by_name.duplicated().any()
-    except TypeError:  # cells that cannot be compared, such as lists
-        return None
-    return (str(words[0]), str(numbers[0])) if repeated else None
-
-
-def _are_words(column: pd.Series) -> bool:
-    """Return whether a column holds text, none of it missing and none with a time of day in it, nor numbers unless some
-    begin with a zero."""
-    if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
-        return False
-    if not all(isinstance(cell, str) for cell in column.head(SAMPLE)):
-        return False
-    cells = as_text(column.drop_duplicates())
-    return bool(pd.to_numeric(cells, errors="coerce").isna().all() or cells.str.fullmatch(CODE).any())

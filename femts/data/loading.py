@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,12 @@ from femts.data.dataset import Dataset
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.normalise import to_dataset, training_rows
-from femts.data.read import LoadedTable, open_table
+from femts.data.read import LoadedTable, first_rows, open_table, read_first, read_source
 from femts.data.roles import Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
-from femts.errors import TableFault, UsageError, memory_checked
+from femts.errors import FemtsError, TableFault, UsageError, memory_checked
 from femts.files import file_sha256
 from femts.text import quote
 
@@ -116,19 +116,22 @@ def load_dataset(
             opened = LoadedTable(frame, schema.form, data.name, data.name, data.notes, data.sha256, data.source)
             return _of_table(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
-    large = is_large(source)
-    if large and (fault := faults_of(source, schema, partial(_read, source))) is not None:
+    head = None
+    if is_large(source):
+        with suppress(FemtsError):  # raised again for the whole table
+            head = read_first(source, schema.form)
+    if head is not None and (fault := faults_of(head, schema, _read)) is not None:
         raise fault
+    given = read_source(source, schema.form)
     try:
-        return _read(source, None, schema)
+        return _read(given, schema)
     except TableFault as fault:
-        raise (None if large else faults_of(source, schema, partial(_read, source))) or fault from None
+        raise (faults_of(first_rows(given), schema, _read) if head is None else None) or fault from None
 
 
-def _read(source: Any, head: pd.DataFrame | None, schema: Schema) -> Dataset:
-    """Dataset of a user's table, or of its first rows `head`."""
-    opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any, head=head)
-    return _of_table(opened, schema)
+def _read(given: LoadedTable, schema: Schema) -> Dataset:
+    """Dataset of a user's table, or of its first rows."""
+    return _of_table(open_table(replace(given, form=schema.form)), schema)
 
 
 def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:

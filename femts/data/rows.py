@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
 from femts.data.column_names import ROW
-from femts.data.columns import infer_columns, match_columns
+from femts.data.columns import match_columns
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
@@ -174,14 +174,10 @@ def _arranged(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataF
     """The frame with one row per time stamp and series, the schema with the names of its columns, and notes."""
     check_unique(frame.columns, where)
     frame, names, notes = from_rows(frame, schema.form, where, schema.na or ())
-    stamped = {names.time or "ds", names.dates} & set(frame.columns)
-    if schema.panel and not (stamped and names.series in frame.columns):
-        names, more = infer_columns(frame, names, where)
-        notes = (*notes, *more)
-        if names.time is None and {names.series, "date"} <= set(frame.columns):
-            names = replace(names, time="date")
-    else:
+    if names.time_among(list(frame.columns)) not in frame.columns:
         names = match_columns(frame, names)
+    if schema.panel and names.time is None and {names.series, "date"} <= set(frame.columns):
+        names = replace(names, time="date")
     return frame, replace(schema, form=names), notes
 
 

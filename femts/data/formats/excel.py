@@ -135,7 +135,7 @@ def _span(table: pd.DataFrame, names: ColumnNames) -> tuple[pd.Timestamp, pd.Tim
     """First and last date of a table; None if it has none."""
     try:
         frame = to_frame(table.copy(deep=False), names=names)
-        found, _ = infer_columns(frame, names, long=False)
+        found, _ = infer_columns(frame, names)
         time = found.time_among(list(map(str, frame.columns)))
         stamps = read_dates(frame[time]) if time in frame.columns else pd.Index([])
     except UsageError:
@@ -251,4 +251,4 @@ def _column(cells: list[Any]) -> pd.Series:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl"))
+register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl", layout=("sheet", "skip_rows")))

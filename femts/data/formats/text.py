@@ -380,4 +380,4 @@ def _may_be_thousands(column: pd.Series) -> bool:
     return filled and (fractions or not gaps)
 
 
-register_format(TEXT, Format(SUFFIXES, read_text, in_pieces=True))
+register_format(TEXT, Format(SUFFIXES, read_text, in_pieces=True, layout=("skip_rows",)))
