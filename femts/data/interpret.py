@@ -281,11 +281,9 @@ def _spoken(distance: pd.Timedelta) -> str:
 
 def _repeated(rows: Rows, found: Advice) -> UsageError:
     """Error for a table whose dates repeat without columns that name series."""
-    try:
-        order_of(rows.stamps, rows.where)
-    except UsageError as error:
-        if found.aggregate is None or found.freq is None or "set back" in str(error):
-            return error
+    again = rows.stamps.duplicated()
+    if found.aggregate is None or found.freq is None or is_set_back(rows.stamps, again):
+        order_of(rows.stamps, rows.where)  # raises, and tells what to do about clocks that were set back
     given = rows.schema.roles.target
     targets = given or _in_order(rows, found.targets)
     how = found.aggregate
@@ -297,7 +295,6 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     by = ""
     if found.by:
         by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
-    again = rows.stamps.duplicated()
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
         fault = (

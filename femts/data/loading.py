@@ -288,15 +288,16 @@ def _checked(data: Dataset) -> Dataset:
     """`data` with a hash, if it has no file to take it from, and with notes on constant columns and gaps."""
     if not data.sha256:
         data = replace(data, sha256=data.fingerprint())
-    train = pd.DataFrame(data.train_values, columns=list(data.columns))
-    empty = train.columns[train.isna().all()]
-    if len(empty):
-        raise UsageError(
-            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
-            "remove it."
-        )
-    constant = train.columns[train.min() == train.max()]
-    notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)
+    train, notes = data.train_values, data.notes
+    low, high = (bound.reduce(train, axis=0, initial=np.nan) for bound in (np.fmin, np.fmax))
+    for name, least, most in zip(data.columns, low, high, strict=True):
+        if np.isnan(least):
+            raise UsageError(
+                f"Column '{quote(name)}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
+                "remove it."
+            )
+        if least == most:
+            notes += (f"column '{quote(name)}' is constant in training, so its scale is 1",)
     gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
 

@@ -213,6 +213,8 @@ def _beyond(where: str, year: int, row: int) -> UsageError:
 
 def as_text(column: pd.Series) -> pd.Series:
     """Cells as text; integers with thousands of digits, which Python refuses to print, stay as they are."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) < len(column.cat.categories):
+        column = column.astype(object)  # otherwise all categories would be converted, for a few cells
     try:
         return column.astype(str)
     except ValueError:
