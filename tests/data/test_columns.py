@@ -19,7 +19,6 @@ from femts.data.loading import load_dataset
 from femts.data.read import write_table
 from femts.data.stamp_parts import stamp_parts
 from femts.data.stamps import whole_numbers
-from femts.data.write import write_table
 from femts.errors import UsageError
 
 NAMES = {"time": "when", "series": "shop", "value": "sales"}
