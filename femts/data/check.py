@@ -97,7 +97,8 @@ def check_values(
         UsageError: The columns differ from `columns`, or a cell is text, infinite or beyond float32; the message says
             which.
     """
-    frame = _with_text_names(frame)
+    if not all(type(name) is str for name in frame.columns):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     check_unique(frame.columns, where)
     if columns is not None:
         missing = [c for c in columns if c not in frame.columns]
@@ -127,13 +128,6 @@ def check_values(
                 column=str(frame.columns[column]),
             )
     return pd.DataFrame(numbers, columns=frame.columns)
-
-
-def _with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with column names of type str."""
-    if all(type(name) is str for name in frame.columns):
-        return frame
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def check_unique(names: Sequence[str], where: str) -> None:

@@ -14,7 +14,7 @@ from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
-from femts.data.numbering import numbered
+from femts.data.numbering import with_numbers
 from femts.data.stamp_parts import HOURS, PARTS, joined
 from femts.data.stamps import as_text, first_days, read_dates, starts_of, times_of, whole_numbers
 from femts.data.units import measured
@@ -73,12 +73,27 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         return frame
     dropped = [name for name in names.layout.drop if name in frame.columns]
     frame = frame.drop(columns=dropped) if dropped else frame
-    frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
-    frame = _without_units(frame, names, where)
-    frame = _noted(*months_in_rows(_without_numbers(_with_index(frame, names, where), names), names))
-    frame = _noted(*joined(frame, names, _dated))
-    frame = with_indicators(with_keys(frame, names), names)
-    return numbered(frame, names)
+    if names.missing:
+        frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
+    if names.units:
+        frame = _without_units(frame, names, where)
+    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
+        frame = _with_index(frame, names, where)
+    notes = frame.attrs.get(NOTES, ())
+    if list(frame.columns[:1]) == [NAMELESS] and is_index(frame, names):
+        frame, attrs = frame.iloc[:, 1:], frame.attrs
+        frame.attrs, notes = attrs, (*notes, "its first column has no name and numbers the rows, so it is left out")
+    frame, of_months = months_in_rows(frame, names)
+    frame, of_stamps = joined(frame, names, _dated)
+    if notes := (*notes, *of_months, *of_stamps):
+        frame.attrs = {**frame.attrs, NOTES: notes}
+    if names.keys:
+        frame = with_keys(frame, names)
+    if names.categories:
+        frame = with_indicators(frame, names)
+    if names.time != ROW or {ROW, names.dates, names.series} & set(frame.columns):
+        return frame
+    return with_numbers(frame)
 
 
 def _without_units(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
@@ -154,8 +169,6 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
 def _with_index(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
     """The frame with index levels that hold time stamps or series names as first columns, if no column has these."""
     columns = [str(column) for column in frame.columns]
-    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
-        return frame
     usual = {names.time, names.series, "date", "ds"} - {None, *columns}
     levels = {n: str(name) for n, name in enumerate(frame.index.names) if name is not None and str(name) in usual}
     if not {names.time, "date", "ds"} & set(columns):
@@ -201,22 +214,6 @@ def _levels(
     }
     order = sorted(labels, key=lambda n: (n in dated, n))
     return {n: labels[n] for n in order if labels[n] not in columns}
-
-
-def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame without a first column that pandas wrote from an index without a name."""
-    if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
-        return frame
-    rest = frame.iloc[:, 1:]
-    rest.attrs = frame.attrs
-    return _noted(rest, ("its first column has no name and numbers the rows, so it is left out",))
-
-
-def _noted(frame: pd.DataFrame, notes: tuple[str, ...]) -> pd.DataFrame:
-    """The frame with further notes to the user in its `attrs`."""
-    if notes:
-        frame.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), *notes)}
-    return frame
 
 
 def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:

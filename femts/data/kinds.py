@@ -52,6 +52,7 @@ _PAIRS = (  # words of flags
         {"wahr", "falsch"},
     ),
 )
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(  # with separators of thousands, a decimal comma, a currency, or a percent sign
     r"[($\u20ac\u00a3\u00a5]*\s*[+-]?\s*[$\u20ac\u00a3\u00a5]?\s*\d{1,3}(?:[.,' \u00a0\u202f]?\d{3})*(?:[.,]\d+)?\s*[%\u20ac$\u00a3)]*"
 )
@@ -113,26 +114,18 @@ def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index 
         for place, name in enumerate(frame.columns)
     ]
     # sales of item_7, of which one a day at most is sold, are numbers like those of item_8
-    numbered = {_without_digits(each.name) for each in columns if each.kind == "number" and _has_digits(each.name)}
+    numbered = {bare for each in columns if each.kind == "number" and (bare := _DIGITS.sub("", each.name)) != each.name}
     booleans = {str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if dtype.kind == "b"}
     return tuple(
         replace(each, kind="number")
         if each.kind == "flag"
         and not each.words
         and each.name not in booleans
-        and _has_digits(each.name)
-        and _without_digits(each.name) in numbered
+        and (bare := _DIGITS.sub("", each.name)) != each.name
+        and bare in numbered
         else each
         for each in columns
     )
-
-
-def _has_digits(name: str) -> bool:
-    return any(map(str.isdigit, name))
-
-
-def _without_digits(name: str) -> str:
-    return re.sub(r"\d+", "", name)
 
 
 def _inspected(n: int) -> NDArray[np.intp]:

@@ -141,7 +141,8 @@ def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
     data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
     if not data.schema.panel:
         data = replace(data, schema=replace(data.schema, panel=asked))
-        return _with_published(_with_roles_and_notes(replace(data, notes=(*opened.notes, *data.notes))))
+        data = _checked(replace(data, notes=(*opened.notes, *data.notes)))
+        return _with_published(with_roles(data, data.schema.roles) if data.schema.roles.any else data)
     notes = (*opened.notes, *data.notes)
     if asked is None:
         notes += ("the table is long, so one model is trained on separate series; panel=False forecasts them jointly",)
@@ -190,12 +191,6 @@ def _check_known(data: Dataset) -> None:
                     f"Column '{quote(name)}' of future_covariates equals the target '{quote(target)}' in every row, "
                     "which would leak the answer; remove it."
                 )
-
-
-def _with_roles_and_notes(data: Dataset) -> Dataset:
-    """A wide table with its columns in the order of their roles, and notes on what is unusual about it."""
-    data, roles = _checked(data), data.schema.roles
-    return with_roles(data, roles) if roles.any else data
 
 
 def _with_published(data: Dataset) -> Dataset:

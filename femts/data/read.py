@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Collection, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 
 from femts.data.check import check_values, words_of
-from femts.data.column_names import ROW, USUAL, ColumnNames, Layout
+from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.columns import NOTES, infer_columns, is_table, to_frame
 from femts.data.describe import names as listed
 from femts.data.first_column import counts
-from femts.data.formats.registry import Format, ReadOptions, format_of
+from femts.data.formats.registry import ReadOptions, format_of
 from femts.data.formats.text import ALL, csv_pieces
 from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
@@ -65,26 +65,20 @@ def read_source(source: Any, names: ColumnNames) -> LoadedTable:
     Raises:
         UsageError: The table cannot be read, or is not of a kind that has the sheet or the lines that the user named.
     """
-    where, layout = described(source), names.layout
-    if isinstance(source, str | Path):
-        path = Path(source).expanduser()
-        _check_layout(layout, where, format_of(path).layout)
-        frame = read_table(path, names)
-        if path == STDIN:
-            return LoadedTable(frame, names, name_of(path), where, (), hashlib.sha256(raw(path).read()).hexdigest())
-        return LoadedTable(frame, names, name_of(path), where, (), file_sha256(path), str(path.resolve()))
-    if not is_table(source):
+    path = Path(source).expanduser() if isinstance(source, str | Path) else None
+    if path is None and not is_table(source):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
-    _check_layout(layout, where, ())
-    return LoadedTable(to_frame(source, where, None), names, "frame", where)
-
-
-def _check_layout(layout: Layout, where: str, known: Collection[str]) -> None:
-    """Raise UsageError for a sheet, or lines above the header, of a table that has none; `known` are those it may have."""
-    given = layout.to_dict()
+    where, known = described(source), () if path is None else format_of(path).layout
     for name, parts in (("sheet", "sheets"), ("skip_rows", "lines above its header")):
-        if name in given and name not in known:
-            raise TableFault(f"{where} has no {parts}", f"; remove {name}={given[name]!r}.", {name: None})
+        given = getattr(names.layout, name)
+        if given and name not in known:
+            raise TableFault(f"{where} has no {parts}", f"; remove {name}={given!r}.", {name: None})
+    if path is None:
+        return LoadedTable(to_frame(source, where, None), names, "frame", where)
+    frame = read_table(path, names)
+    if path == STDIN:
+        return LoadedTable(frame, names, name_of(path), where, (), hashlib.sha256(raw(path).read()).hexdigest())
+    return LoadedTable(frame, names, name_of(path), where, (), file_sha256(path), str(path.resolve()))
 
 
 def open_table(given: LoadedTable) -> LoadedTable:
@@ -101,9 +95,14 @@ def open_table(given: LoadedTable) -> LoadedTable:
         others += [meant] if (meant := nearest(absent, columns)) is not None and meant not in others else []
         fault = f"{where} has no column '{quote(absent)}' to drop"
         raise TableFault(fault, suggest(absent, columns), {"drop": others or None})
-    frame, names, noted = _without_known_marks(to_frame(frame, where, names), names)
-    _check_header(frame, where)
-    _check_named(frame, names, where)
+    frame, noted = to_frame(frame, where, names), tuple[str, ...]()
+    if words := known_marks(frame):
+        marked = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
+        quoted = ", ".join(f"'{quote(word)}'" for word in words)
+        noted = (f"{quoted} in {marked} is read as missing",)
+        names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
+        frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
+    _check_names(frame, names, where)
     names, notes = infer_columns(frame, names, where)
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
@@ -111,9 +110,12 @@ def open_table(given: LoadedTable) -> LoadedTable:
     return replace(given, frame=frame, form=names, notes=(*frame.attrs.get(NOTES, ()), *noted, *notes))
 
 
-def _check_named(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
-    """Raise UsageError if the user named a column for time stamps, series or values that the table lacks."""
+def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
+    """Raise UsageError if the column names are numbers of a data row rather than names, or if the user named a column for
+    time stamps, series or values that is not among them."""
     columns = list(map(str, frame.columns))
+    if len(columns) > 1 and all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
+        raise UsageError(f"{where} has numbers such as '{quote(columns[0])}' as column names; add a header row.")
     named = {"time": [names.time], "series": names.keys or [names.series], "value": [names.value]}
     if names.series in columns:
         named["series"] = []
@@ -133,25 +135,6 @@ def _check_named(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
             given.pop(key)
         fault = f"{where} has no column '{quote(absent)}' for columns={{'{key}': '{quote(getattr(names, key))}'}}"
         raise TableFault(fault, suggest(absent, columns), {"columns": given or None})
-
-
-def _without_known_marks(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """The frame without well-known words for missing values in its columns of numbers, which are noted in the names."""
-    words = known_marks(frame)
-    if not words:
-        return frame, names, ()
-    columns = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
-    quoted = ", ".join(f"'{quote(word)}'" for word in words)
-    note = f"{quoted} in {columns} is read as missing"
-    names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
-    return without_marks(frame, names.missing, (names.time, names.series, *names.keys)), names, (note,)
-
-
-def _check_header(frame: pd.DataFrame, where: str) -> None:
-    """Raise UsageError if the column names are numbers of a data row rather than names, or years of columns."""
-    columns = list(map(str, frame.columns))
-    if len(columns) > 1 and all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
-        raise UsageError(f"{where} has numbers such as '{quote(columns[0])}' as column names; add a header row.")
 
 
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
@@ -194,10 +177,15 @@ def table_pieces(
     path = Path(path)
     try:
         found = format_of(path)
-        with _needs(found, path):
-            yield from found.read(path, ReadOptions(names, cells))
+        yield from found.read(path, ReadOptions(names, cells))
     except MemoryError as error:
         raise too_large(path) from error
+    except ImportError as error:
+        if found.library is None:
+            raise
+        raise UsageError(
+            f"{path} needs {found.library}, which is not installed; run pip install {found.library}, or use CSV."
+        ) from error
 
 
 def described(source: Any) -> str:
@@ -247,16 +235,3 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = quote(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); download it again.") from error
-
-
-@contextmanager
-def _needs(chosen: Format, path: Path) -> Iterator[None]:
-    """Raise a UsageError that names the missing library of a format."""
-    try:
-        yield
-    except ImportError as error:
-        if chosen.library is None:
-            raise
-        raise UsageError(
-            f"{path} needs {chosen.library}, which is not installed; run pip install {chosen.library}, or use CSV."
-        ) from error
