@@ -229,7 +229,7 @@ def _with_step(rows: Rows) -> Rows:
         return replace(rows, schema=replace(rows.schema, freq=step), notes=(*rows.notes, note))
     codes, counts = np.unique(rows.codes, return_counts=True)
     longest = rows.stamps[rows.codes == codes[np.argmax(counts)]].unique().sort_values()
-    if len(longest) < FEWEST:
+    if len(longest) < FEWEST or np.ptp(np.diff(as_numbers(longest))) == 0:
         return rows
     try:
         step_of(longest, rows.where)

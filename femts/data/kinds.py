@@ -328,7 +328,8 @@ def mark_running_totals(
     ]
     if not rows:
         return tuple(columns)
-    values = {place: [_numbers_in(frame.iloc[each, place]) for each in rows] for place in places}
+    parts = [frame.iloc[each] for each in rows]
+    values = {place: [_numbers_in(part.iloc[:, place]) for part in parts] for place in places}
     counting = {
         place
         for place in places

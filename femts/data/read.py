@@ -68,7 +68,7 @@ def read_source(source: Any, names: ColumnNames) -> LoadedTable:
     path = Path(source).expanduser() if isinstance(source, str | Path) else None
     if path is None and not is_table(source):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
-    where, known = described(source), () if path is None else format_of(path).layout
+    where, known = ("The frame", ()) if path is None else (place(path), format_of(path).layout)
     for name, parts in (("sheet", "sheets"), ("skip_rows", "lines above its header")):
         given = getattr(names.layout, name)
         if given and name not in known:
@@ -188,11 +188,6 @@ def table_pieces(
         ) from error
 
 
-def described(source: Any) -> str:
-    """Description of a table or the file at a path to start messages with."""
-    return place(Path(source).expanduser()) if isinstance(source, str | Path) else "The frame"
-
-
 def first_rows(given: LoadedTable) -> LoadedTable:
     """The first rows of a table, some `HEAD` cells."""
     rows = max(1, HEAD // max(1, given.frame.shape[1]))
@@ -210,7 +205,7 @@ def read_first(source: Any, names: ColumnNames) -> LoadedTable | None:
         return None
     with closing(table_pieces(path, names, HEAD)) as pieces:
         head = next((piece for piece in pieces if len(piece)), None)
-    return None if head is None else first_rows(LoadedTable(head, names, name_of(path), described(path)))
+    return None if head is None else first_rows(LoadedTable(head, names, name_of(path), place(path)))
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:

@@ -66,11 +66,11 @@ class TextBytes(io.RawIOBase):
         self.watched, self.zeros = False, False
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
-        self.start_piece()
+        self._taken, self._room = 0, cast("int | None", None)
 
     def start_piece(self) -> None:
         """Reset the count of bytes held in memory at once."""
-        self._taken, self._room = 0, cast("int | None", None)
+        self._taken, self._room = 0, None
 
     @property
     def comments(self) -> int:

@@ -141,7 +141,7 @@ def test_named_columns_that_a_table_lacks_are_refused(case: str, suffix: str, tm
     reading, message = ABSENT[case]
     table = own_long()
     source = table if suffix == "frame" else write_table(table, tmp_path / f"mine{suffix}")
-    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?").replace("+", r"\+")):
         load_dataset(source, **reading)
 
 
