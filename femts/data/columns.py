@@ -291,7 +291,9 @@ def holds_dates(column: pd.Series) -> bool:
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)
-    return times_of(numbers, days=named) is not None and (named or bool((steps > 0).all() or (steps < 0).all()))
+    return times_of(numbers, name=str(column.name)) is not None and (
+        named or bool((steps > 0).all() or (steps < 0).all())
+    )
 
 
 def _are_dates(text: pd.Series) -> bool:
