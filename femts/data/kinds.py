@@ -162,7 +162,7 @@ def _kind_of(column: pd.Series, name: str, rows: NDArray[np.intp], dates: Dates 
     each = _Cells(column, cells, numbers, distinct, missing, int(np.count_nonzero(rows < HEAD)))
     if distinct <= 1 and _is_constant(each, there):
         return replace(made, kind="constant" if missing < 0.5 or numbers is not None else "flag")
-    return _of_words(made, each, dates) if numbers is None else _of_numbers(made, each, dates)
+    return _kind_of_text(made, each, dates) if numbers is None else _kind_of_numbers(made, each, dates)
 
 
 def _numbers_in(cells: pd.Series) -> NDArray[np.float64] | None:
@@ -201,7 +201,7 @@ def _is_constant(each: _Cells, there: NDArray[np.bool_]) -> bool:
         return False
 
 
-def _of_words(made: Column, each: _Cells, dates: Dates | None) -> Column:
+def _kind_of_text(made: Column, each: _Cells, dates: Dates | None) -> Column:
     cells = each.cells.dropna()
     words = cells.drop_duplicates()
     lower = set(words.str.lower()) if each.distinct <= 2 else set[str]()
@@ -239,7 +239,7 @@ def _are_names(made: Column, each: _Cells) -> bool:
     return float(lengths.mean()) < SENTENCE or each.distinct * PER_SENTENCE <= filled
 
 
-def _of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
+def _kind_of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
     assert each.numbers is not None
     numbers, name = each.numbers, made.name
     finite = numbers[np.isfinite(numbers)]

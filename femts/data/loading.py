@@ -23,7 +23,7 @@ from femts.data.dataset import Dataset
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.normalise import to_dataset, training_rows
-from femts.data.read import LoadedTable, first_rows, open_table, read_first, read_source
+from femts.data.read import LoadedTable, first_rows, open_table, read_first_rows, read_source
 from femts.data.roles import Roles
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
@@ -119,7 +119,7 @@ def load_dataset(
     head = None
     if is_large(source):
         with suppress(FemtsError):  # raised again for the whole table
-            head = read_first(source, schema.form)
+            head = read_first_rows(source, schema.form)
     if head is not None and (fault := faults_of(head, schema, _read)) is not None:
         raise fault
     given = read_source(source, schema.form)

@@ -34,7 +34,8 @@ _NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d
 
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
-    """A table with unchecked cells.
+    """A table in memory whose cells are not checked: as it was read, from `read_source`, or with its time stamps in a
+    column, from `open_table`.
 
     Attributes:
         frame: the table.
@@ -196,7 +197,7 @@ def first_rows(given: LoadedTable) -> LoadedTable:
     return replace(given, frame=given.frame.iloc[:rows], where=f"{given.where} (its first {rows} rows)")
 
 
-def read_first(source: Any, names: ColumnNames) -> LoadedTable | None:
+def read_first_rows(source: Any, names: ColumnNames) -> LoadedTable | None:
     """As `first_rows`, without reading the rest; None for a file of a format that is read at once."""
     if not isinstance(source, str | Path):
         return first_rows(read_source(source, names))
