@@ -231,7 +231,8 @@ def infer_columns(
     """Infer which column of a table holds its time stamps, from names and cells.
 
     They are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the only
-    column that does. The other level of an index of two, one of time stamps, names series.
+    column that does. The other level of an index of two, one of time stamps, names series. The only column
+    beside time stamps and named series holds their values.
 
     Args:
         table: unchecked user table, with `date` and value columns, or with one row per series and time stamp.
@@ -262,8 +263,9 @@ def infer_columns(
     series = table.attrs.get(SERIES)
     if series in columns and names.series not in columns:
         names = replace(names, time=time, series=series)
-        values = [name for name in columns if name not in (time, series)]
-        names = replace(names, value=values[0]) if len(values) == 1 else names
+    values = [name for name in columns if name not in (time, names.series, *names.keys)]
+    if names.series in columns and len(values) == 1:
+        names = replace(names, time=time, value=values[0])
     return names, notes
 
 

@@ -81,13 +81,14 @@ def _with_series(rows: Rows) -> Rows:
         raise _repeated(rows, found)
     if not found.keys:
         return rows
-    targets = schema.roles.target or _in_order(rows, found.targets)
+    targets = schema.roles.target or _in_order(rows, found.targets) or _numbers(rows, found)
     form = replace(schema.form, series="+".join(found.keys))
     if schema.panel is False:
         if len(targets) != 1:
+            one = f"'{quote(targets[0])}'" if targets else "NAME"
             raise UsageError(
                 f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values; name the "
-                f"one to forecast with target='{quote(found.targets[0])}', or remove panel=False."
+                f"one to forecast with target={one}, or remove panel=False."
             )
         form = replace(form, value=targets[0])
     keyed = with_keys(rows.frame, form)
@@ -138,16 +139,7 @@ def _with_targets(rows: Rows) -> Rows:
                 f"{rows.where} has no column whose {rows.schema.aggregate} could be forecast: {reasons_in_words(reasons)}; "
                 "name one with target=NAME, or count the rows with aggregate='count'."
             )
-        if not chosen:
-            numbers = [
-                each
-                for each in found.columns
-                if each.name in rows.columns
-                and each.kind != "empty"
-                and (not each.words or parsed(rows.frame[each.name])[1] is None)
-            ]
-            varied = [each for each in numbers if each.kind != "constant"]
-            chosen = tuple(each.name for each in varied or numbers)
+        chosen = chosen or _numbers(rows, found)
     if not chosen:
         raise UsageError(
             f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
@@ -166,6 +158,20 @@ def _with_targets(rows: Rows) -> Rows:
         notes += (f"left out: {reasons_in_words(out)}; to use them, name them as target or covariates",)
     schema = replace(rows.schema, roles=replace(roles, target=chosen))
     return replace(rows.only(kept), schema=schema, notes=notes)
+
+
+def _numbers(rows: Rows, found: Advice) -> tuple[str, ...]:
+    """Columns of numbers although none is worth forecasting: those that vary, or else all."""
+    numbers = [
+        each
+        for each in found.columns
+        if each.name in rows.columns
+        and each.name not in (found.keys or ())
+        and each.kind != "empty"
+        and (not each.words or parsed(rows.frame[each.name])[1] is None)
+    ]
+    varied = [each for each in numbers if each.kind != "constant"]
+    return tuple(each.name for each in varied or numbers)
 
 
 def _used(rows: Rows) -> list[str]:
