@@ -233,8 +233,7 @@ def _with_step(rows: Rows) -> Rows:
     if step is not None:
         note = f"only its rows at steps of '{step}' have values, so that is the step; another one is set with freq=STEP"
         return replace(rows, schema=replace(rows.schema, freq=step), notes=(*rows.notes, note))
-    codes, counts = np.unique(rows.codes, return_counts=True)
-    longest = rows.stamps[rows.codes == codes[np.argmax(counts)]].unique().sort_values()
+    longest = rows.stamps[rows.codes == np.argmax(np.bincount(rows.codes))].unique().sort_values()
     if len(longest) < FEWEST or np.ptp(np.diff(as_numbers(longest))) == 0:
         return rows
     try:

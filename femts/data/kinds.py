@@ -139,7 +139,7 @@ def _kind_of(column: pd.Series, name: str, rows: NDArray[np.intp], dates: Dates 
     missing = 1 - float(there.mean()) if len(there) else 1.0
     cells = (column.iloc[rows] if len(rows) < len(column) else column).reset_index(drop=True)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        cells = cells.astype(cells.cat.categories.dtype if not cells.isna().any() else object).infer_objects()
+        cells = cells.astype(cells.dtype.categories.dtype if not cells.isna().any() else object).infer_objects()
     if isinstance(cells.dtype, pd.SparseDtype):
         cells = cells.sparse.to_dense()
     if cells.dtype.kind in "mM" or isinstance(cells.dtype, pd.PeriodDtype | pd.DatetimeTZDtype):

@@ -18,13 +18,13 @@ from pandas.tseries.frequencies import to_offset
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.check import sentinels
-from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.normalise import to_dataset, training_rows
 from femts.data.read import LoadedTable, first_rows, open_table, read_first_rows, read_source
 from femts.data.roles import Roles
+from femts.data.rows import Rows
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
@@ -112,9 +112,9 @@ def load_dataset(
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
-            frame = to_frame(data.frame(), data.name, schema.form)
+            frame = data.frame()
             opened = LoadedTable(frame, schema.form, data.name, data.name, data.notes, data.sha256, data.source)
-            return _of_table(opened, schema)
+            return _read(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
     head = None
     if is_large(source):
@@ -122,22 +122,25 @@ def load_dataset(
             head = read_first_rows(source, schema.form)
     if head is not None and (fault := faults_of(head, schema, _read)) is not None:
         raise fault
-    given = read_source(source, schema.form)
+    return _read(read_source(source, schema.form), schema, all_faults=head is None)
+
+
+def _read(given: LoadedTable, schema: Schema, all_faults: bool = False) -> Dataset:
+    """Dataset of a user's table, or of its first rows; with `all_faults`, a fault is told with the others of these."""
+    head = first_rows(given)
     try:
-        return _read(given, schema)
+        given = open_table(replace(given, form=schema.form))
+        rows = training_rows(given.frame, replace(schema, form=given.form), given.where)
+        given = replace(given, frame=head.frame)  # rows hold what they need of a large table
+        return _dataset(rows, given, schema.panel)
     except TableFault as fault:
-        raise (faults_of(first_rows(given), schema, _read) if head is None else None) or fault from None
+        raise (faults_of(head, schema, _read) if all_faults else None) or fault from None
 
 
-def _read(given: LoadedTable, schema: Schema) -> Dataset:
-    """Dataset of a user's table, or of its first rows."""
-    return _of_table(open_table(replace(given, form=schema.form)), schema)
-
-
-def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Dataset of a user's table, with its splits and notes."""
-    schema, asked = replace(schema, form=opened.form), schema.panel
-    data = to_dataset(training_rows(opened.frame, schema, opened.where), opened.name)
+def _dataset(rows: Rows, opened: LoadedTable, asked: bool | None) -> Dataset:
+    """Dataset of rows to train on, with its splits and notes; `asked` is the `panel` of the user."""
+    schema = rows.schema
+    data = to_dataset(rows, opened.name)
     data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
     if not data.schema.panel:
         data = replace(data, schema=replace(data.schema, panel=asked))

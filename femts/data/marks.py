@@ -33,7 +33,7 @@ def known_marks(frame: pd.DataFrame) -> dict[str, list[str]]:
             continue
         try:
             cells = (
-                column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else pd.unique(column.dropna())
+                column.dtype.categories if isinstance(column.dtype, pd.CategoricalDtype) else pd.unique(column.dropna())
             )
         except TypeError:  # cells that cannot be compared, such as lists
             continue

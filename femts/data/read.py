@@ -108,7 +108,7 @@ def open_table(given: LoadedTable) -> LoadedTable:
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
         notes = (*notes, *more)
-    return replace(given, frame=frame, form=names, notes=(*frame.attrs.get(NOTES, ()), *noted, *notes))
+    return replace(given, frame=frame, form=names, notes=(*given.notes, *frame.attrs.get(NOTES, ()), *noted, *notes))
 
 
 def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
@@ -194,7 +194,7 @@ def first_rows(given: LoadedTable) -> LoadedTable:
     rows = max(1, HEAD // max(1, given.frame.shape[1]))
     if len(given.frame) < rows:
         return given
-    return replace(given, frame=given.frame.iloc[:rows], where=f"{given.where} (its first {rows} rows)")
+    return replace(given, frame=given.frame.iloc[:rows].copy(), where=f"{given.where} (its first {rows} rows)")
 
 
 def read_first_rows(source: Any, names: ColumnNames) -> LoadedTable | None:

@@ -34,9 +34,10 @@ def find_sentinels(values: NDArray[np.float64], sure: bool = False) -> tuple[flo
         values: numbers, (N,), NaN for missing ones.
         sure: whether one that occurs once, or beside a single other value, counts.
     """
-    finite = values[np.isfinite(values)]
-    if not len(finite) or not any(map(stands_for_missing, (finite.min(), finite.max()))):
+    ends = [float(bound.reduce(values, initial=np.nan)) for bound in (np.fmin, np.fmax)]
+    if not any(map(stands_for_missing, ends)):  # before copies are made
         return ()
+    finite = values[np.isfinite(values)]
     numbers, counts = np.unique(finite, return_counts=True)
     first, last = 0, len(numbers)
     while first < last and stands_for_missing(numbers[first]):

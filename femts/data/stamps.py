@@ -108,7 +108,7 @@ def read_stamps(
             if (codes >= 0).all():
                 stamps, notes = read_stamps(pd.Series(np.asarray(cells), name=column.name), where, freq)
                 return stamps[codes], notes
-        column = column.astype(column.cat.categories.dtype)
+        column = column.astype(column.dtype.categories.dtype)
     if isinstance(column.dtype, pd.PeriodDtype):
         with suppress(ValueError, OverflowError):  # outside the years that pandas supports; refused below as text
             column = column.dt.to_timestamp()
@@ -212,7 +212,7 @@ def _beyond(where: str, year: int, row: int) -> UsageError:
 
 def as_text(column: pd.Series) -> pd.Series:
     """Cells as text; integers with thousands of digits, which Python refuses to print, stay as they are."""
-    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) < len(column.cat.categories):
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) < len(column.dtype.categories):
         column = column.astype(object)  # otherwise all categories would be converted, for a few cells
     try:
         return column.astype(str)
