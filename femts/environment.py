@@ -12,11 +12,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from femts._version import __version__
+
+if TYPE_CHECKING:
+    from lightning_fabric.plugins.environments import ClusterEnvironment
 
 LIBRARIES = (
     "femts",
@@ -32,6 +36,46 @@ LIBRARIES = (
 
 # Variables that only torchrun and srun set; a batch script of SLURM has other ones.
 TORCHRUN, SRUN = "TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Processes that a launcher started with the same command.
+
+    Attributes:
+        rank: index of this process.
+        processes: number of processes on all nodes.
+        nodes: number of nodes.
+        slurm: whether srun started them instead of torchrun.
+    """
+
+    rank: int
+    processes: int
+    nodes: int
+    slurm: bool
+
+    @property
+    def per_node(self) -> int:
+        """Number of processes on each node."""
+        return self.processes // self.nodes
+
+    @property
+    def environment(self) -> ClusterEnvironment:
+        """The same for Fabric."""
+        from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+
+        return SLURMEnvironment(auto_requeue=False) if self.slurm else TorchElasticEnvironment()
+
+
+def launched_nodes() -> Nodes | None:
+    """The processes of a launcher that started several; None if this process was started alone."""
+    slurm = TORCHRUN not in os.environ
+    if slurm and SRUN not in os.environ:
+        return None
+    names = ("SLURM_PROCID", SRUN, "SLURM_STEP_NUM_NODES") if slurm else ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    rank, processes, third = (int(os.environ[name]) for name in names)
+    nodes = third if slurm else processes // third
+    return Nodes(rank, processes, nodes, slurm) if processes > 1 else None
 
 
 def unlaunched() -> dict[str, str]:

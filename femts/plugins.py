@@ -76,6 +76,7 @@ class Registry(dict[str, T]):
         """All names in alphabetical order."""
         if self._load is not None:
             self._load()
+            self._load = None  # once is enough
         load_plugins()
         return tuple(sorted([*self.reserved, *self]))
 

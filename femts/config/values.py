@@ -12,7 +12,6 @@ from femts.errors import UsageError
 from femts.text import quote
 
 MOST_BYTES = 2**20  # size of a file
-MOST_DEEP = 12  # levels of nesting
 _WHOLE = re.compile(r"[+-]?\d+")
 MOST_STEPS = 10**6  # horizon, a year of half minutes; larger ones are probably mistakes
 LARGEST_WHOLE = 2**32 - 1  # of a setting; the largest seed that all random generators accept
@@ -39,19 +38,12 @@ def read_yaml(path: Path, what: str) -> Any:
             f"{what} {path} is larger than {MOST_BYTES >> 20} MB, which is too large for settings; use another file."
         )
     try:
-        depth = 0
         for event in yaml.parse(text, yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1
                 raise UsageError(
                     f"{what} {path} has the alias '*{quote(event.anchor)}' in line {line}, which is not supported; "
                     "write the value out."
-                )
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_DEEP:
-                line = event.start_mark.line + 1
-                raise UsageError(
-                    f"{what} {path} is nested more than {MOST_DEEP} levels deep in line {line}; flatten it."
                 )
         _check_keys(yaml.compose(text, yaml.SafeLoader), f"{what} {path}")
         return yaml.safe_load(text)

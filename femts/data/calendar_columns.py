@@ -102,7 +102,7 @@ def calendar_part(name: str, cells: pd.Series, dates: Dates | None) -> str | Non
         dates: the dates of its rows; None if they are unknown, so that only names and ranges tell.
     """
     field, there = calendar_field(name), cells.notna().to_numpy()
-    cells = cells[there].reset_index(drop=True)
+    cells = cells if there.all() else cells[there].reset_index(drop=True)
     if not len(cells):
         return None
     dates = None if dates is None else dates.at(there)
@@ -117,7 +117,8 @@ def calendar_part(name: str, cells: pd.Series, dates: Dates | None) -> str | Non
         if field is not None and cells.nunique() <= 54 and not cells.str.contains(r"\d{4}-\d\d?-\d").any():
             return field
     if found is None and dates is not None:
-        found = _function_of(cells, dates, field is not None or _are_waves(name))
+        waves = not {"sin", "cos"}.isdisjoint(words_in(name))
+        found = _function_of(cells, dates, field is not None or waves)
     return found
 
 
@@ -138,10 +139,6 @@ def _varies(numbers: Array, stamps: pd.DatetimeIndex) -> bool:
     counts = pd.Series(numbers).groupby(np.asarray(stamps)).agg(["size", "nunique"])
     counts = counts[counts["size"] > 1]
     return len(counts) > 1 and bool((counts["nunique"] > 1).mean() > 0.5)
-
-
-def _are_waves(name: str) -> bool:
-    return not {"sin", "cos"}.isdisjoint(words_in(name))
 
 
 def _equal(numbers: Array, dates: Dates) -> str | None:

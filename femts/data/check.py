@@ -97,7 +97,8 @@ def check_values(
         UsageError: The columns differ from `columns`, or a cell is text, infinite or beyond float32; the message says
             which.
     """
-    frame = _with_text_names(frame)
+    if not all(type(name) is str for name in frame.columns):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     check_unique(frame.columns, where)
     if columns is not None:
         missing = [c for c in columns if c not in frame.columns]
@@ -129,13 +130,6 @@ def check_values(
     return pd.DataFrame(numbers, columns=frame.columns)
 
 
-def _with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with column names of type str."""
-    if all(type(name) is str for name in frame.columns):
-        return frame
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
-
-
 def check_unique(names: Sequence[str], where: str) -> None:
     """Raise UsageError if two columns have the same name."""
     seen = set[str]()
@@ -158,7 +152,7 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
         column = column.sparse.to_dense()
     kind = column.dtype
     if pd.api.types.is_bool_dtype(kind) or (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
-        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), sentinels(na, kind)), None
+        return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), na, kind), None
     text = as_text(column)  # otherwise dates and the like would become their internal numbers
     numbers = pd.to_numeric(text, errors="coerce")
     bare = text.str.strip().str.lower()
@@ -241,15 +235,16 @@ def check_thousands(pieces: Iterable[pd.DataFrame], where: str, decimal: str = "
 
 def sentinels(na: Sequence[float], dtype: Any) -> list[float]:
     """The numbers `na` as stored in a column of `dtype`: -999.9 is a different number in single precision."""
-    if not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
+    if dtype is None or not pd.api.types.is_float_dtype(dtype) or dtype.itemsize >= 8:
         return list(na)
     with np.errstate(over="ignore"):
         held = np.array(na).astype(f"f{dtype.itemsize}").astype(np.float64)
     return held[np.isfinite(held)].tolist()
 
 
-def _without(numbers: NDArray[np.float64], na: Sequence[float]) -> NDArray[np.float64]:
-    return np.where(np.isin(numbers, na), np.nan, numbers) if na else numbers
+def _without(numbers: NDArray[np.float64], na: Sequence[float], dtype: Any = None) -> NDArray[np.float64]:
+    """Numbers with NaN in place of the numbers `na`, as a column of `dtype` stores them."""
+    return np.where(np.isin(numbers, sentinels(na, dtype)), np.nan, numbers) if na else numbers
 
 
 def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = ()) -> NDArray[np.float64]:
@@ -294,7 +289,7 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArra
         (places,) = np.nonzero(kinds == kind)
         if isinstance(kind, np.dtype) and kind.kind in "biuf":
             alike = frame if len(places) == len(kinds) else frame.iloc[:, places]
-            numbers[:, places] = _without(alike.to_numpy(np.float64), sentinels(na, kind))
+            numbers[:, places] = _without(alike.to_numpy(np.float64), na, kind)
             continue
         for place in places:
             numbers[:, place] = numbers_of(frame.iloc[:, place], frame.columns[place], where, na)

@@ -14,9 +14,9 @@ from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
-from femts.data.numbering import numbered
+from femts.data.numbering import with_numbers
 from femts.data.stamp_parts import HOURS, PARTS, joined
-from femts.data.stamps import are_clocks, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.stamps import as_text, first_days, read_dates, starts_of, times_of, whole_numbers
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
@@ -73,12 +73,27 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
         return frame
     dropped = [name for name in names.layout.drop if name in frame.columns]
     frame = frame.drop(columns=dropped) if dropped else frame
-    frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
-    frame = _without_units(frame, names, where)
-    frame = _noted(*months_in_rows(_without_numbers(_with_index(frame, names, where), names), names))
-    frame = _noted(*joined(frame, names, _dated))
-    frame = with_indicators(with_keys(frame, names), names)
-    return numbered(frame, names)
+    if names.missing:
+        frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
+    if names.units:
+        frame = _without_units(frame, names, where)
+    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
+        frame = _with_index(frame, names, where)
+    notes = frame.attrs.get(NOTES, ())
+    if list(frame.columns[:1]) == [NAMELESS] and is_index(frame, names):
+        frame, attrs = frame.iloc[:, 1:], frame.attrs
+        frame.attrs, notes = attrs, (*notes, "its first column has no name and numbers the rows, so it is left out")
+    frame, of_months = months_in_rows(frame, names)
+    frame, of_stamps = joined(frame, names, _dated)
+    if notes := (*notes, *of_months, *of_stamps):
+        frame.attrs = {**frame.attrs, NOTES: notes}
+    if names.keys:
+        frame = with_keys(frame, names)
+    if names.categories:
+        frame = with_indicators(frame, names)
+    if names.time != ROW or {ROW, names.dates, names.series} & set(frame.columns):
+        return frame
+    return with_numbers(frame)
 
 
 def _without_units(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
@@ -154,8 +169,6 @@ def _exchanged(table: Any, where: str) -> pd.DataFrame:
 def _with_index(frame: pd.DataFrame, names: ColumnNames, where: str) -> pd.DataFrame:
     """The frame with index levels that hold time stamps or series names as first columns, if no column has these."""
     columns = [str(column) for column in frame.columns]
-    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
-        return frame
     usual = {names.time, names.series, "date", "ds"} - {None, *columns}
     levels = {n: str(name) for n, name in enumerate(frame.index.names) if name is not None and str(name) in usual}
     if not {names.time, "date", "ds"} & set(columns):
@@ -203,22 +216,6 @@ def _levels(
     return {n: labels[n] for n in order if labels[n] not in columns}
 
 
-def _without_numbers(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """The frame without a first column that pandas wrote from an index without a name."""
-    if list(frame.columns[:1]) != [NAMELESS] or not is_index(frame, names):
-        return frame
-    rest = frame.iloc[:, 1:]
-    rest.attrs = frame.attrs
-    return _noted(rest, ("its first column has no name and numbers the rows, so it is left out",))
-
-
-def _noted(frame: pd.DataFrame, notes: tuple[str, ...]) -> pd.DataFrame:
-    """The frame with further notes to the user in its `attrs`."""
-    if notes:
-        frame.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), *notes)}
-    return frame
-
-
 def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
     """Return whether the first column of a table only numbers its rows, because another one holds its time stamps."""
     known = {names.time, "date", "ds"} & set(map(str, frame.columns[1:]))
@@ -229,19 +226,18 @@ def is_index(frame: pd.DataFrame, names: ColumnNames) -> bool:
 
 
 def infer_columns(
-    table: pd.DataFrame, names: ColumnNames, where: str = "The frame", long: bool = True
+    table: pd.DataFrame, names: ColumnNames, where: str = "The frame"
 ) -> tuple[ColumnNames, tuple[str, ...]]:
-    """Infer the roles of a table's columns from their names and cells.
+    """Infer which column of a table holds its time stamps, from names and cells.
 
-    Time stamps are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the
-    only column that does. If time stamps repeat or there is only one word, one column of words and one of numbers next
-    to them are series names and values.
+    They are in the column named in `names`, or in `date`, or in the first column if it holds dates, or in the only
+    column that does. The other level of an index of two, one of time stamps, names series. The only column
+    beside time stamps and named series holds their values.
 
     Args:
         table: unchecked user table, with `date` and value columns, or with one row per series and time stamp.
         names: column names given by the user.
         where: description of the table, to start messages with.
-        long: whether series names may be detected in a column.
 
     Returns:
         The column names, equal to `names` if nothing is clear, and notes on what was detected.
@@ -264,11 +260,12 @@ def infer_columns(
             raise UsageError(f"{where} has '{quote(time)}' as the name of its first column; add a header row.")
         names = replace(names, time=time)
         notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
-    rest = table.drop(columns=[name for name in (time, *names.keys) if name in columns])
-    if long and len(rest.columns) == 2 and (found := _series_and_value(rest, table[time], names)):
-        names = replace(names, time=time, series=found[0], value=found[1])
-        series, value = map(quote, found)
-        notes = (*notes, f"column '{series}' is used as series names, and '{value}' as their values")
+    series = table.attrs.get(SERIES)
+    if series in columns and names.series not in columns:
+        names = replace(names, time=time, series=series)
+    values = [name for name in columns if name not in (time, names.series, *names.keys)]
+    if names.series in columns and len(values) == 1:
+        names = replace(names, time=time, value=values[0])
     return names, notes
 
 
@@ -277,7 +274,7 @@ def match_columns(table: pd.DataFrame, names: ColumnNames) -> ColumnNames:
     training."""
     if names.time_of(table) in map(str, table.columns):
         return names
-    return infer_columns(table, replace(names, time=None), long=False)[0]
+    return infer_columns(table, replace(names, time=None))[0]
 
 
 def holds_dates(column: pd.Series) -> bool:
@@ -296,7 +293,9 @@ def holds_dates(column: pd.Series) -> bool:
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)
-    return times_of(numbers, days=named) is not None and (named or bool((steps > 0).all() or (steps < 0).all()))
+    return times_of(numbers, name=str(column.name)) is not None and (
+        named or bool((steps > 0).all() or (steps < 0).all())
+    )
 
 
 def _are_dates(text: pd.Series) -> bool:
@@ -363,31 +362,3 @@ def _is_read(column: pd.Series) -> bool:
 def is_named_date(name: object) -> bool:
     """Return whether the name of a column says that it holds dates."""
     return not {*re.split(r"[\W\d_]+", str(name).lower())}.isdisjoint(_NAMES)
-
-
-def _series_and_value(rest: pd.DataFrame, stamps: pd.Series, names: ColumnNames) -> tuple[str, str] | None:
-    """The only column of words and the only column of numbers; None if there are several, or if every time stamp has a
-    different word."""
-    told = (names.series, rest.attrs.get(SERIES))
-    words = [name for name in rest if name in told or _are_words(rest[name])]
-    numbers = [name for name in rest if name not in words and pd.api.types.is_numeric_dtype(rest[name])]
-    if len(words) != 1 or len(numbers) != 1:
-        return None
-    try:
-        by_name = pd.concat([stamps.reset_index(drop=True), rest[words[0]].reset_index(drop=True)], axis=1)
-        repeated = bool(stamps.duplicated().any()) or rest[words[0]].nunique() == 1
-        repeated &= not by_name.duplicated().any()
-    except TypeError:  # cells that cannot be compared, such as lists
-        return None
-    return (str(words[0]), str(numbers[0])) if repeated else None
-
-
-def _are_words(column: pd.Series) -> bool:
-    """Return whether a column holds text, none of it missing and none with a time of day in it, nor numbers unless some
-    begin with a zero."""
-    if pd.api.types.is_numeric_dtype(column) or column.isna().any() or not len(column) or are_clocks(column):
-        return False
-    if not all(isinstance(cell, str) for cell in column.head(SAMPLE)):
-        return False
-    cells = as_text(column.drop_duplicates())
-    return bool(pd.to_numeric(cells, errors="coerce").isna().all() or cells.str.fullmatch(CODE).any())

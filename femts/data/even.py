@@ -122,12 +122,12 @@ def _steps(
 
     All rows are placed at once; series with anything unusual are checked one by one.
     """
-    step, origin = _length(stamps, freq), np.repeat(starts, counts)
+    step, firsts = _length(stamps, freq), np.minimum(starts, len(codes) - 1)  # of series without rows, none is used
     if step is None:
         at = _grid_positions(stamps, freq)
     else:
         numbers = as_numbers(stamps)
-        at = numbers[origin]
+        at = np.repeat(numbers[firsts], counts)
         np.subtract(numbers, at, out=at)
         between = at % step != 0
         at //= step
@@ -135,7 +135,7 @@ def _steps(
     odd = np.zeros(len(counts), dtype=np.bool_)
     odd[codes[at < 0]] = True
     if step is None:
-        at -= at[origin]
+        at -= np.repeat(at[firsts], counts)
     steps = at[starts + counts - 1] + 1
     grids = dict[int, pd.Index]()
     for number in np.flatnonzero(odd | (steps > 2 * counts)).tolist():

@@ -12,7 +12,7 @@ import pandas as pd
 
 from femts.data.columns import holds_dates
 from femts.data.describe import arguments
-from femts.data.read import described, first_rows
+from femts.data.read import LoadedTable
 from femts.data.schema import Schema
 from femts.data.unpack import STDIN
 from femts.errors import FemtsError, TableFault, TableFaults
@@ -32,40 +32,42 @@ def is_large(source: Any) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > LARGE_FILE  # False for invalid names, unlike `Path`
 
 
-def faults_of(source: Any, schema: Schema, judge: Callable[[pd.DataFrame, Schema], object]) -> TableFault | None:
+def faults_of(head: LoadedTable, schema: Schema, judge: Callable[[LoadedTable, Schema], object]) -> TableFault | None:
     """The faults of the first rows of a table, as one; None if there is none, or if later rows could mend it.
 
     The rows are judged again with each fault mended, so the remedy in the message has been tried on them as a whole.
 
     Args:
-        source: the table, or the path of its file.
-        schema: how the user wants it to be read.
-        judge: raises the first fault of a frame that is read with a schema.
+        head: the rows.
+        schema: how the user wants the table to be read.
+        judge: raises the first fault of a table that is read with a schema.
     """
     found, remedy, mended = list[TableFault](), dict[str, Any](), schema
-    try:
-        head = first_rows(source, schema.form)
-        if head is not None and head.shape[1] > MOST_COLUMNS:
-            return None
-        while head is not None and len(found) < MOST_FAULTS:
-            try:
-                with warnings.catch_warnings(action="ignore"):  # they are given for the whole table
-                    judge(head, mended)
+    if head.frame.shape[1] > MOST_COLUMNS:
+        return None
+    while len(found) < MOST_FAULTS:
+        try:
+            with warnings.catch_warnings(action="ignore"):  # they are given for the whole table
+                judge(head, mended)
+            break
+        except TableFault as fault:
+            if not _is_certain(fault, schema, head.frame):
                 break
-            except TableFault as fault:
-                if not _is_certain(fault, schema, head):
+            offered, dropped = fault.remedy or mended.roles.without(fault.column), mended.form.layout.drop
+            if any(fault.fault == other.fault for other in found):  # in a column that is used without being named, too
+                if fault.column is None or fault.column in dropped:
                     break
+                offered = {"drop": [*dropped, fault.column]}
+            else:
                 found.append(fault)
-                offered = fault.remedy or mended.roles.without(fault.column)
-                remedy |= offered
-                mended = mended.changed(offered or {"columns": {"time": "row"}, "drop": [fault.column]})
-    except FemtsError:  # raised again for the whole table, unless its other rows help
-        pass
+            remedy |= offered
+            mended = mended.changed(offered or {"columns": {"time": "row"}, "drop": [*dropped, fault.column]})
+        except FemtsError:  # raised again for the whole table, unless its other rows help
+            break
     if len(found) < 2:
         return found[0] if found else None
-    where = described(source, head)
-    clauses = (_clause(number, fault, where) for number, fault in enumerate(found, 1))
-    return TableFaults(f"{where} has {len(found)} faults: {', '.join(clauses)}", _advice(remedy), remedy)
+    clauses = (_clause(number, fault, head.where) for number, fault in enumerate(found, 1))
+    return TableFaults(f"{head.where} has {len(found)} faults: {', '.join(clauses)}", _advice(remedy), remedy)
 
 
 def _is_certain(fault: TableFault, schema: Schema, head: pd.DataFrame) -> bool:

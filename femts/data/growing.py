@@ -59,11 +59,11 @@ class Growing:
 
     def _codes(self, piece: pd.Series) -> np.ndarray:
         assert self._categories is not None
-        some = piece.astype("category").cat
+        some = pd.Categorical(piece)
         new = some.categories.difference(self._categories, sort=False)
         self._categories = self._categories.append(new)
         places = np.append(self._categories.get_indexer(some.categories), -1)  # a missing cell has code -1
-        return places[some.codes.to_numpy()].astype(np.int32)
+        return places[some.codes].astype(np.int32)
 
     def whole(self) -> Any:
         """The column; nothing can be appended afterwards."""
@@ -75,5 +75,5 @@ class Growing:
 
 def _are_text(piece: pd.Series) -> bool:
     """Return whether all cells that are not missing are text; pandas 3 converts categories that are numbers."""
-    cells = piece.cat.categories if isinstance(piece.dtype, pd.CategoricalDtype) else piece.dropna()
+    cells = piece.dtype.categories if isinstance(piece.dtype, pd.CategoricalDtype) else piece.dropna()
     return not len(cells) or is_string_dtype(cells)

@@ -81,13 +81,14 @@ def _with_series(rows: Rows) -> Rows:
         raise _repeated(rows, found)
     if not found.keys:
         return rows
-    targets = schema.roles.target or _in_order(rows, found.targets)
+    targets = schema.roles.target or _in_order(rows, found.targets) or _numbers(rows, found)
     form = replace(schema.form, series="+".join(found.keys))
     if schema.panel is False:
         if len(targets) != 1:
+            one = f"'{quote(targets[0])}'" if targets else "NAME"
             raise UsageError(
                 f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values; name the "
-                f"one to forecast with target='{quote(found.targets[0])}', or remove panel=False."
+                f"one to forecast with target={one}, or remove panel=False."
             )
         form = replace(form, value=targets[0])
     keyed = with_keys(rows.frame, form)
@@ -138,16 +139,7 @@ def _with_targets(rows: Rows) -> Rows:
                 f"{rows.where} has no column whose {rows.schema.aggregate} could be forecast: {reasons_in_words(reasons)}; "
                 "name one with target=NAME, or count the rows with aggregate='count'."
             )
-        if not chosen:
-            numbers = [
-                each
-                for each in found.columns
-                if each.name in rows.columns
-                and each.kind != "empty"
-                and (not each.words or parsed(rows.frame[each.name])[1] is None)
-            ]
-            varied = [each for each in numbers if each.kind != "constant"]
-            chosen = tuple(each.name for each in varied or numbers)
+        chosen = chosen or _numbers(rows, found)
     if not chosen:
         raise UsageError(
             f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
@@ -166,6 +158,20 @@ def _with_targets(rows: Rows) -> Rows:
         notes += (f"left out: {reasons_in_words(out)}; to use them, name them as target or covariates",)
     schema = replace(rows.schema, roles=replace(roles, target=chosen))
     return replace(rows.only(kept), schema=schema, notes=notes)
+
+
+def _numbers(rows: Rows, found: Advice) -> tuple[str, ...]:
+    """Columns of numbers although none is worth forecasting: those that vary, or else all."""
+    numbers = [
+        each
+        for each in found.columns
+        if each.name in rows.columns
+        and each.name not in (found.keys or ())
+        and each.kind != "empty"
+        and (not each.words or parsed(rows.frame[each.name])[1] is None)
+    ]
+    varied = [each for each in numbers if each.kind != "constant"]
+    return tuple(each.name for each in varied or numbers)
 
 
 def _used(rows: Rows) -> list[str]:
@@ -227,9 +233,8 @@ def _with_step(rows: Rows) -> Rows:
     if step is not None:
         note = f"only its rows at steps of '{step}' have values, so that is the step; another one is set with freq=STEP"
         return replace(rows, schema=replace(rows.schema, freq=step), notes=(*rows.notes, note))
-    codes, counts = np.unique(rows.codes, return_counts=True)
-    longest = rows.stamps[rows.codes == codes[np.argmax(counts)]].unique().sort_values()
-    if len(longest) < FEWEST:
+    longest = rows.stamps[rows.codes == np.argmax(np.bincount(rows.codes))].unique().sort_values()
+    if len(longest) < FEWEST or np.ptp(np.diff(as_numbers(longest))) == 0:
         return rows
     try:
         step_of(longest, rows.where)
@@ -281,11 +286,9 @@ def _spoken(distance: pd.Timedelta) -> str:
 
 def _repeated(rows: Rows, found: Advice) -> UsageError:
     """Error for a table whose dates repeat without columns that name series."""
-    try:
-        order_of(rows.stamps, rows.where)
-    except UsageError as error:
-        if found.aggregate is None or found.freq is None or "set back" in str(error):
-            return error
+    again = rows.stamps.duplicated()
+    if found.aggregate is None or found.freq is None or is_set_back(rows.stamps, again):
+        order_of(rows.stamps, rows.where)  # raises, and tells what to do about clocks that were set back
     given = rows.schema.roles.target
     targets = given or _in_order(rows, found.targets)
     how = found.aggregate
@@ -297,7 +300,6 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     by = ""
     if found.by:
         by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
-    again = rows.stamps.duplicated()
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
         fault = (

@@ -52,6 +52,7 @@ _PAIRS = (  # words of flags
         {"wahr", "falsch"},
     ),
 )
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(  # with separators of thousands, a decimal comma, a currency, or a percent sign
     r"[($\u20ac\u00a3\u00a5]*\s*[+-]?\s*[$\u20ac\u00a3\u00a5]?\s*\d{1,3}(?:[.,' \u00a0\u202f]?\d{3})*(?:[.,]\d+)?\s*[%\u20ac$\u00a3)]*"
 )
@@ -113,26 +114,18 @@ def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index 
         for place, name in enumerate(frame.columns)
     ]
     # sales of item_7, of which one a day at most is sold, are numbers like those of item_8
-    numbered = {_without_digits(each.name) for each in columns if each.kind == "number" and _has_digits(each.name)}
+    numbered = {bare for each in columns if each.kind == "number" and (bare := _DIGITS.sub("", each.name)) != each.name}
     booleans = {str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if dtype.kind == "b"}
     return tuple(
         replace(each, kind="number")
         if each.kind == "flag"
         and not each.words
         and each.name not in booleans
-        and _has_digits(each.name)
-        and _without_digits(each.name) in numbered
+        and (bare := _DIGITS.sub("", each.name)) != each.name
+        and bare in numbered
         else each
         for each in columns
     )
-
-
-def _has_digits(name: str) -> bool:
-    return any(map(str.isdigit, name))
-
-
-def _without_digits(name: str) -> str:
-    return re.sub(r"\d+", "", name)
 
 
 def _inspected(n: int) -> NDArray[np.intp]:
@@ -146,7 +139,7 @@ def _kind_of(column: pd.Series, name: str, rows: NDArray[np.intp], dates: Dates 
     missing = 1 - float(there.mean()) if len(there) else 1.0
     cells = (column.iloc[rows] if len(rows) < len(column) else column).reset_index(drop=True)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        cells = cells.astype(cells.cat.categories.dtype if not cells.isna().any() else object).infer_objects()
+        cells = cells.astype(cells.dtype.categories.dtype if not cells.isna().any() else object).infer_objects()
     if isinstance(cells.dtype, pd.SparseDtype):
         cells = cells.sparse.to_dense()
     if cells.dtype.kind in "mM" or isinstance(cells.dtype, pd.PeriodDtype | pd.DatetimeTZDtype):
@@ -169,7 +162,7 @@ def _kind_of(column: pd.Series, name: str, rows: NDArray[np.intp], dates: Dates 
     each = _Cells(column, cells, numbers, distinct, missing, int(np.count_nonzero(rows < HEAD)))
     if distinct <= 1 and _is_constant(each, there):
         return replace(made, kind="constant" if missing < 0.5 or numbers is not None else "flag")
-    return _of_words(made, each, dates) if numbers is None else _of_numbers(made, each, dates)
+    return _kind_of_text(made, each, dates) if numbers is None else _kind_of_numbers(made, each, dates)
 
 
 def _numbers_in(cells: pd.Series) -> NDArray[np.float64] | None:
@@ -208,7 +201,7 @@ def _is_constant(each: _Cells, there: NDArray[np.bool_]) -> bool:
         return False
 
 
-def _of_words(made: Column, each: _Cells, dates: Dates | None) -> Column:
+def _kind_of_text(made: Column, each: _Cells, dates: Dates | None) -> Column:
     cells = each.cells.dropna()
     words = cells.drop_duplicates()
     lower = set(words.str.lower()) if each.distinct <= 2 else set[str]()
@@ -246,7 +239,7 @@ def _are_names(made: Column, each: _Cells) -> bool:
     return float(lengths.mean()) < SENTENCE or each.distinct * PER_SENTENCE <= filled
 
 
-def _of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
+def _kind_of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
     assert each.numbers is not None
     numbers, name = each.numbers, made.name
     finite = numbers[np.isfinite(numbers)]
@@ -335,7 +328,8 @@ def mark_running_totals(
     ]
     if not rows:
         return tuple(columns)
-    values = {place: [_numbers_in(frame.iloc[each, place]) for each in rows] for place in places}
+    parts = [frame.iloc[each] for each in rows]
+    values = {place: [_numbers_in(part.iloc[:, place]) for part in parts] for place in places}
     counting = {
         place
         for place in places

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -18,17 +18,17 @@ from pandas.tseries.frequencies import to_offset
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.check import sentinels
-from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.normalise import to_dataset, training_rows
-from femts.data.read import LoadedTable, open_table
+from femts.data.read import LoadedTable, first_rows, open_table, read_first_rows, read_source
 from femts.data.roles import Roles
+from femts.data.rows import Rows
 from femts.data.schema import Reading, Schema
 from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
-from femts.errors import TableFault, UsageError, memory_checked
+from femts.errors import FemtsError, TableFault, UsageError, memory_checked
 from femts.files import file_sha256
 from femts.text import quote
 
@@ -112,33 +112,40 @@ def load_dataset(
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
-            frame = to_frame(data.frame(), data.name, schema.form)
+            frame = data.frame()
             opened = LoadedTable(frame, schema.form, data.name, data.name, data.notes, data.sha256, data.source)
-            return _of_table(opened, schema)
+            return _read(opened, schema)
         return with_roles(data, schema.roles) if schema.roles.any else data
-    large = is_large(source)
-    if large and (fault := faults_of(source, schema, partial(_read, source))) is not None:
+    head = None
+    if is_large(source):
+        with suppress(FemtsError):  # raised again for the whole table
+            head = read_first_rows(source, schema.form)
+    if head is not None and (fault := faults_of(head, schema, _read)) is not None:
         raise fault
+    return _read(read_source(source, schema.form), schema, all_faults=head is None)
+
+
+def _read(given: LoadedTable, schema: Schema, all_faults: bool = False) -> Dataset:
+    """Dataset of a user's table, or of its first rows; with `all_faults`, a fault is told with the others of these."""
+    head = first_rows(given)
     try:
-        return _read(source, None, schema)
+        given = open_table(replace(given, form=schema.form))
+        rows = training_rows(given.frame, replace(schema, form=given.form), given.where)
+        given = replace(given, frame=head.frame)  # rows hold what they need of a large table
+        return _dataset(rows, given, schema.panel)
     except TableFault as fault:
-        raise (None if large else faults_of(source, schema, partial(_read, source))) or fault from None
+        raise (faults_of(head, schema, _read) if all_faults else None) or fault from None
 
 
-def _read(source: Any, head: pd.DataFrame | None, schema: Schema) -> Dataset:
-    """Dataset of a user's table, or of its first rows `head`."""
-    opened = open_table(source, schema.form, guess=bool(schema.panel) or not schema.roles.any, head=head)
-    return _of_table(opened, schema)
-
-
-def _of_table(opened: LoadedTable, schema: Schema) -> Dataset:
-    """Dataset of a user's table, with its splits and notes."""
-    schema, asked = replace(schema, form=opened.form), schema.panel
-    data = to_dataset(training_rows(opened.frame, schema, opened.where), opened.name)
+def _dataset(rows: Rows, opened: LoadedTable, asked: bool | None) -> Dataset:
+    """Dataset of rows to train on, with its splits and notes; `asked` is the `panel` of the user."""
+    schema = rows.schema
+    data = to_dataset(rows, opened.name)
     data = replace(data, source=opened.source, sha256=opened.sha256 or data.fingerprint())
     if not data.schema.panel:
         data = replace(data, schema=replace(data.schema, panel=asked))
-        return _with_published(_with_roles_and_notes(replace(data, notes=(*opened.notes, *data.notes))))
+        data = _checked(replace(data, notes=(*opened.notes, *data.notes)))
+        return _with_published(with_roles(data, data.schema.roles) if data.schema.roles.any else data)
     notes = (*opened.notes, *data.notes)
     if asked is None:
         notes += ("the table is long, so one model is trained on separate series; panel=False forecasts them jointly",)
@@ -187,12 +194,6 @@ def _check_known(data: Dataset) -> None:
                     f"Column '{quote(name)}' of future_covariates equals the target '{quote(target)}' in every row, "
                     "which would leak the answer; remove it."
                 )
-
-
-def _with_roles_and_notes(data: Dataset) -> Dataset:
-    """A wide table with its columns in the order of their roles, and notes on what is unusual about it."""
-    data, roles = _checked(data), data.schema.roles
-    return with_roles(data, roles) if roles.any else data
 
 
 def _with_published(data: Dataset) -> Dataset:
@@ -285,15 +286,16 @@ def _checked(data: Dataset) -> Dataset:
     """`data` with a hash, if it has no file to take it from, and with notes on constant columns and gaps."""
     if not data.sha256:
         data = replace(data, sha256=data.fingerprint())
-    train = pd.DataFrame(data.train_values, columns=list(data.columns))
-    empty = train.columns[train.isna().all()]
-    if len(empty):
-        raise UsageError(
-            f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
-            "remove it."
-        )
-    constant = train.columns[train.min() == train.max()]
-    notes = data.notes + tuple(f"column '{quote(c)}' is constant in training, so its scale is 1" for c in constant)
+    train, notes = data.train_values, data.notes
+    low, high = (bound.reduce(train, axis=0, initial=np.nan) for bound in (np.fmin, np.fmax))
+    for name, least, most in zip(data.columns, low, high, strict=True):
+        if np.isnan(least):
+            raise UsageError(
+                f"Column '{quote(name)}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
+                "remove it."
+            )
+        if least == most:
+            notes += (f"column '{quote(name)}' is constant in training, so its scale is 1",)
     gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
 

@@ -31,14 +31,16 @@ def known_marks(frame: pd.DataFrame) -> dict[str, list[str]]:
         column = frame.iloc[:, place]
         if is_numeric_dtype(column) or column.dtype.kind in "mM":
             continue
-        cells = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
         try:
-            text = pd.Series(pd.unique(cells.dropna()), dtype=object)
+            cells = (
+                column.dtype.categories if isinstance(column.dtype, pd.CategoricalDtype) else pd.unique(column.dropna())
+            )
         except TypeError:  # cells that cannot be compared, such as lists
             continue
-        some = text.head(SOME)  # most columns of text begin with neither
+        some = pd.Series(cells[:SOME], dtype=object)  # most columns of text begin with neither
         if not (_numbers(some).notna() | some.isin(MARKS)).any():
             continue
+        text = pd.Series(cells, dtype=object)
         words = text[[isinstance(cell, str) and cell.strip().lower() in MARKS for cell in text]]
         if not len(words):
             continue

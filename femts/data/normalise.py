@@ -80,7 +80,7 @@ def table_rows(
         return numbered_rows(to_frame(table, where, None), schema, where)
     schema = replace(schema, panel=bool(schema.panel))
     rows = read_rows(to_frame(table, where, schema.form), schema, where, freq, needed)
-    return by_step(rows, series)
+    return rows if schema.freq is None else by_step(rows, series)
 
 
 def training_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
@@ -93,7 +93,8 @@ def training_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
         frame, roles, form, notes = encode_categories(frame, text, schema.roles, schema.form, where)
         schema = replace(schema, roles=roles, form=form)
     rows = interpreted(read_rows(frame, schema, where))
-    return by_step(replace(rows, schema=replace(rows.schema, panel=_is_panel(rows)), notes=(*notes, *rows.notes)))
+    rows = replace(rows, schema=replace(rows.schema, panel=_is_panel(rows)), notes=(*notes, *rows.notes))
+    return rows if rows.schema.freq is None else by_step(rows)
 
 
 def _is_panel(rows: Rows) -> bool:

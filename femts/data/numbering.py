@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from femts.data.column_names import ROW, ColumnNames
+from femts.data.column_names import ROW
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -15,12 +15,3 @@ def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     numbered = frame.reset_index(drop=True)
     numbered.insert(0, ROW, index.to_numpy() if counts else np.arange(len(frame)))
     return numbered
-
-
-def numbered(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
-    """Number the rows in their order in a column `row`, if `names` uses numbers as time stamps and the frame has neither
-    that column nor dates to number them by."""
-    columns = set(map(str, frame.columns))
-    if names.time != ROW or columns & {ROW, names.dates, names.series}:
-        return frame
-    return with_numbers(frame)

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import re
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.columns import NOTES, infer_columns, is_table, to_frame
 from femts.data.describe import names as listed
 from femts.data.first_column import counts
-from femts.data.formats.registry import Format, ReadOptions, format_of
+from femts.data.formats.registry import ReadOptions, format_of
 from femts.data.formats.text import ALL, csv_pieces
 from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
@@ -29,13 +29,13 @@ from femts.files import file_sha256
 from femts.text import quote
 
 HEAD = 2**16  # cells at the beginning of a table that are judged before all are read
-MOST_AGAIN = 2**20  # bytes of a file that is read a second time as a whole to name all of its faults
 _NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d+(\.\d*)?|[+-]?\d+\.\d*)\s*")
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
-    """A table with unchecked cells.
+    """A table in memory whose cells are not checked: as it was read, from `read_source`, or with its time stamps in a
+    column, from `open_table`.
 
     Attributes:
         frame: the table.
@@ -56,64 +56,86 @@ class LoadedTable:
     source: str | None = None
 
 
-def open_table(source: Any, names: ColumnNames, guess: bool = True, head: pd.DataFrame | None = None) -> LoadedTable:
-    """Open a table or the file at a path.
+def read_source(source: Any, names: ColumnNames) -> LoadedTable:
+    """Read a table as it is, or the file at a path.
 
     Args:
         source: a table of pandas, polars or pyarrow, a path, or `-` for standard input.
         names: column names given by the user.
-        guess: whether columns with series names and values may be inferred from their content.
-        head: its first rows, from `first_rows`, if these are judged alone.
 
     Raises:
-        UsageError: The table cannot be read; the message says why.
+        UsageError: The table cannot be read, or is not of a kind that has the sheet or the lines that the user named.
     """
-    name, sha256, path = "frame", "", None
-    if isinstance(source, str | Path):
-        path = Path(source).expanduser()
-        table, name = read_table(path, names) if head is None else head, name_of(path)
-        if head is None:
-            sha256 = hashlib.sha256(raw(path).read()).hexdigest() if path == STDIN else file_sha256(path)
-    elif is_table(source):
-        table = source if head is None else head
-    else:
+    path = Path(source).expanduser() if isinstance(source, str | Path) else None
+    if path is None and not is_table(source):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
-    where = described(source, head)
-    columns = list(map(str, getattr(table, "columns", ())))
+    where, known = ("The frame", ()) if path is None else (place(path), format_of(path).layout)
+    for name, parts in (("sheet", "sheets"), ("skip_rows", "lines above its header")):
+        given = getattr(names.layout, name)
+        if given and name not in known:
+            raise TableFault(f"{where} has no {parts}", f"; remove {name}={given!r}.", {name: None})
+    if path is None:
+        return LoadedTable(to_frame(source, where, None), names, "frame", where)
+    frame = read_table(path, names)
+    if path == STDIN:
+        return LoadedTable(frame, names, name_of(path), where, (), hashlib.sha256(raw(path).read()).hexdigest())
+    return LoadedTable(frame, names, name_of(path), where, (), file_sha256(path), str(path.resolve()))
+
+
+def open_table(given: LoadedTable) -> LoadedTable:
+    """The table with its time stamps in a column, and the names of its columns as far as they are known.
+
+    Raises:
+        UsageError: A column that the user named is absent, or the table has no header.
+    """
+    frame, names, where = given.frame, given.form, given.where
+    columns = list(map(str, frame.columns))
     absent = next((name for name in names.layout.drop if name not in columns), None)
     if absent is not None:
         others = [name for name in names.layout.drop if name != absent]
         others += [meant] if (meant := nearest(absent, columns)) is not None and meant not in others else []
         fault = f"{where} has no column '{quote(absent)}' to drop"
         raise TableFault(fault, suggest(absent, columns), {"drop": others or None})
-    frame = to_frame(table, where, names)
-    frame, names, noted = _without_known_marks(frame, names)
-    _check_header(frame, where)
-    names, notes = infer_columns(frame, names, where, long=guess)
+    frame, noted = to_frame(frame, where, names), tuple[str, ...]()
+    if words := known_marks(frame):
+        marked = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
+        quoted = ", ".join(f"'{quote(word)}'" for word in words)
+        noted = (f"{quoted} in {marked} is read as missing",)
+        names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
+        frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
+    _check_names(frame, names, where)
+    names, notes = infer_columns(frame, names, where)
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
         notes = (*notes, *more)
-    file = None if path is None or path == STDIN else str(path.resolve())
-    return LoadedTable(frame, names, name, where, (*frame.attrs.get(NOTES, ()), *noted, *notes), sha256, file)
+    return replace(given, frame=frame, form=names, notes=(*given.notes, *frame.attrs.get(NOTES, ()), *noted, *notes))
 
 
-def _without_known_marks(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
-    """The frame without well-known words for missing values in its columns of numbers, which are noted in the names."""
-    words = known_marks(frame)
-    if not words:
-        return frame, names, ()
-    columns = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
-    quoted = ", ".join(f"'{quote(word)}'" for word in words)
-    note = f"{quoted} in {columns} is read as missing"
-    names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
-    return without_marks(frame, names.missing, (names.time, names.series, *names.keys)), names, (note,)
-
-
-def _check_header(frame: pd.DataFrame, where: str) -> None:
-    """Raise UsageError if the column names are numbers of a data row rather than names, or years of columns."""
+def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
+    """Raise UsageError if the column names are numbers of a data row rather than names, or if the user named a column for
+    time stamps, series or values that is not among them."""
     columns = list(map(str, frame.columns))
     if len(columns) > 1 and all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
         raise UsageError(f"{where} has numbers such as '{quote(columns[0])}' as column names; add a header row.")
+    named = {"time": [names.time], "series": names.keys or [names.series], "value": [names.value]}
+    if names.series in columns:
+        named["series"] = []
+    if not {"date", "ds", names.time} & set(columns):
+        named["value"] = []  # it may be a table of one series per row, which has no column of values
+    for key, wanted in named.items():
+        absent = next((name for name in wanted if name not in (None, ROW, getattr(USUAL, key), *columns)), None)
+        if absent is None:
+            continue
+        given = {other: name for other, name in names.named().items() if getattr(USUAL, other, None) != name}
+        meant = nearest(absent, columns)
+        if key == "series" and names.keys and meant is None:
+            given[key] = "+".join(name for name in names.keys if name != absent)
+        elif meant is not None:
+            given[key] = given[key].replace(absent, meant)
+        else:
+            given.pop(key)
+        fault = f"{where} has no column '{quote(absent)}' for columns={{'{key}': '{quote(getattr(names, key))}'}}"
+        raise TableFault(fault, suggest(absent, columns), {"columns": given or None})
 
 
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
@@ -156,35 +178,35 @@ def table_pieces(
     path = Path(path)
     try:
         found = format_of(path)
-        with _needs(found, path):
-            yield from found.read(path, ReadOptions(names, cells))
+        yield from found.read(path, ReadOptions(names, cells))
     except MemoryError as error:
         raise too_large(path) from error
+    except ImportError as error:
+        if found.library is None:
+            raise
+        raise UsageError(
+            f"{path} needs {found.library}, which is not installed; run pip install {found.library}, or use CSV."
+        ) from error
 
 
-def described(source: Any, head: pd.DataFrame | None = None) -> str:
-    """Description of a table or the file at a path to start messages with; `head` are its first rows, if only these were
-    read."""
-    where = place(Path(source).expanduser()) if isinstance(source, str | Path) else "The frame"
-    if head is None or len(head) < _rows_of_head(head.shape[1]):
-        return where
-    return f"{where} (its first {len(head)} rows)"
+def first_rows(given: LoadedTable) -> LoadedTable:
+    """The first rows of a table, some `HEAD` cells."""
+    rows = max(1, HEAD // max(1, given.frame.shape[1]))
+    if len(given.frame) < rows:
+        return given
+    return replace(given, frame=given.frame.iloc[:rows].copy(), where=f"{given.where} (its first {rows} rows)")
 
 
-def _rows_of_head(columns: int) -> int:
-    return max(1, HEAD // max(1, columns))
-
-
-def first_rows(source: Any, names: ColumnNames = USUAL) -> pd.DataFrame | None:
-    """The first rows of a table or file, some `HEAD` cells; None for a large file of a format that is read at once."""
+def read_first_rows(source: Any, names: ColumnNames) -> LoadedTable | None:
+    """As `first_rows`, without reading the rest; None for a file of a format that is read at once."""
     if not isinstance(source, str | Path):
-        frame = to_frame(source, names=None)
-        return frame.iloc[: _rows_of_head(frame.shape[1])]
+        return first_rows(read_source(source, names))
     path = Path(source).expanduser()
-    if not format_of(path).in_pieces and path != STDIN and path.stat().st_size > MOST_AGAIN:
+    if not format_of(path).in_pieces:
         return None
     with closing(table_pieces(path, names, HEAD)) as pieces:
-        return next((piece for piece in pieces if len(piece)), None)
+        head = next((piece for piece in pieces if len(piece)), None)
+    return None if head is None else first_rows(LoadedTable(head, names, name_of(path), place(path)))
 
 
 def read_headless(path: str | Path) -> pd.DataFrame:
@@ -209,16 +231,3 @@ def headless_pieces(path: str | Path, cells: int | None = None) -> Iterator[pd.D
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, csv.Error) as error:
         reason = quote(str(error).strip())
         raise UsageError(f"File {path} cannot be read as a matrix of numbers ({reason}); download it again.") from error
-
-
-@contextmanager
-def _needs(chosen: Format, path: Path) -> Iterator[None]:
-    """Raise a UsageError that names the missing library of a format."""
-    try:
-        yield
-    except ImportError as error:
-        if chosen.library is None:
-            raise
-        raise UsageError(
-            f"{path} needs {chosen.library}, which is not installed; run pip install {chosen.library}, or use CSV."
-        ) from error

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
 from femts.data.column_names import ROW
-from femts.data.columns import infer_columns, match_columns
+from femts.data.columns import match_columns
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
@@ -125,7 +125,9 @@ def read_rows(
     frame, schema, notes = _arranged(frame, schema, where)
     names, columns = schema.form, list(frame.columns)
     by_dates = names.dates if names.time == ROW and ROW not in columns else None
-    time, long = by_dates or names.time_among(columns), _is_long(frame, schema, needed)
+    time = by_dates or names.time_among(columns)
+    keyed = {names.series, names.dates if names.dates in columns else names.time_among(columns), *needed}
+    long = names.is_long(frame) if schema.panel is False else keyed <= set(columns)
     if time not in columns:
         raise without_stamps(frame, schema, where)
     if not schema.panel and not long and time != "date" and "date" in columns:
@@ -174,23 +176,11 @@ def _arranged(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataF
     """The frame with one row per time stamp and series, the schema with the names of its columns, and notes."""
     check_unique(frame.columns, where)
     frame, names, notes = from_rows(frame, schema.form, where, schema.na or ())
-    stamped = {names.time or "ds", names.dates} & set(frame.columns)
-    if schema.panel and not (stamped and names.series in frame.columns):
-        names, more = infer_columns(frame, names, where)
-        notes = (*notes, *more)
-        if names.time is None and {names.series, "date"} <= set(frame.columns):
-            names = replace(names, time="date")
-    else:
+    if names.time_among(list(frame.columns)) not in frame.columns:
         names = match_columns(frame, names)
+    if schema.panel and names.time is None and {names.series, "date"} <= set(frame.columns):
+        names = replace(names, time="date")
     return frame, replace(schema, form=names), notes
-
-
-def _is_long(frame: pd.DataFrame, schema: Schema, needed: Sequence[str]) -> bool:
-    names = schema.form
-    if schema.panel is False:
-        return names.is_long(frame)
-    time = names.dates if names.dates in frame.columns else names.time_among(list(frame.columns))
-    return {names.series, time, *needed} <= set(frame.columns)
 
 
 def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDArray[np.intp], tuple[str, ...]]:

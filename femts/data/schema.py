@@ -180,7 +180,7 @@ class Schema:
         return self.season[0] if self.season else season_of(freq)
 
     def wide(self) -> Schema:
-        """Schema of the same table after `check_frame` has made it wide."""
+        """Schema of the same data as a wide table with usual names."""
         return replace(self, form=USUAL)
 
 

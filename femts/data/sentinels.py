@@ -23,7 +23,7 @@ _MACHINE = (-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0, 4294967295.
 _HUGE = 1e19  # and beyond: fill values such as 1e20 and 9.96921e36
 
 
-def find_sentinels(values: NDArray[np.float64]) -> tuple[float, ...]:
+def find_sentinels(values: NDArray[np.float64], sure: bool = False) -> tuple[float, ...]:
     """The numbers in a column that stand for missing values, in increasing order.
 
     They look like one (-999, 9999, 99.9, -200, -1, 1e20, limits of integers, ...), repeat, and lie beyond all other
@@ -32,8 +32,22 @@ def find_sentinels(values: NDArray[np.float64]) -> tuple[float, ...]:
 
     Args:
         values: numbers, (N,), NaN for missing ones.
+        sure: whether one that occurs once, or beside a single other value, counts.
     """
-    return _found(values, sure=False)
+    ends = [float(bound.reduce(values, initial=np.nan)) for bound in (np.fmin, np.fmax)]
+    if not any(map(stands_for_missing, ends)):  # before copies are made
+        return ()
+    finite = values[np.isfinite(values)]
+    numbers, counts = np.unique(finite, return_counts=True)
+    first, last = 0, len(numbers)
+    while first < last and stands_for_missing(numbers[first]):
+        first += 1
+    while last > first and stands_for_missing(numbers[last - 1]):
+        last -= 1
+    # from the inside out: -99 is judged by values without -999
+    low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, sure)
+    high = _outside(numbers, counts, range(last, len(numbers)), first, last, sure)
+    return tuple(float(numbers[place]) for place in sorted([*low, *high]))
 
 
 def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, ...]]:
@@ -45,7 +59,7 @@ def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str,
     known = {number for numbers in found.values() for number in numbers}
     if known:
         for name, values in columns.items():
-            more = [number for number in _found(values, sure=True) if number in known]
+            more = [number for number in find_sentinels(values, sure=True) if number in known]
             found[name] = tuple(sorted({*found[name], *more}))
     return {name: numbers for name, numbers in found.items() if numbers}
 
@@ -77,22 +91,6 @@ def stands_for_missing(number: float) -> bool:
     if abs(number) >= _HUGE or number in _MACHINE or number in _OTHERS or number == -1:
         return True
     return bool(_NINES.fullmatch(f"{number:.6g}") or _NINES.fullmatch(f"{number:.10g}"))
-
-
-def _found(values: NDArray[np.float64], sure: bool) -> tuple[float, ...]:
-    finite = values[np.isfinite(values)]
-    if not len(finite) or not any(map(stands_for_missing, (finite.min(), finite.max()))):
-        return ()
-    numbers, counts = np.unique(finite, return_counts=True)
-    first, last = 0, len(numbers)
-    while first < last and stands_for_missing(numbers[first]):
-        first += 1
-    while last > first and stands_for_missing(numbers[last - 1]):
-        last -= 1
-    # from the inside out: -99 is judged by values without -999
-    low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, sure)
-    high = _outside(numbers, counts, range(last, len(numbers)), first, last, sure)
-    return tuple(float(numbers[place]) for place in sorted([*low, *high]))
 
 
 def _outside(

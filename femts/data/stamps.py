@@ -24,9 +24,12 @@ YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
 MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
 _CODE_YEARS = (1700, 2199)  # years of whole numbers that encode dates
 _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # formats such as 2024123123, by length
-# By the number of digits after the year: the unit, its largest number, and a lower bound on the largest one present.
-# For weeks that is more than the days of any month, so that 200131 is not read as a week of 2001.
-_CODES = {1: ("quarters", 4, 4), 2: ("ISO weeks", 53, 32), 3: ("days of a year", 366, 1)}
+# By the number of digits after the year: the unit, its largest number, and names of columns that hold such codes.
+_CODES = {
+    1: ("quarters", 4, {"quarter", "quarters", "qtr", "q", "quartal", "yearquarter"}),
+    2: ("ISO weeks", 53, {"week", "weeks", "yearweek", "isoweek", "wk", "woche", "kw"}),
+    3: ("days of a year", 366, {"day", "days", "doy", "yearday", "dayofyear", "tag"}),
+}
 _ENDS = {100: (12, 52, 53), 1000: (365, 366)}  # last number in a year, by the round number at which the next one starts
 _PERIOD = re.compile(r"\d*([MQY])S(?:-([A-Z]{3}))?")  # steps whose time stamps are first days of periods
 _LENGTHS = {"M": (1, "month"), "Q": (3, "quarter"), "Y": (12, "year")}  # in months
@@ -36,10 +39,6 @@ _TICKS = {  # numbers of 100 ns, by the one at the beginning of 1970
     "ticks of .NET": 621_355_968_000_000_000,
     "file times of Windows": 116_444_736_000_000_000,
 }
-_SHEET_DAYS = (32_874, 54_789)  # spreadsheet day numbers from 1990 to 2050; step counters are rarely in this range
-_SHEET = "day numbers of a spreadsheet"
-_DAYS_TO_1904 = 1462  # days from the first of the usual date system of spreadsheets to that of the other one
-_DAYS_APART = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible steps between day numbers; hours are below 1
 
 _USUAL_STEPS = {
     n * 10**9 for n in (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
@@ -107,9 +106,9 @@ def read_stamps(
         codes, cells = pd.factorize(column)
         with suppress(UsageError):  # its row would be that of a distinct cell; the row of the table is found below
             if (codes >= 0).all():
-                stamps, notes = read_stamps(pd.Series(np.asarray(cells)), where, freq)
+                stamps, notes = read_stamps(pd.Series(np.asarray(cells), name=column.name), where, freq)
                 return stamps[codes], notes
-        column = column.astype(column.cat.categories.dtype)
+        column = column.astype(column.dtype.categories.dtype)
     if isinstance(column.dtype, pd.PeriodDtype):
         with suppress(ValueError, OverflowError):  # outside the years that pandas supports; refused below as text
             column = column.dt.to_timestamp()
@@ -119,7 +118,7 @@ def read_stamps(
         if len(text) and _NUMBER.fullmatch(str(text.iloc[0])):
             if text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
                 text = text.str.partition(".")[0]
-            found = _numbered(text, freq, where)
+            found = _numbered(text, freq, where, str(column.name))
             if found is not None:
                 return found
         dates, notes = _parsed(text, where)
@@ -213,6 +212,8 @@ def _beyond(where: str, year: int, row: int) -> UsageError:
 
 def as_text(column: pd.Series) -> pd.Series:
     """Cells as text; integers with thousands of digits, which Python refuses to print, stay as they are."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) < len(column.dtype.categories):
+        column = column.astype(object)  # otherwise all categories would be converted, for a few cells
     try:
         return column.astype(str)
     except ValueError:
@@ -254,18 +255,18 @@ class Times(NamedTuple):
     times: pd.DatetimeIndex | None = None
 
 
-def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) -> Times | None:
+def times_of(numbers: NDArray[Any], freq: str | None = None, name: str = "") -> Times | None:
     """Times that numbers represent; None if they count steps or are unclear.
 
     Args:
         numbers: finite numbers in any order.
         freq: known step of calendar time; None if the kind has to be inferred.
-        days: whether numbers in the range of spreadsheet day numbers may be read as such.
+        name: name of their column.
     """
     if not len(numbers):
         return None
     whole = np.issubdtype(numbers.dtype, np.integer)
-    if whole and (found := _codes(numbers, freq)) is not None:
+    if whole and (found := _codes(numbers, name)) is not None:
         return found
     if whole and _are_dates_in_digits(numbers, freq is not None):
         return Times("dates in digits")
@@ -276,25 +277,7 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, days: bool = True) 
         if _UNIX_SECONDS[0] * per <= low and high < _UNIX_SECONDS[1] * per:
             times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
             return Times(f"Unix {_UNIX[unit]} in UTC", times if whole else times.round("ms"))
-    steps = np.diff(np.unique(numbers))
-    usual = float(np.median(steps)) if len(steps) else 1.0
-    if not days or low < _SHEET_DAYS[0] or high >= _SHEET_DAYS[1]:
-        return None
-    if freq is None and usual >= 1 and usual not in _DAYS_APART:
-        return None
-    seconds = np.round(numbers.astype(np.float64) * 86_400).astype(np.int64)
-    times = pd.Timestamp("1899-12-30") + pd.to_timedelta(seconds, unit="s")
-    return Times(_SHEET, pd.DatetimeIndex(times).as_unit("ns"))
-
-
-def from_1904(column: pd.Series) -> pd.Series:
-    """Day numbers of a workbook that counts days from 1904 as those of others, for cells that have no date format; other
-    columns are unchanged."""
-    if not pd.api.types.is_numeric_dtype(column) or column.isna().any() or pd.api.types.is_bool_dtype(column):
-        return column
-    numbers = column + _DAYS_TO_1904
-    found = times_of(numbers.to_numpy())
-    return numbers if found is not None and found.kind == _SHEET else column
+    return None
 
 
 def _ticks(numbers: NDArray[np.int64]) -> Times | None:
@@ -310,14 +293,14 @@ def _ticks(numbers: NDArray[np.int64]) -> Times | None:
     return None
 
 
-def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, tuple[str, ...]] | None:
+def _numbered(text: pd.Series, freq: str | None, where: str, name: str) -> tuple[pd.Index, tuple[str, ...]] | None:
     """Time stamps for a column of numbers that is not empty, with notes; None for anything else, and for dates in
     digits, which are parsed as text."""
     whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
     if not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
         return None
     numbers: NDArray[Any] = text.astype("int64" if whole else "float64").to_numpy()
-    found = None if counted else times_of(numbers, freq)
+    found = None if counted else times_of(numbers, freq, name)
     if found is not None and found.times is None:
         return None
     jump = _jump_of_codes(numbers) if whole and freq is None else None
@@ -352,20 +335,16 @@ def _numbered(text: pd.Series, freq: str | None, where: str) -> tuple[pd.Index, 
     return pd.Index(numbers), ()
 
 
-def _codes(numbers: NDArray[np.int64], freq: str | None) -> Times | None:
-    """Quarters, ISO weeks or days encoded in whole numbers such as 20243, 202431 or 2024212."""
-    for digits, (kind, most, least) in _CODES.items():
+def _codes(numbers: NDArray[np.int64], name: str) -> Times | None:
+    """Quarters, ISO weeks or days encoded in whole numbers such as 20243, 202431 or 2024212, in a column that is named
+    for them; elsewhere, such numbers may count."""
+    words = {*re.split(r"[\W\d_]+", name.lower())}
+    for digits, (kind, most, known) in _CODES.items():
         years, parts = np.divmod(numbers, 10**digits)
-        if years.min() < _CODE_YEARS[0] or years.max() > _CODE_YEARS[1] or parts.min() < 1 or parts.max() > most:
+        if words.isdisjoint(known) or years.min() < _CODE_YEARS[0] or years.max() > _CODE_YEARS[1]:
             continue
-        several = years.min() < years.max()
-        if freq is None:
-            # A single year of quarters shows no year end, and an even step across a year end means a counter.
-            even = len(np.unique(np.diff(np.unique(numbers)))) == 1
-            if parts.max() < least or (even if several else digits == 1):
-                continue
-        elif digits == 2 and parts.max() <= 12 and not freq.lstrip("0123456789").startswith("W"):
-            continue  # months
+        if parts.min() < 1 or parts.max() > most:
+            continue
         number, how = {
             1: (years * 100 + parts * 3 - 2, "%Y%m"),
             2: (numbers * 10 + 1, "%G%V%u"),

@@ -29,6 +29,7 @@ MOST_EACH = 2**10  # average bytes per cell over many rows
 CELL_ROOM = 16  # bytes per cell while a table is built, with two copies at once
 CELL = 24  # bytes that a cell takes during parsing, in addition to its text
 _ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # line ends and cell separators
+SMALL = 2**22  # bytes of a piece up to which the memory left is not asked for
 _CHUNK = 2**18  # bytes decompressed at a time
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
@@ -65,11 +66,11 @@ class TextBytes(io.RawIOBase):
         self.watched, self.zeros = False, False
         self._decoder: codecs.IncrementalDecoder | None = None
         self.encoding = ""
-        self.start_piece()
+        self._taken, self._room = 0, cast("int | None", None)
 
     def start_piece(self) -> None:
         """Reset the count of bytes held in memory at once."""
-        self._taken, self._room = 0, available_memory()
+        self._taken, self._room = 0, None
 
     @property
     def comments(self) -> int:
@@ -151,7 +152,9 @@ class TextBytes(io.RawIOBase):
                 f"{place(self._path)} has {self._taken >> 20} MiB where a few rows are expected; close its quotes, "
                 "and remove blank lines."
             )
-        check_room(self._taken, self._path, self._room)
+        if self._taken > SMALL:
+            self._room = available_memory() + SMALL if self._room is None else self._room
+            check_room(self._taken, self._path, self._room)
 
 
 @lru_cache(maxsize=1)

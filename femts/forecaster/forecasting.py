@@ -21,7 +21,7 @@ from femts.data.preprocess import Preprocess
 from femts.data.schema import check_outliers
 from femts.data.splits import Split
 from femts.data.windows import Windows, resident
-from femts.errors import RunFailure, UsageError
+from femts.errors import GapWarning, RunFailure, UsageError, warn
 from femts.evaluation.evaluator import windows_at_a_time
 from femts.evaluation.intervals import with_bounds
 from femts.explain.experts import weights_of_experts
@@ -138,12 +138,14 @@ def forecast_table(
     some = np.flatnonzero(known)
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
-    inputs.warn_odd(made.odd)
+    if made.odd:
+        warn(f"{inputs.odd_note(made.odd)}.", GapWarning)
     if any(ends):
         inputs.warn_unlike(made)
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
-    inputs.warn_ended([lost[each] for each in gone], config.seq_len)
+    if len(gone):
+        warn(f"{inputs.ended_note([lost[each] for each in gone], config.seq_len)}.", GapWarning)
     return table
 
 

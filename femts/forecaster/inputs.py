@@ -403,12 +403,6 @@ def warn_units(preprocess: Preprocess, series: Sequence[str], recent: Array, tar
         )
 
 
-def warn_odd(odd: Sequence[OddReading]) -> None:
-    """Warn about readings that are read as missing because they are far outside the usual range."""
-    if odd:
-        warn(f"{odd_note(odd)}.", GapWarning)
-
-
 def odd_note(odd: Sequence[OddReading]) -> str:
     """Sentence about readings far outside the usual range."""
     listed = [
@@ -435,12 +429,6 @@ def warn_unlike(made: SeriesForecasts) -> None:
         f"lacks readings, so intervals are up to {factors.max():.1f} times as wide.",
         GapWarning,
     )
-
-
-def warn_ended(names: Sequence[str], steps: int) -> None:
-    """Warn about targets without any value in the last `steps` steps."""
-    if names:
-        warn(f"{ended_note(names, steps)}.", GapWarning)
 
 
 def ended_note(names: Sequence[str], steps: int) -> str:

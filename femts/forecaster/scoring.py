@@ -158,7 +158,12 @@ def read_like(forecaster: Forecaster, source: Any, data_root: str | Path | None 
     """Load `source` by `load_dataset` with the schema of the run."""
     if not is_table(source) and not isinstance(source, str | Path):
         raise UsageError(f"The data are a {type(source).__name__}; give a name, the path of a file, or a DataFrame.")
-    schema = forecaster.config.schema
+    schema, trained = forecaster.config.schema, Path(forecaster.config.source or "").suffix
+    if (
+        not isinstance(source, str | Path) or Path(source).suffix != trained
+    ):  # another format has no such sheet or lines
+        layout = replace(schema.form.layout, sheet=None, skip_rows=0)
+        schema = replace(schema, form=replace(schema.form, layout=layout))
     return load_dataset(source, data_root, schema=replace(schema, panel=bool(schema.panel)))
 
 

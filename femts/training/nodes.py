@@ -10,62 +10,18 @@ import atexit
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import distributed
 
-from femts.environment import SRUN, TORCHRUN
+from femts.environment import Nodes, launched_nodes
 from femts.errors import RunFailure, UsageError
 from femts.training.stopping import Diverged
 
-if TYPE_CHECKING:
-    from lightning_fabric.plugins.environments import ClusterEnvironment
-
 WAIT = timedelta(days=30)  # for the next training, while rank 0 reads, selects and scores
 LOST = "A process of this training ended early or cannot be reached; start it again with resume=True."
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Processes that a launcher started with the same command.
-
-    Attributes:
-        rank: index of this process.
-        processes: number of processes on all nodes.
-        nodes: number of nodes.
-        slurm: whether srun started them instead of torchrun.
-    """
-
-    rank: int
-    processes: int
-    nodes: int
-    slurm: bool
-
-    @property
-    def per_node(self) -> int:
-        """Number of processes on each node."""
-        return self.processes // self.nodes
-
-    @property
-    def environment(self) -> ClusterEnvironment:
-        """The same for Fabric."""
-        from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
-
-        return SLURMEnvironment(auto_requeue=False) if self.slurm else TorchElasticEnvironment()
-
-
-def launched_nodes() -> Nodes | None:
-    """The processes of a launcher that started several; None if this process was started alone."""
-    slurm = TORCHRUN not in os.environ
-    if slurm and SRUN not in os.environ:
-        return None
-    names = ("SLURM_PROCID", SRUN, "SLURM_STEP_NUM_NODES") if slurm else ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-    rank, processes, third = (int(os.environ[name]) for name in names)
-    nodes = third if slurm else processes // third
-    return Nodes(rank, processes, nodes, slurm) if processes > 1 else None
 
 
 class _Group:

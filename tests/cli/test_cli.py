@@ -51,6 +51,13 @@ def test_light_commands_import_nothing_heavy(command: str) -> None:
     assert imported(command.split(), heavy) == "[]"
 
 
+@pytest.mark.parametrize("command", ["train --dataset", "compare", "tune --dataset"])
+def test_refusing_a_table_imports_no_torch(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("date,x\n" + "".join(f"2024-01-{day:02d},{'x9 y' if day == 3 else day}\n" for day in range(1, 29)))
+    assert imported([*command.split(), str(path), "--target", "x"], {"torch", "lightning_fabric", "sklearn"}) == "[]"
+
+
 def test_predict_imports_no_library_for_training(own: Path, tmp_path: Path) -> None:
     heavy = {"pytorch_lightning", "lightning_fabric", "sklearn", "scipy", "matplotlib", "torch._dynamo"}
     command = ["predict", str(own / "run"), str(own / "past.csv"), "-o", str(tmp_path / "out.csv")]

@@ -41,7 +41,7 @@ def long() -> pd.DataFrame:
 
 def test_custom_column_names_are_kept(tmp_path: Path) -> None:
     for name, table in {"wide": own_wide(), "long": own_long()}.items():
-        data = load_dataset(table, columns=NAMES, panel=False)
+        data = load_dataset(table, columns=NAMES if name == "long" else {"time": "when"}, panel=False)
         assert data.columns == ("a", "b")
         np.testing.assert_array_equal(data.values, load_dataset(wide(60)).values)
         femts.train(data, "naive", out=tmp_path / name, **QUICK)
@@ -116,12 +116,38 @@ def test_series_and_value_columns_are_inferred() -> None:
     data = load_dataset(table[["shop", "day", "sales"]], panel=False)
     assert data.columns == ("a", "b")
     assert data.schema.form.named() == {"time": "day", "series": "shop", "value": "sales"}
-    assert data.notes[1] == "column 'shop' is used as series names, and 'sales' as their values"
-    assert load_dataset(wide(60)[["date", "a"]].assign(city="Ulm")).series == ("Ulm",)
+    assert data.notes[1] == "'shop' names its 2 series"
+    city = load_dataset(wide(60)[["date", "a"]].assign(city="Ulm"))
+    assert city.columns == ("a",) and any("'city' (is constant)" in note for note in city.notes)
     days = load_dataset(wide(60)[["date", "a"]].assign(weekday=lambda f: f["date"].dt.day_name()))
     assert days.columns == ("a",) and any("'weekday' (follows from the date)" in note for note in days.notes)
     with pytest.raises(UsageError, match="has the text 'off' in column 'b' at data row 3"):
         load_dataset(wide(60).astype({"b": object}).assign(b=lambda f: f["b"].where(f.index != 2, "off")))
+
+
+ABSENT: dict[str, tuple[dict[str, Any], str]] = {
+    "time": ({"columns": {"time": "gone"}}, "no column 'gone' for columns={'time': 'gone'}; choose from"),
+    "another case": ({"columns": {"time": "When"}}, "no column 'When' .*; did you mean 'when'?"),
+    "series": ({"columns": {"series": "gone"}}, "no column 'gone' for columns={'series': 'gone'}; choose from"),
+    "keys": ({"columns": {"series": "shop+gone"}}, "no column 'gone' for columns={'series': 'shop+gone'}"),
+    "value": ({"columns": {"time": "when", "value": "gone"}}, "no column 'gone' for columns={'value': 'gone'}"),
+    "sheet": ({"sheet": "Sheet9"}, "no sheets; remove sheet='Sheet9'"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["frame", ".csv", ".json", ".parquet"])
+@pytest.mark.parametrize("case", ABSENT)
+def test_named_columns_that_a_table_lacks_are_refused(case: str, suffix: str, tmp_path: Path) -> None:
+    reading, message = ABSENT[case]
+    table = own_long()
+    source = table if suffix == "frame" else write_table(table, tmp_path / f"mine{suffix}")
+    with pytest.raises(UsageError, match=message.replace("?", r"\?").replace("+", r"\+")):
+        load_dataset(source, **reading)
+
+
+def test_series_of_rows_may_be_named_before_they_have_a_value_column() -> None:
+    years = pd.DataFrame({"city": ["Ulm", "Rom"], **{str(year): [1.5, year] for year in range(1990, 2020)}})
+    assert load_dataset(years, columns={"series": "city", "value": "sales"}).series == ("Ulm", "Rom")
 
 
 def test_time_column_is_the_one_named_so_or_the_first() -> None:

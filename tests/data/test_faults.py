@@ -58,6 +58,33 @@ def test_one_message_names_all_faults_and_its_keywords_mend_them(case: str, suff
     assert load_dataset(source, **mended(caught.value, reading)).n_targets
 
 
+@pytest.mark.parametrize("suffix", [".json", ".xlsx"])
+def test_large_files_of_formats_without_pieces_are_read_once(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repeats, reading, parts = SEVERAL["repeats"]
+    path, opened = write_table(table(repeats), tmp_path / f"mine{suffix}"), list[Path]()
+    monkeypatch.setattr(faults, "LARGE_FILE", 0)
+    whole = read.read_table
+
+    def counted(file: Path, *names: Any) -> pd.DataFrame:
+        opened.append(file)
+        return whole(file, *names)
+
+    monkeypatch.setattr(read, "read_table", counted)
+    with pytest.raises(TableFaults) as caught:
+        load_dataset(path, **reading)
+    assert all(part in str(caught.value) for part in parts) and opened == [path]
+
+
+def test_text_in_a_named_column_is_one_fault(tmp_path: Path) -> None:
+    frame = table().astype({"load": object})
+    frame.loc[700, "load"] = "calibrating 5"
+    with pytest.raises(TableFault, match="has the text 'calibrating 5' in column 'load' at data row 701") as caught:
+        load_dataset(frame, target="load")
+    assert not isinstance(caught.value, TableFaults)
+
+
 def test_a_single_fault_is_told_as_before(tmp_path: Path) -> None:
     with pytest.raises(TableFault, match=r"no column 'loda' for target; did you mean 'load'\?") as caught:
         load_dataset(table(), target="loda")

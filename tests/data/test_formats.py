@@ -189,14 +189,15 @@ def test_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("cells", ["dates", "numbers"])
+@pytest.mark.parametrize("first", ["1899-12-30", "1904-01-01"])
 @pytest.mark.parametrize("name", ["date", "Datum", "time"])
-def test_days_of_workbooks_from_1904_are_read(cells: str, name: str, tmp_path: Path) -> None:
+def test_days_of_workbooks_are_read(cells: str, name: str, first: str, tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     days, book = pd.date_range("2024-01-01", periods=60), openpyxl.Workbook()
-    book.epoch = openpyxl.utils.datetime.MAC_EPOCH
+    book.epoch = pd.Timestamp(first).to_pydatetime()
     book.active.append([name, "y"])
     for row, day in enumerate(days):
-        cell = day.to_pydatetime() if cells == "dates" else (day - pd.Timestamp("1904-01-01")).days
+        cell = day.to_pydatetime() if cells == "dates" else (day - pd.Timestamp(first)).days
         book.active.append([cell, 44000 + row % 7])
     book.save(tmp_path / "mac.xlsx")
     data = femts.load_dataset(tmp_path / "mac.xlsx")

@@ -82,6 +82,13 @@ TRANSACTIONS = pd.DataFrame(
 ).assign(amount=lambda f: f["order"] ** 2 % 97 + 0.5, shop=lambda f: np.where(f["order"] % 5 < 3, "Ulm", "Graz"))
 
 
+def test_constant_values_of_several_series_are_forecast_jointly() -> None:
+    dates = pd.date_range("2024-01-01", periods=40)
+    table = pd.concat([pd.DataFrame({"date": dates, "shop": shop, "sold": 5.0 + n}) for n, shop in enumerate("pq")])
+    for names in ({}, {"series": "shop"}):
+        assert femts.load_dataset(table, panel=False, columns=names).columns == ("p", "q")
+
+
 def test_remedy_for_transactions_works_to_the_letter() -> None:
     with pytest.raises(UsageError) as caught:
         femts.load_dataset(TRANSACTIONS)

@@ -287,7 +287,6 @@ def test_single_value_column_is_inferred_for_compound_keys(panel: bool | None, t
     data = femts.load_dataset(KEYS, columns={"series": "region+purpose"}, panel=panel)
     names = ("N / biz", "N / fun", "S / biz", "S / fun")
     assert (data.columns if panel is False else data.series) == names
-    assert "column 'region+purpose' is used as series names, and 'trips' as their values" in data.notes
     forecast = forecast_of(trained_and_loaded(data, tmp_path), KEYS, tmp_path)
     assert list(forecast.columns) == ["region+purpose", "date", "trips"]
     np.testing.assert_allclose(forecast["trips"], np.repeat([10.0, 11.0, 12.0, 13.0], P), rtol=1e-6)

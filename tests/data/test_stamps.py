@@ -22,7 +22,6 @@ WEEKS = pd.date_range("2018-01-01", periods=262, freq="W-MON")
 QUARTERS = pd.date_range("2000-01-01", periods=60, freq="QS")
 MONTHS = pd.date_range("2018-01-01", periods=60, freq="MS")
 SECONDS = HOURS.as_unit("s").asi8
-FIRST = pd.Timestamp("1899-12-30")  # day 0 of a spreadsheet
 NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
     "weeks": (WEEKS, [year * 100 + week for year, week, _ in map(pd.Timestamp.isocalendar, WEEKS)], "ISO weeks"),
     "quarters": (QUARTERS, QUARTERS.year * 10 + QUARTERS.quarter, "quarters"),
@@ -30,8 +29,6 @@ NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
     "seconds": (HOURS, SECONDS, "Unix seconds in UTC"),
     "half seconds": (HOURS + pd.Timedelta("500ms"), SECONDS + 0.5, "Unix seconds in UTC"),
     "milliseconds": (HOURS, SECONDS * 10**3, "Unix milliseconds in UTC"),
-    "days of a spreadsheet": (DAYS, (DAYS - FIRST).days, "day numbers of a spreadsheet"),
-    "hours of a spreadsheet": (HOURS, (HOURS - FIRST) / pd.Timedelta("1D"), "day numbers of a spreadsheet"),
 }
 
 
@@ -39,14 +36,15 @@ NUMBERS: dict[str, tuple[pd.DatetimeIndex, Any, str]] = {
 @pytest.mark.filterwarnings("ignore::femts.errors.AgeWarning")
 def test_numeric_stamps_are_decoded(name: str, tmp_path: Path) -> None:
     times, numbers, kind = NUMBERS[name]
-    table, path = pd.DataFrame({"date": list(numbers), "x": np.sin(np.arange(len(times)))}), tmp_path / "mine.csv"
+    time = {"weeks": "week", "quarters": "year_quarter", "days of a year": "day"}.get(name, "date")
+    table, path = pd.DataFrame({time: list(numbers), "x": np.sin(np.arange(len(times)))}), tmp_path / "mine.csv"
     table.to_csv(path, index=False)
-    for source in (table, path, table.astype({"date": str})):
+    for source in (table, path, table.astype({time: str})):
         data = femts.load_dataset(source)
         assert data.stamps is not None and data.stamps.equals(times) and data.freq == step_of(times)
         assert sum(f"its stamps are read as {kind} (" in note for note in data.notes) == 1
     long = pd.concat([table.assign(shop=shop) for shop in ("a", "b")])
-    many = femts.load_dataset(long, columns={"time": "date", "series": "shop", "value": "x"})
+    many = femts.load_dataset(long, columns={"time": time, "series": "shop", "value": "x"})
     assert many["b"].freq == data.freq and any(kind in note for note in many.notes)
     made = femts.train(table, "naive", 4, seq_len=8)
     following = pd.date_range(times[-1], periods=5, freq=times.inferred_freq)[1:]
@@ -55,10 +53,12 @@ def test_numeric_stamps_are_decoded(name: str, tmp_path: Path) -> None:
         table.tail(8),
         read_recent(path, 8, made.config.schema, made.columns, made.freq),
     ):  # eight weeks of a year could be months
-        assert pd.DatetimeIndex(made.predict(history)["date"]).equals(following)
+        assert pd.DatetimeIndex(made.predict(history)[time]).equals(following)
 
 
 CODES: dict[str, Any] = {
+    "weeks": list(NUMBERS["weeks"][1]),
+    "quarters": list(NUMBERS["quarters"][1]),
     "half-years": [year * 10 + half for year in range(2000, 2020) for half in (1, 2)],
     "thirds of a year": [year * 10 + third for year in range(2000, 2020) for third in (1, 2, 3)],
     "days of short years": DAYS.strftime("%y%j").astype(int),
@@ -197,8 +197,11 @@ def test_invalid_or_ambiguous_stamps_are_refused() -> None:
         (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20', whose day could be the month or the year"),
         (WRONG_HOUR, "has '2020013207' where data row 41 should have a date"),
         (["2009-W53", "2010-W53"], "'2010-W53' where data row 2"),
-        (range(201801, 201854), "has '201853' at data row 53 .* write the first day"),
-        ([*range(2022001, 2022366), 2022366, *range(2023001, 2023100)], "has '2022366' at data row 366"),
+        (pd.Series(range(201801, 201854), name="week"), "has '201853' at data row 53 .* write the first day"),
+        (
+            pd.Series([*range(2022001, 2022366), 2022366, *range(2023001, 2023100)], name="day"),
+            "has '2022366' at data row 366",
+        ),
         (
             ["2024-03-30T00:00+01:00", "2024-03-31T00:00+02:00", "2024-04-01T00:00"],
             "several time zones; write them all",

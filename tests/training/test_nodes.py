@@ -18,12 +18,13 @@ from small_grid import small_grid
 from small_runs import essence, small_run
 
 import femts
+from femts.environment import Nodes, launched_nodes
 from femts.errors import UsageError
 from femts.experiments.results import Store
 from femts.experiments.runner import Work, run_process
 from femts.training.accelerator import named_accelerator
 from femts.training.checkpoint import TrainState
-from femts.training.nodes import Nodes, launched_nodes, take_part
+from femts.training.nodes import take_part
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -74,11 +74,13 @@ def compare(
     settings = each_once(map(parse_assignment, wanted.assignments or []), "--set")
     step_size = None if wanted.step_size is None else count("--step-size", wanted.step_size)
     windows, seed = count("--n-windows", wanted.n_windows), check_count(wanted.seed, "Option '--seed'", 0)
-    from femts.analysis.compare import compare as run_comparison
     from femts.data.loading import load_dataset
 
+    loaded = load_dataset(data, data_root, **reading.reading())
+    from femts.analysis.compare import compare as run_comparison  # imports torch, which a refused table does not need
+
     made = run_comparison(
-        load_dataset(data, data_root, **reading.reading()),
+        loaded,
         names(wanted.models),
         wanted.horizon,
         n_windows=windows,

@@ -30,6 +30,7 @@ from femts.cli.output import (
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.cli.started import started
 from femts.cli.streams import say
+from femts.environment import launched_nodes
 from femts.errors import AccuracyWarning, RunFailure, UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import METRICS, check_new_folder, check_replaceable, clear_run, runs_within
@@ -89,7 +90,10 @@ def train(
 
 
 def _take_part() -> None:
-    """Take part in the training of another process and exit, if a launcher started both."""
+    """Take part in the training of another process and exit, if a launcher started both; without one, a table that is
+    refused is not worth the seconds of importing torch."""
+    if launched_nodes() is None:
+        return
     from femts.training.loop import launch
     from femts.training.nodes import take_part
 

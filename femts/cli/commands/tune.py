@@ -72,12 +72,12 @@ def tune(
     search = each_once(map(_parse_search, study.search or []), "--search")
     trials = None if study.trials is None else count("--trials", study.trials)
     origins = 1 if study.origins is None else count("--origins", study.origins)
-    from femts.analysis.search_space import import_optuna
+    data = plan.load(data_root)
+    from femts.analysis.search_space import import_optuna  # imports torch, which a refused table does not need
     from femts.analysis.tune import tune as run_study
     from femts.training.resolve import horizon
 
     import_optuna()
-    data = plan.load(data_root)
     steps = plan.pred_lens[0] if plan.pred_lens else horizon(data, None).steps
     settings = dict(plan.settings)
     tuned = run_study(

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from femts.data.column_names import ColumnNames
-from femts.data.columns import CODE, NOTES, holds_dates, infer_columns, to_frame
+from femts.data.columns import CODE, NOTES, infer_columns, is_named_date, to_frame
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
 from femts.data.formats.text import MISSING
 from femts.data.header import SHOWN, find_header, is_data, is_plain, is_year, without_footer
-from femts.data.stamps import from_1904, read_dates
+from femts.data.stamps import read_dates
 from femts.data.unpack import CELL_ROOM, check_file, check_room
 from femts.errors import UsageError, suggest
 from femts.text import quote
@@ -30,6 +31,8 @@ LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and 
 OLD = b"\xd0\xcf\x11\xe0"  # how workbooks before 2007 begin
 _FORECASTS = re.compile(r"forecast|predict|budget|plan|prognos|scenario|target", re.IGNORECASE)  # in a title
 ALIKE = 0.9  # share of column names that sheets of one table have in common
+DAYS = (pd.Timestamp("1990-01-01"), pd.Timestamp("2050-01-01"))  # of cells that may be days without a date format
+STEPS = (1, 7, 14, 28, 29, 30, 31, 90, 91, 92, 365, 366)  # plausible distances of such days; hours are below 1
 ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-empty cell
 
 
@@ -65,8 +68,7 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             joined = () if layout.sheet is not None or len(full) < 2 else _continued(full, chosen, table, path, names)
             if joined:
                 table = _together(table, joined)
-            if book.book.epoch.year == 1904:
-                table = _with_days_from_1904(table)
+            table = _with_days(table, pd.Timestamp(book.book.epoch))
     except (UsageError, ImportError):
         raise
     except Exception as error:  # openpyxl parses arbitrary XML
@@ -82,13 +84,26 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
     return table
 
 
-def _with_days_from_1904(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with day numbers as in other workbooks; openpyxl converts only cells with a date format."""
-    made = table.copy(deep=False)
-    for number in range(table.shape[1]):
-        days = from_1904(table.iloc[:, number])
-        if holds_dates(days):
-            made.isetitem(number, days)
+def _with_days(table: pd.DataFrame, first: pd.Timestamp) -> pd.DataFrame:
+    """The table with dates in columns that are named for them and hold numbers of days since `first`, as cells without a
+    date format do."""
+    made, notes = table.copy(deep=False), list[str]()
+    for place, name in enumerate(map(str, table.columns)):
+        numbers = table.iloc[:, place]
+        if not is_named_date(name) or not is_numeric_dtype(numbers) or is_bool_dtype(numbers) or not len(numbers):
+            continue
+        low, high = ((each - first) / pd.Timedelta("1D") for each in DAYS)
+        steps = np.diff(np.unique(numbers.dropna()))
+        usual = float(np.median(steps)) if len(steps) else 1.0
+        if not numbers.between(low, high, inclusive="left").all() or (usual >= 1 and usual not in STEPS):
+            continue
+        days = first + pd.to_timedelta((numbers.astype(np.float64) * 86_400).round(), unit="s")
+        made.isetitem(place, days.astype("M8[ns]"))
+        notes.append(
+            f"column '{quote(name)}' is read as day numbers of a workbook ({numbers.iloc[0]:g} is {days.iloc[0]})"
+        )
+    if notes:
+        made.attrs = {**table.attrs, NOTES: (*table.attrs.get(NOTES, ()), *notes)}
     return made
 
 
@@ -135,7 +150,7 @@ def _span(table: pd.DataFrame, names: ColumnNames) -> tuple[pd.Timestamp, pd.Tim
     """First and last date of a table; None if it has none."""
     try:
         frame = to_frame(table.copy(deep=False), names=names)
-        found, _ = infer_columns(frame, names, long=False)
+        found, _ = infer_columns(frame, names)
         time = found.time_among(list(map(str, frame.columns)))
         stamps = read_dates(frame[time]) if time in frame.columns else pd.Index([])
     except UsageError:
@@ -251,4 +266,4 @@ def _column(cells: list[Any]) -> pd.Series:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl"))
+register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl", layout=("sheet", "skip_rows")))

@@ -42,6 +42,7 @@ class Format:
         sniff: whether standard input, or a file without a known suffix, begins like this format.
         library: package that must be installed.
         in_pieces: whether `read` gives pieces, and the first without reading the rest.
+        layout: which fields of `femts.data.column_names.Layout` say where a table is in such a file.
     """
 
     suffixes: tuple[str, ...]
@@ -49,6 +50,7 @@ class Format:
     sniff: Callable[[bytes], bool] | None = None
     library: str | None = None
     in_pieces: bool = False
+    layout: tuple[str, ...] = ()
 
 
 FORMATS: Registry[Format] = Registry("table format", load=lambda: import_all("femts.data.formats"))

@@ -209,7 +209,7 @@ def _whole(file: _File) -> tuple[pd.DataFrame, tuple[str, ...]]:
     does.
     """
     read, zeros, comments = _columns(file)
-    odd = [name for name, column in read.items() if _has_gaps(column)]
+    odd = [name for name, column in read.items() if isinstance(column, pd.Categorical) and (column.codes < 0).any()]
     padded = [name for name, column in read.items() if zeros and _may_be_codes(name, column)]
     notes = [
         f"{comments} lines that begin with # are left out" if comments > 1 else "a line that begins with # is left out"
@@ -221,10 +221,6 @@ def _whole(file: _File) -> tuple[pd.DataFrame, tuple[str, ...]]:
         notes += [f"column '{quote(name)}' has leading zeros and is read as text" for name in padded]
     made = without_footer(pd.DataFrame(read, copy=False), file.words)
     return made, tuple(notes)
-
-
-def _has_gaps(column: Any) -> bool:
-    return isinstance(column, pd.Categorical) and bool((column.codes < 0).any())
 
 
 def _may_be_codes(name: str, column: Any) -> bool:
@@ -380,4 +376,4 @@ def _may_be_thousands(column: pd.Series) -> bool:
     return filled and (fractions or not gaps)
 
 
-register_format(TEXT, Format(SUFFIXES, read_text, in_pieces=True))
+register_format(TEXT, Format(SUFFIXES, read_text, in_pieces=True, layout=("skip_rows",)))
