@@ -56,6 +56,7 @@ class Scores(Errors):
         dominant: the target or series that rules the mean errors; missing if there is none.
         verdict: comparison with the best of the naive forecasts in words (`femts.evaluation.verdict.judge`); None
             without values.
+        worse: whether the verdict is that the model is worse.
     """
 
     windows: int
@@ -67,6 +68,7 @@ class Scores(Errors):
     baselines: dict[str, Errors]
     dominant: NotRequired[Dominant]
     verdict: str | None
+    worse: bool
 
 
 class OverallScores:
@@ -110,7 +112,10 @@ class OverallScores:
                 made["dominant"] = dominant
                 break
         judged = judge(made)
-        return {**made, "verdict": None if judged is None else judged.words}  # type: ignore[typeddict-item]
+        of_judged = (
+            {"verdict": None, "worse": False} if judged is None else {"verdict": judged.words, "worse": judged.worse}
+        )
+        return {**made, **of_judged}  # type: ignore[typeddict-item]
 
     def _dominant(self, metric: Metric) -> Dominant | None:
         """The target or series with most of the sum of errors by `metric`, if its mean is also `TIMES` that of the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,23 +140,25 @@ def test_several_horizons_in_one_call(forecaster: Forecaster, data: Dataset) -> 
 def test_calibrate_for_more_steps_and_levels(forecaster: Forecaster, data: Dataset, history: pd.DataFrame) -> None:
     with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--horizon 50"):
         forecaster.predict(history, 50, level=[80])
-    made = forecaster.calibrate(50, [85], dataset=data)
-    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)[0, 3]
+    forecaster = forecaster.calibrate(50, [85], dataset=data)
+    made = forecaster.intervals
+    assert made is not None and made.windows == data.split.windows("val", L, 50)[0, 3]
     assert made.levels == tuple(sorted({*GRID, 85} - {99.9})) and not made.few
     table = forecaster.predict(history, 50, level=[85])
     rising = np.sort(errors_of(forecaster, data, "val", 50)[:, -1, 0])
     expected = rising[-(-85 * (len(rising) + 1) // 100) - 1]
     assert table["s0-hi-85"].iloc[-1] - table["s0"].iloc[-1] == pytest.approx(expected, rel=1e-4)
-    assert forecaster.calibrate(dataset=data).steps == 50, "what was calibrated before"
+    again = forecaster.calibrate(dataset=data).intervals
+    assert again is not None and again.steps == 50, "what was calibrated before"
 
 
 def test_calibrate_keeps_earlier_levels_and_steps(forecaster: Forecaster, data: Dataset) -> None:
-    forecaster.calibrate(50, [70], dataset=data)
-    made = forecaster.calibrate(level=[85], dataset=data)
+    forecaster = forecaster.calibrate(50, [70], dataset=data).calibrate(level=[85], dataset=data)
+    made, again = forecaster.intervals, forecaster.calibrate(P, dataset=data).intervals
+    assert made is not None and again is not None and again.levels == made.levels
     assert ({70, 85} <= set(made.levels), made.steps) == (True, 50)
     with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use pred_len={P} or more\.$"):
         forecaster.calibrate(P - 1, dataset=data)
-    assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
 
 
 def test_high_levels_need_enough_windows(data: Dataset) -> None:
@@ -179,11 +182,12 @@ def test_few_overlapping_windows_support_every_level(data: Dataset) -> None:
     for level in (80, 95):
         for name in small.columns:
             assert (widths[f"{name}-hi-{level}"] - widths[f"{name}-lo-{level}"]).diff().iloc[1:].min() > -1e-6
-    assert run.calibrate(level=[97.5]).levels == tuple(sorted([*GRID, 97.5]))
+    further = run.calibrate(level=[97.5]).intervals
+    assert further is not None and further.levels == tuple(sorted([*GRID, 97.5]))
 
 
 def test_predict_without_intervals_is_refused(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    forecaster.intervals = None
+    forecaster = replace(forecaster, intervals=None)
     with pytest.raises(UsageError, match="no intervals; create them with `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])
     assert len(forecaster.predict(history)) == P

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def run(board: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Forecaster:
     folder = tmp_path_factory.mktemp("short") / "run"
     made = femts.train(board, "seasonal_naive", HORIZON, out=folder, refit=True)
     again = femts.load(folder)
-    again._dataset, again.scored._dataset = made._dataset, made.scored._dataset  # type: ignore[union-attr]
-    return again
+    assert made.scored is not None and again.scored is not None
+    return replace(again, _dataset=made._dataset, scored=replace(again.scored, _dataset=made.scored._dataset))
 
 
 def test_two_years_are_forecast_a_year_ahead(run: Forecaster, board: Dataset) -> None:
@@ -74,18 +75,21 @@ def test_notes_say_what_scores_cover(board: Dataset, caplog: pytest.LogCaptureFi
 
 def test_intervals_of_longer_horizons_widen_with_the_square_root(run: Forecaster, board: Dataset) -> None:
     made = run.calibrate(4 * HORIZON)
-    widths = made.half_width(80, 4 * HORIZON)
+    assert made.intervals is not None
+    widths = made.intervals.half_width(80, 4 * HORIZON)
     assert (np.diff(widths, axis=0) >= 0).all() and (widths > 0).all()
     np.testing.assert_allclose(
         widths[10:] / widths[9], np.sqrt(np.arange(11, 49) / 10)[:, None].repeat(2, 1), rtol=1e-5
     )
-    assert run.predict(board, 4 * HORIZON, level=[80]).notna().all(axis=None)
+    assert made.predict(board, 4 * HORIZON, level=[80]).notna().all(axis=None)
 
 
 def test_intervals_beyond_the_validation_split_of_a_longer_table() -> None:
     data = load_dataset(months(60, 1))
     made = femts.train(data, "seasonal_naive", HORIZON, refit=False)
-    widths = made.calibrate(30).half_width(95, 30)[:, 0]
+    intervals = made.calibrate(30).intervals
+    assert intervals is not None
+    widths = intervals.half_width(95, 30)[:, 0]
     np.testing.assert_allclose(widths[12:] / widths[11], np.sqrt(np.arange(13, 31) / 12), rtol=1e-5)
 
 

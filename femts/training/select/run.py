@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,12 +16,13 @@ from femts.data.dataset import Dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.checkpoint import Finished
 from femts.training.data_module import DataModule
-from femts.training.evaluate import GRACE, circumstances, most_scored, scored_on, scores_within
+from femts.training.evaluate import GRACE, circumstances, scores_within
 from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
 from femts.training.request import FitRequest
@@ -65,8 +66,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 data = _readable(data, candidates)
                 tried, planned = _try_all(known, data, candidates, clock, folder)
             with training_on(request.accelerator):  # once more, because leaving it frees the memory of the trials
-                made = _taken(request, data, tried, clock, planned)
-                made.metrics["auto"]["request"] = record
+                made = _taken(request, data, tried, clock, planned, record)
                 if request.refit:
                     made = _on_all_rows(made, data, clock)
             if request.out is not None:
@@ -170,9 +170,14 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 
 def _taken(
-    request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock, planned: Plan
+    request: FitRequest,
+    data: Dataset,
+    tried: Sequence[CandidateResult],
+    clock: Clock,
+    planned: Plan,
+    record: Mapping[str, Any],
 ) -> Forecaster:
-    """The forecaster of the selected candidates on all of `data`, with its scores."""
+    """The forecaster of the selected candidates on all of `data`, with its scores and the `record` of the request."""
     choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
     taken, weights = choice.members, choice.weights
     if not taken:
@@ -181,7 +186,7 @@ def _taken(
         raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(request, data, each) for each in taken]
     made: Forecaster = members[0] if len(members) == 1 else mean_of(members, weights)
-    of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
+    of_training = {key: value for key, value in made.metrics.items() if key in _OF_TRAINING}
     if len(members) > 1:
         kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
         steps = sum(each.metrics["steps"] for each in members)
@@ -193,8 +198,8 @@ def _taken(
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
     most = None if clock.limit else planned.scored([each.key for each in taken], len(taken[0].targets))
-    scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
-    made.metrics = {
+    intervals, scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
+    metrics = {
         **circumstances(made, request.accelerator),
         **of_training,
         **scores,
@@ -207,12 +212,13 @@ def _taken(
             "origins": len(taken[0].targets),
             "windows": sum(map(len, taken[0].targets)),
             "tried": [_record(each, each in taken) for each in tried],
+            "request": record,
         },
         "seconds": round(time.monotonic() - request.started, 3),
     }
     for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
         logger.info(note)
-    return made
+    return replace(made, metrics=cast(RunMetrics, metrics), intervals=intervals)
 
 
 def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
@@ -235,14 +241,11 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     made = first_forecaster(config, DataModule.of(data, config, ("train",)))
     made.model.load_state_dict(before.model.state_dict())
     made.model.eval()
-    made.metrics, made.validations = before.metrics, before.validations
-    return made
+    return replace(made, metrics=before.metrics, validations=before.validations)
 
 
 def _on_all_rows(scored: Forecaster, data: Dataset, clock: Clock) -> Forecaster:
     """Refit `scored` on all rows of `data` in the remaining time."""
-    with scored_on(scored.model, most_scored(scored.metrics)):
-        intervals = held_out_intervals(scored)
+    intervals = held_out_intervals(scored)
     made = refit(scored, data, None if clock.left is None else max(GRACE, clock.left))
-    made.intervals = intervals
-    return made
+    return replace(made, intervals=intervals)
