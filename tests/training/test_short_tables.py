@@ -155,3 +155,13 @@ def test_auto_on_two_years(monkeypatch: pytest.MonkeyPatch, board: Dataset) -> N
     assert (auto["origins"], auto["windows"]) == (1, 5) and "seasonal_naive" in auto["taken"]
     forecast, last = made.predict(board), board.frame().tail(12)
     assert np.corrcoef(forecast["y0"], last["y0"])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(("rows", "test"), [(15, 1), (18, 2), (23, 5)])
+def test_a_single_season_is_repeated(rows: int, test: int) -> None:
+    table = months(rows, 1)
+    made = femts.train(table, "seasonal_naive", HORIZON, refit=True, device="cpu")
+    forecast = made.predict(table, level=[80])
+    np.testing.assert_allclose(forecast["y0"], table["y0"].tail(HORIZON), rtol=1e-5)
+    assert forecast.notna().all(axis=None) and made.metrics["test"]["windows"] == test
+    assert femts.train(table, "ridge", HORIZON, refit=True, device="cpu").config.seq_len == 4
