@@ -486,7 +486,7 @@ class Forecaster:
     def write(self, folder: Path) -> None:
         """As `save`, replacing the contents of `folder`; the run of the scored model is written within it."""
         preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
+        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.preprocess_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
         if self.scored is not None:
             run_folder.unfinish(folder)  # before its scored half changes
