@@ -205,11 +205,10 @@ def test_subset_of_series_scores_equally() -> None:
     assert once[0]["mse"] < 10 * once[1]["mse"], "in the scaled units of each series"
 
 
-def test_rows_seen_in_training_are_warned_of_in_other_data() -> None:
+def test_rows_seen_in_training_are_left_out_of_other_data() -> None:
     frame = synthetic_frame(500)
     made = femts.train(frame, "ridge", 12, seq_len=24, refit=True)
     for rows, part, kind in (
-        (slice(0, 300), "test", "training"),
         (slice(0, 490), "test", "validation"),
         (slice(0, 490), "val", "training"),
         (slice(0, 600), "test", ""),
@@ -222,7 +221,29 @@ def test_rows_seen_in_training_are_warned_of_in_other_data() -> None:
             made.scores(part, [6, 12], dataset=synthetic_frame(600)[rows])
         words = [str(each.message) for each in caught]
         assert len(words) == 2 * bool(kind), (rows, part)
-        assert all(f"The {part} split of 'frame' has rows that were used for {kind}" in each for each in words)
+        assert all(
+            each.startswith(f"The {part} split of 'frame' has ") and f"rows that were used for {kind}" in each
+            for each in words
+        )
+    with pytest.raises(
+        UsageError, match=r"^All rows of the test split of 'frame' were used for training, .* later rows"
+    ):
+        made.evaluate("test", dataset=synthetic_frame(600)[:300])
+    val = synthetic_frame(600)[:490]
+    with pytest.warns(AccuracyWarning, match="has 7 rows that were used for training, which are left out"):
+        scored = made.evaluate("val", dataset=val)
+    assert scored["windows"] == 392 - 350 - 12 + 1, "from the end of the training rows on"
     with warnings.catch_warnings(action="error"):
         made.evaluate("test")
         made.importance(windows=8, repeats=1)
+
+
+def test_short_series_of_a_panel_are_not_scored_on_their_training_rows() -> None:
+    table = panel_table()
+    made = panel_forecaster("naive", table)
+    data = made.training_data()
+    short = [name for name, (start, stop) in zip(data.series, data.split.test, strict=True) if start == stop]
+    assert short, "no series is used for training alone"
+    alone = load_dataset(table[table["unique_id"].isin(short)], panel=True)
+    with pytest.raises(UsageError, match=r"were used for training|^No series of"):
+        made.evaluate(dataset=alone)
