@@ -222,8 +222,10 @@ class Outliers:
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; infinite distances are null."""
         arrays = {name: getattr(self, name) for name in ("near", "phase", "level", "rough", "location")}
-        finite = {name: np.where(np.isfinite(each), each, None).tolist() for name, each in arrays.items()}
-        return {**finite, "season": self.season}
+        finite = {name: each.astype(object) for name, each in arrays.items()}
+        for name, each in arrays.items():
+            finite[name][~np.isfinite(each)] = None
+        return {**{name: each.tolist() for name, each in finite.items()}, "season": self.season}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Outliers:

@@ -173,7 +173,7 @@ def _standard_of_many(values: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         fitted = _standard(values, axis=1)
         plain = varies(values.swapaxes(0, 1).reshape(values.shape[1], -1)).reshape(len(values), -1)
     plain &= ~((fitted.scale_ == 1) & (fitted.var_ != 1)) & ~np.isnan(values).any(axis=1)
-    return fitted.mean_, fitted.scale_, plain.all(axis=1)
+    return fitted.mean_, fitted.scale_, np.asarray(plain.all(axis=1))
 
 
 def _fit_first(rows: Sequence[Array], fit: FitScale) -> tuple[Array, Array, NDArray[np.bool_]]:
