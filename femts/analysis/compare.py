@@ -37,7 +37,8 @@ from femts.data.schema import Reading
 from femts.data.splits import PARTS, SHORTEST
 from femts.data.windows import check_windows
 from femts.errors import UsageError, memory_checked, suggest
-from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
+from femts.evaluation.block_bootstrap import mean_interval
+from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
 from femts.evaluation.metric import Metric
 from femts.evaluation.scale import SeasonalScale
 from femts.forecaster.bounds import QuantileSpec

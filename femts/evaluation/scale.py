@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from femts.data.cutoffs import Rows
 from femts.data.dataset import Dataset
+from femts.evaluation.constants import FLOOR
 
 Array = NDArray[np.float64]
-
-# relative to the standard deviation of the rows: models compute in float32 in units of that deviation, so an error
-# relative to a smaller change would measure rounding
-FLOOR = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,13 +29,7 @@ from femts.forecaster.scoring import overall_scores
 from femts.models.base import ForecastModel
 from femts.text import quote
 from femts.training.accelerator import Accelerator
-from femts.training.schedule import FEWEST
-
-REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test split is recorded in `metrics.json`
-FEWEST_FITS = 4  # windows per split to score first if a forecast may be a fit, or is one of very many targets
-MANY_TARGETS = 256  # targets from which on a window is many forecasts
-GRACE = 1.0  # minimum seconds for scoring
-_SURE = 0.8  # share of the remaining time to plan for, since other processes run too
+from femts.training.constants import FEWEST_FITS, FEWEST_SCORED, GRACE, MANY_TARGETS, PLANNED_SHARE, REPORTED_LEVELS
 
 
 class Scored(NamedTuple):
@@ -189,7 +183,7 @@ def scores_within(
     """
     model = forecaster.model
     few = model.most_windows is not None or len(forecaster.targets) > MANY_TARGETS
-    most = FEWEST_FITS if few else FEWEST
+    most = FEWEST_FITS if few else FEWEST_SCORED
     whole = _counts(model, windows)
     if deadline is None or max(whole.values()) <= 2 * most:
         with scored_on(model, most_windows):
@@ -202,7 +196,7 @@ def scores_within(
         if counts == whole:
             return scored
         now = time.monotonic()
-        more = _SURE * max(GRACE, deadline - now) / (now - began)
+        more = PLANNED_SHARE * max(GRACE, deadline - now) / (now - began)
         if more < 2:  # the gain would not be worth the time
             return _thinned(scored, windows)
         most = int(more * max(counts.values()))

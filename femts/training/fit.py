@@ -11,13 +11,14 @@ from typing import cast
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.evaluation.conformal import passes
-from femts.evaluation.intervals import LEVELS
+from femts.evaluation.constants import LEVELS
 from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import METRICS, SCORED, RunConfig, begin_run, clear_run, clear_runs
 from femts.mixers.kernels import recorded
 from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
+from femts.training.constants import SCORED_SHARE
 from femts.training.data_module import DataModule
 from femts.training.evaluate import circumstances, scores_within
 from femts.training.loop import run_steps
@@ -35,8 +36,6 @@ from femts.training.resources import check_resources
 from femts.training.run import Run, first_forecaster, is_trained, learning_within, run_folder, training_on
 from femts.training.schedule import Budget
 from femts.training.stopping import Interrupted
-
-SHARE = 0.5  # of the time limit for the scored training, if a refit follows
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +96,7 @@ def _begin(
         # Errors in the run folder of the refit are reported for the user's folder.
         last = None if whole is None else begin(request, replace(config, refit=True), whole, folder, continued)
         inner = folder if last is None or folder is None else folder / SCORED
-        return begin(request, config, module, inner, continued, share=1.0 if last is None else SHARE), last
+        return begin(request, config, module, inner, continued, share=1.0 if last is None else SCORED_SHARE), last
 
     try:
         return runs(continued=True)

@@ -20,9 +20,9 @@ from femts.models.losses import find_loss
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
+from femts.training.constants import SHORT_STEPS
 from femts.training.resolve import BUDGETS, Lengths, resolve_training
 
-SHORT_STEPS = 500  # below which a training by `auto` is short: at 300, its recipe is still better (results/trials.md)
 WEIGHTS = "model.weights"  # given to `auto`, it adds the pretrained model of these weights
 
 

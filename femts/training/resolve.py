@@ -28,6 +28,7 @@ from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
 from femts.text import quote
+from femts.training.constants import DRAWN_CHANNELS, MANY_CHANNELS
 
 if TYPE_CHECKING:
     from femts.data.preprocess import Preprocess
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from femts.models.base import ForecastModel
 
 BUDGETS = ("max_steps", "max_epochs")
-_MANY, _DRAWN = 16, 8  # number of channels from which on a subset is drawn at each step, and its size
 
 _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
 
@@ -233,7 +233,9 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     if asked is not None and not model_card(model).model_class.supports.subsampling:
         raise UsageError(f"Model '{model}' does not support channel subsampling; remove training.channels.")
     if asked is None:
-        asked = _DRAWN if channels > _MANY and model_card(model).model_class.supports.subsampling else None
+        asked = (
+            DRAWN_CHANNELS if channels > MANY_CHANNELS and model_card(model).model_class.supports.subsampling else None
+        )
     return None if asked is None or asked >= channels else asked
 
 

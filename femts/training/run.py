@@ -23,10 +23,9 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
+from femts.training.constants import LEARNING
 from femts.training.data_module import DataModule
 from femts.training.stopping import Interrupted
-
-LEARNING = 0.7  # share of the remaining time for models without gradient steps; scores take the rest
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import pytest
 import femts
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.evaluation.scale import FLOOR, SeasonalScale, seasonal_changes
+from femts.evaluation.constants import FLOOR
+from femts.evaluation.scale import SeasonalScale, seasonal_changes
 
 HOURS = np.arange(600)
 ROW = np.zeros(1, dtype=np.int64)  # the first

@@ -18,7 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import AccuracyWarning, UsageError
-from femts.evaluation.intervals import GRID
+from femts.evaluation.constants import GRID
 from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
 

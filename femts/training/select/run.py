@@ -21,16 +21,16 @@ from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.checkpoint import Finished
+from femts.training.constants import GRACE, RESERVED
 from femts.training.data_module import DataModule
-from femts.training.evaluate import GRACE, circumstances, scores_within
+from femts.training.evaluate import circumstances, scores_within
 from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
 from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.run import first_forecaster, training_on
-from femts.training.schedule import RESERVED
 from femts.training.select.candidates import Candidate, shortlist
-from femts.training.select.constants import FAIR, LEAST, LONG, MANY_SERIES, MOST_SERIES, SURE
+from femts.training.select.constants import LONG, MANY_SERIES, MOST_SERIES, REFIT_RATIO, TRAINING_SECONDS, TRIAL_SECONDS
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of
 from femts.training.select.plan import Clock, Plan, plan
@@ -131,7 +131,7 @@ def _try_all(
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
-                left = max(left / (len(learners) - learners.index(each)), min(left, FAIR))
+                left = max(left / (len(learners) - learners.index(each)), min(left, TRAINING_SECONDS))
             reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
@@ -153,12 +153,12 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     for each in tried:
         if each.forecaster is not None and not each.forecaster.model.supports.raw:
             seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
-    return SURE * sum(seconds.values())
+    return REFIT_RATIO * sum(seconds.values())
 
 
 def _too_late(candidate: Candidate, left: float | None, each_takes: float, planned: Plan) -> str:
     """Reason for skipping a candidate for lack of time; empty if there is enough, or if it is the first."""
-    needed = each_takes + planned.closed.get(candidate.key, 0.0) + LEAST * (candidate.learns or candidate.slow)
+    needed = each_takes + planned.closed.get(candidate.key, 0.0) + TRIAL_SECONDS * (candidate.learns or candidate.slow)
     return "no time was left" if left is not None and each_takes and left < needed else ""
 
 
@@ -194,7 +194,9 @@ def _taken(
     windows = DataModule.of(data, made.config).windows
     deadline = None
     if clock.left is not None:  # the rest is for intervals, which take as long as the scores, and the refit
-        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
+        again = REFIT_RATIO * sum(
+            each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw
+        )
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
     most = None if clock.limit else planned.scored([each.key for each in taken], len(taken[0].targets))
