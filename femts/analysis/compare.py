@@ -45,7 +45,6 @@ from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.logging import PROGRESS, quiet_training
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
-from femts.models.registry import check_library, check_trained, model_card
 from femts.text import quote
 from femts.training.data_module import as_dataset, split_for
 from femts.training.refit import refit as refit_on
@@ -215,9 +214,6 @@ def compare(
 
 def _request(model: str, recipe: Mapping[str, Any]) -> FitRequest:
     """The recipe for `model`; raise UsageError if it, its library or a setting is unknown."""
-    if model != AUTO:
-        check_trained(model_card(model).name)
-        check_library(model)
     given = {"seed": recipe["seed"], "max_time": recipe["time_limit"], "device": recipe["device"]}
     return FitRequest.of(model, given, recipe["settings"] or {}, 0.0)
 

@@ -266,16 +266,11 @@ def make_task_cells(
         UsageError: A model or setting is unknown, a list is invalid, two tasks have the same name, or data cannot be
             read.
     """
-    from femts.models.registry import check_library, check_trained, model_card
     from femts.training.request import FitRequest
 
     check_settings(settings)
     models = [*models, *[NAIVE] * (NAIVE not in models)]
     for model in models:
-        if model != AUTO:
-            check_trained(model_card(model).name)
-            if not to_show:
-                check_library(model)
         FitRequest.of(model, {}, {} if model == NAIVE else settings, 0.0)
     cells = list[TaskCell]()
     for task, path in read_tasks(lists):

@@ -23,9 +23,14 @@ from femts.data.protocols import (
     default_protocol,
     every_row,
 )
+from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
+from femts.evaluation.conformal import INTERVALS
+from femts.evaluation.criterion import CRITERIA
+from femts.evaluation.validation import check_selects
 from femts.forecaster.run_folder import RunConfig
+from femts.models.losses import find_loss
 from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
 from femts.text import quote
 from femts.training.constants import DRAWN_CHANNELS, MANY_CHANNELS
@@ -81,6 +86,7 @@ def resolve_training(
     if len(asked) == 1:  # if one of these is given, it replaces the recipe's other one
         training = {name: value for name, value in training.items() if name not in BUDGETS or name in asked}
     resolved = apply_settings(TrainingConfig(), training, where="training")
+    _check_registered(resolved)
     if resolved.learned_quantiles:
         check_learns_quantiles(model)
     losses = model_card(model).model_class.losses
@@ -89,6 +95,15 @@ def resolve_training(
             f"Model '{model}' does not support training.loss={quote(resolved.loss)}; use one of {', '.join(losses)}."
         )
     return parts["model"], resolved
+
+
+def _check_registered(training: TrainingConfig) -> None:
+    """Raise UsageError if the loss, metric, scaler or interval method named in `training` is unknown."""
+    find_loss(training.loss)
+    SCALERS[training.scaler]
+    INTERVALS[training.intervals]
+    if training.metric and training.metric not in CRITERIA:
+        check_selects(training.metric)
 
 
 def _suggest_setting(key: str, model: str) -> str:
