@@ -44,7 +44,10 @@ def sentence(text: object) -> str:
 
 def strict_json(value: Any, **how: Any) -> str:
     """`value` as standard JSON: NaN and infinities become null; `how` are keywords of `json.dumps`."""
-    return json.dumps(_finite(value), allow_nan=False, **how)
+    try:  # the records of thousands of series, of which most are finite, take seconds
+        return json.dumps(value, allow_nan=False, **how)
+    except (TypeError, ValueError):
+        return json.dumps(_finite(value), allow_nan=False, **how)
 
 
 def _finite(value: Any) -> Any:

@@ -21,14 +21,11 @@ from femts.analysis.rolling import (
     training_rows_at,
 )
 from femts.analysis.rolling_scores import (
-    METRICS,
     PROBABILISTIC,
     QUANTILES,
-    SCALED,
-    row_errors,
-    series_scores,
+    RollingSums,
+    rolling_metrics,
     win_rates,
-    window_scores,
 )
 from femts.config.arguments import check_flag, check_names, check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
@@ -40,12 +37,14 @@ from femts.data.schema import Reading
 from femts.data.splits import PARTS, SHORTEST
 from femts.data.windows import check_windows
 from femts.errors import UsageError, memory_checked, suggest
-from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
+from femts.evaluation.block_bootstrap import mean_interval
+from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
+from femts.evaluation.metric import Metric
+from femts.evaluation.scale import SeasonalScale
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.logging import PROGRESS, quiet_training
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
-from femts.models.registry import check_library, check_trained, model_card
 from femts.text import quote
 from femts.training.data_module import as_dataset, split_for
 from femts.training.refit import refit as refit_on
@@ -73,7 +72,7 @@ class Comparison:
         windows: `model`, `window` and its scores, one row for each.
         forecasts: `model`, `window`, `series` (of a panel), `cutoff`, `date` (or `step`), `column`, `forecast`,
             `actual` and quantiles such as `q-10`, one row for each forecast value, in raw units.
-        metric: the score by which models are ordered, one of `METRICS`.
+        metric: the score by which models are ordered, one of `rolling_metrics`.
         horizon: steps in a window.
         units: `windows` or `series`, over which the intervals of the differences are.
     """
@@ -135,7 +134,8 @@ def compare(
         step_size: rows between windows; None takes the horizon.
         refit: retrain before each further window on all rows before it, with the settings and the number of steps of
             the first training.
-        metric: the score by which models are ordered: `mase`, `rmsse`, `wape`, `sql` or `wql`.
+        metric: the score by which models are ordered: `mase`, `rmsse`, `wape`, `sql`, `wql`, or the name of a
+            registered metric in raw units, of which lower is better.
         probabilistic: also score the quantiles 0.1 to 0.9 by `sql` and `wql`.
         seq_len: look-back of all models; None takes that of `femts.train` for each. The naive forecasts `drift` and
             `mean` read as many rows, by default whole seasons that cover at most half of the training rows.
@@ -154,9 +154,8 @@ def compare(
         - `mase` and `rmsse`: mean absolute and root mean squared error relative to the mean seasonal change of all rows
           before the window; `wape`: sum of absolute errors relative to that of absolute values; `sql` and `wql`: the
           same as `mase` and `wape` for twice the mean quantile loss, which is the absolute error for the naive
-          forecasts, whose quantiles are all the same. As in fev, scores are
-          means over steps and series, then targets, then windows. Values that some model does not forecast are left
-          out for all.
+          forecasts, whose quantiles are all the same; then metrics that plugins register. Scores are means over the
+          windows. Values that some model does not forecast are left out for all.
         - `skill`: 1 minus the `metric` relative to that of the seasonal naive forecast, or of the naive one without a
           season; `win_rate`: share of windows and other models with a higher score.
         - `difference`: score minus that of the best model, with the bounds `low` and `high` of a 95 % interval by a
@@ -172,8 +171,9 @@ def compare(
     check_flag(refit, "refit")
     check_flag(probabilistic, "probabilistic")
     windows = check_count(n_windows, "Argument 'n_windows'")
-    if check_text(metric, "metric") not in METRICS:
-        raise UsageError(f"Unknown metric '{quote(metric)}' of a comparison{suggest(str(metric), METRICS)}")
+    metrics = {each.name: each for each in rolling_metrics(probabilistic=True)}
+    if check_text(metric, "metric") not in metrics:
+        raise UsageError(f"Unknown metric '{quote(metric)}' of a comparison{suggest(str(metric), metrics)}")
     if metric in PROBABILISTIC and not probabilistic:
         raise UsageError(f"Metric '{metric}' needs quantiles; leave probabilistic=False out, or use metric='mase'.")
     recipe = {"seq_len": seq_len, "seed": seed, "settings": settings, "time_limit": time_limit, "device": device}
@@ -196,10 +196,13 @@ def compare(
     for name, frame in rolling_naive_forecasts(dataset, origins, steps, look_back).items():
         points = {f"q-{100 * q:g}": frame["forecast"] for q in bounds.quantiles}
         forecasts[name] = frame.assign(**points)
-    errors = _common({name: row_errors(each, dataset, before, dataset.season) for name, each in forecasts.items()})
-    scores = pd.concat([window_scores(rows).assign(model=name) for name, rows in errors.items()], ignore_index=True)
-    scores = scores[["model", "window", *(name for name in METRICS if name in scores)]]
-    table, units = _table(scores, errors, metric, math.ceil(BLOCK * steps / apart))
+    scale = SeasonalScale.before(dataset, before, dataset.season)
+    missing = np.any([each[["forecast", "actual"]].isna().any(axis=1) for each in forecasts.values()], axis=0)
+    common = {name: each.assign(actual=each["actual"].mask(missing)) for name, each in forecasts.items()}
+    sums = {name: RollingSums.of(each, dataset, scale) for name, each in common.items()}
+    scores = pd.concat([each.by_window().assign(model=name) for name, each in sums.items()], ignore_index=True)
+    scores.insert(0, "model", scores.pop("model"))
+    table, units = _table(scores, sums, metrics[metric], math.ceil(BLOCK * steps / apart))
     seconds = {run.model: (run.training, run.predicting) for run in runs}
     for place, name in enumerate(("train_seconds", "predict_seconds")):
         table[name] = [seconds[model][place] if model in seconds else 0.0 for model in table["model"]]
@@ -211,9 +214,6 @@ def compare(
 
 def _request(model: str, recipe: Mapping[str, Any]) -> FitRequest:
     """The recipe for `model`; raise UsageError if it, its library or a setting is unknown."""
-    if model != AUTO:
-        check_trained(model_card(model).name)
-        check_library(model)
     given = {"seed": recipe["seed"], "max_time": recipe["time_limit"], "device": recipe["device"]}
     return FitRequest.of(model, given, recipe["settings"] or {}, 0.0)
 
@@ -293,17 +293,9 @@ class _Run:
                 yield made, origin
 
 
-def _common(errors: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The `errors` (`row_errors`) by model at the rows that all models forecast; NaN at the others."""
-    missing = np.any([rows["error"].isna() for rows in errors.values()], axis=0)
-    values = [name for name in next(iter(errors.values())) if name not in ("window", "target", "series")]
-    return {name: rows.assign(**{each: rows[each].mask(missing) for each in values}) for name, rows in errors.items()}
-
-
-def _table(
-    scores: pd.DataFrame, errors: Mapping[str, pd.DataFrame], metric: str, block: int
-) -> tuple[pd.DataFrame, str]:
+def _table(scores: pd.DataFrame, sums: Mapping[str, RollingSums], by: Metric, block: int) -> tuple[pd.DataFrame, str]:
     """The table of `compare` without seconds, and what its intervals are over; `block` is in windows."""
+    metric = by.name
     means = scores.drop(columns="window").groupby("model").mean().sort_values(metric, kind="stable")
     cases, units = scores.pivot(index="window", columns="model", values=metric)[means.index], "windows"
     table = means.assign(
@@ -311,8 +303,11 @@ def _table(
         win_rate=win_rates(cases.dropna().to_numpy()),
         difference=means[metric] - means[metric].iloc[0],
     )
-    if metric in SCALED and next(iter(errors.values()))["series"].nunique() > len(cases):
-        cases = pd.DataFrame({name: series_scores(rows, metric) for name, rows in errors.items()})[means.index]
+    of_series = pd.DataFrame({name: each.by_series(metric) for name, each in sums.items()})[means.index].dropna(
+        how="all"
+    )
+    if by.over_series == "averaged" and len(of_series) > len(cases):
+        cases = of_series
         block, units = 1, "series"
     for place, model in enumerate(means.index):
         paired = (cases[model] - cases[means.index[0]]).dropna().to_numpy()

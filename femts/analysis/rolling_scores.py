@@ -1,21 +1,27 @@
-"""Scores of rolling-origin forecasts, by the protocol of fev (github.com/autogluon/fev) or in the units of a run.
-
-Errors are divided by the mean absolute seasonal change of all rows before the window, averaged over steps and series,
-then over targets, then over windows.
-"""
+"""Scores of rolling-origin forecasts, by the metrics of `femts.evaluation`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from femts.config.arguments import check_kind, check_text
-from femts.data.cutoffs import Rows
 from femts.data.dataset import Dataset
 from femts.data.power import PowerTransform
 from femts.errors import UsageError, memory_checked
-from femts.evaluation.scale import FLOOR
+from femts.evaluation.metric import Metric, own_metrics
+from femts.evaluation.metrics.point import MAE, MSE
+from femts.evaluation.metrics.quantiles import SQL, WQL
+from femts.evaluation.metrics.relative import MASE, RMSSE, WAPE
+from femts.evaluation.scale import SeasonalScale
+from femts.evaluation.score_sums import reduced
+from femts.evaluation.values import Units, Values
 from femts.forecaster.forecaster import Forecaster
 from femts.text import quote
 
@@ -24,69 +30,128 @@ Array = NDArray[np.float64]
 QUANTILES = tuple(round(0.1 * k, 1) for k in range(1, 10))
 METRICS = ("mase", "rmsse", "wape", "sql", "wql")
 PROBABILISTIC = ("sql", "wql")  # require quantiles
-SCALED = ("mase", "rmsse", "sql")  # means over series, which are comparable with each other
 FORECASTS = ("forecast", "seasonal_naive")
-_BY = ["window", "target", "series"]
+UNITS: tuple[Units, ...] = ("scaled", "raw")
 
 
-def row_errors(frame: pd.DataFrame, data: Dataset, before: Rows, season: int, point: str = "forecast") -> pd.DataFrame:
-    """Errors of each forecast value.
+def rolling_metrics(probabilistic: bool) -> list[Metric]:
+    """The metrics of rolling forecasts in raw units: those of `METRICS`, and those that plugins register."""
+    own = [metric for metric in own_metrics() if metric.view != "scaled" and "raw" in metric.shown]
+    return [MASE(), RMSSE(), WAPE(), *([SQL(), WQL()] if probabilistic else []), *own]
 
-    Args:
-        frame: result of `rolling_forecasts` without further quantiles than `QUANTILES`, or without any.
-        data: the data that were forecast.
-        before: number of rows of each series before each window, (S, W).
-        season: steps in a season, for the scale of errors.
-        point: column of the point forecasts.
 
-    Returns:
-        Rows in the same order: `window`, and the numbers of `target` and `series`; `mase`, the absolute error, and
-        `squared`, the squared error, relative to the seasonal changes before the window; `error` and `size`, the
-        absolute error and the absolute value; with quantiles `pinball`, twice the mean quantile loss, and `sql`, the
-        same relative to the seasonal changes. NaN for a missing value or a scale of 0.
+@dataclass(frozen=True, eq=False)
+class RollingSums:
+    """Sums of the terms of metrics over the steps of each window.
+
+    Attributes:
+        metrics: the metrics.
+        sums: for each metric, numerators and denominators (2, W, S, T).
     """
-    series = pd.Index(data.series).get_indexer(frame["series"].astype(str))
-    target = pd.Index(data.columns[: data.n_targets]).get_indexer(frame["column"].astype(str))
-    place = (series, frame["window"].to_numpy() - 1, target)
-    actual = frame["actual"].to_numpy(dtype=np.float64)
-    error = np.abs(actual - frame[point].to_numpy(dtype=np.float64))
-    absolute, squared = (seasonal_errors(data, np.maximum(before, 0), season, power)[place] for power in (1, 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows = {"mase": error / absolute, "squared": error**2 / squared}
-        if f"q-{100 * QUANTILES[0]:g}" in frame:
-            levels = np.array(QUANTILES)[:, None]
-            below = actual - np.stack([frame[f"q-{100 * q:g}"].to_numpy() for q in QUANTILES])
-            pinball = 2 * np.maximum(levels * below, (levels - 1) * below).mean(0)
-            rows |= {"pinball": pinball, "sql": pinball / absolute}
-    rows = {name: np.where(np.isfinite(each), each, np.nan) for name, each in rows.items()}
-    size = np.where(np.isnan(error), np.nan, np.abs(actual))
-    return pd.DataFrame(
-        {"window": place[1] + 1, "target": target, "series": series, **rows, "error": error, "size": size}
-    )
+
+    metrics: Sequence[Metric]
+    sums: Sequence[Array]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, data: Dataset, scale: SeasonalScale, point: str = "forecast") -> RollingSums:
+        """Sums over a table of forecasts.
+
+        Args:
+            frame: result of `rolling_forecasts` without further quantiles than `QUANTILES`, or without any.
+            data: the data that were forecast.
+            scale: seasonal changes before each window.
+            point: column of the point forecasts.
+        """
+        places = _Places.of(frame, data.series, data.columns[: data.n_targets])
+        columns = [name for q in QUANTILES if (name := f"q-{100 * q:g}") in frame]
+        actual = places.spread(frame["actual"])
+        values = Values(
+            places.spread(frame[point]),
+            actual,
+            actual[:, :0],
+            absolute=torch.from_numpy(scale.absolute[places.series, places.window][:, None]),
+            squared=torch.from_numpy(scale.squared[places.series, places.window][:, None]),
+            quantiles={q: places.spread(frame[name]) for q, name in zip(QUANTILES, columns, strict=False)} or None,
+        )
+        metrics = rolling_metrics(bool(columns))
+        shape = (scale.absolute.shape[1], len(data))
+        return cls(metrics, [places.sums(metric, values, shape) for metric in metrics])
+
+    @classmethod
+    def joined(cls, parts: Sequence[RollingSums]) -> RollingSums:
+        """Sums over the series of several datasets, whose targets are matched by number."""
+        most = max(part.sums[0].shape[-1] for part in parts)
+        every = zip(*(part.sums for part in parts), strict=True)
+        wider = [[np.pad(each, [(0, 0)] * 3 + [(0, most - each.shape[-1])]) for each in sums] for sums in every]
+        return cls(parts[0].metrics, [np.concatenate(sums, axis=2) for sums in wider])
+
+    def by_window(self, pooled: Sequence[str] = ()) -> pd.DataFrame:
+        """Scores of each window, which begins with the column `window`, from 1.
+
+        Args:
+            pooled: metrics that are the mean of all values of all series together, as in fev, instead of the mean of
+                the scores of the series; the same unless values are missing.
+        """
+        return pd.DataFrame(
+            {"window": np.arange(1, self.sums[0].shape[1] + 1)}
+            | {
+                metric.name: self._scores(metric, sums, (True, False), metric.name in pooled)
+                for metric, sums in zip(self.metrics, self.sums, strict=True)
+            }
+        )
+
+    def by_series(self, metric: str) -> Array:
+        """Scores (S,) of each series by the metric of this name, means over windows and targets."""
+        number = [each.name for each in self.metrics].index(metric)
+        return self._scores(self.metrics[number], self.sums[number], (False, True))
+
+    @staticmethod
+    def _scores(metric: Metric, sums: Array, kept: tuple[bool, bool], pooled: bool = False) -> Array:
+        together = (False, pooled or metric.over_series == "pooled", metric.over_targets == "pooled")
+        return reduced(metric, sums, (*kept, False), together).ravel()
 
 
-def window_scores(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores of each window, means over its targets: those of `METRICS` that `rows` (`row_errors`) allow.
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the rows of a table of forecasts are in arrays (B, P, T) of B windows of one series each.
 
-    RMSSE is the root mean squared scaled error of each series, averaged over them; WAPE and WQL are relative to the sum
-    of absolute values.
+    Attributes:
+        window, series: (B,), numbers of windows and series.
+        rows: numbers b, p and t of each row.
+        shape: (B, P, T).
     """
-    of_series = np.sqrt(rows.groupby(_BY)["squared"].mean())
-    means = rows.drop(columns=["series", "squared"]).groupby(["window", "target"]).mean()
-    means["rmsse"] = of_series.groupby(["window", "target"]).mean()
-    size = means["size"].where(means["size"] > 0)
-    means["wape"] = means["error"] / size
-    if "pinball" in means:
-        means["wql"] = means["pinball"] / size
-    return means.groupby("window")[[name for name in METRICS if name in means]].mean().reset_index()
 
+    window: NDArray[np.int64]
+    series: NDArray[np.int64]
+    rows: tuple[NDArray[np.int64], ...]
+    shape: tuple[int, int, int]
 
-def series_scores(rows: pd.DataFrame, metric: str) -> pd.Series:
-    """A metric of `SCALED` by series, averaged over its steps, targets and windows."""
-    if metric == "rmsse":
-        each = np.sqrt(rows.groupby(_BY)["squared"].mean())
-        return each.groupby("series").mean()
-    return rows.groupby("series")[metric].mean()
+    @classmethod
+    def of(cls, frame: pd.DataFrame, series: Sequence[str], targets: Sequence[str]) -> _Places:
+        """Places of the rows of `frame`, whose column `window` or `cutoff` tells windows apart."""
+        window = frame["window"].to_numpy() - 1 if "window" in frame else pd.factorize(frame["cutoff"])[0]
+        number = np.zeros(len(frame), dtype=np.int64)
+        if "series" in frame:
+            number = pd.Index(series).get_indexer(frame["series"].astype(str))
+        target = np.zeros(len(frame), dtype=np.int64)
+        if "column" in frame:
+            target = pd.Index(targets).get_indexer(frame["column"].astype(str))
+        pairs, pair = np.unique(window * len(series) + number, return_inverse=True)
+        step = pd.Series(pair * len(targets) + target).groupby(pair * len(targets) + target).cumcount().to_numpy()
+        shape = (len(pairs), int(step.max(initial=-1)) + 1, len(targets))
+        return cls(pairs // len(series), pairs % len(series), (pair, step, target), shape)
+
+    def spread(self, column: pd.Series | Array) -> Tensor:
+        """A column (N,) as an array (B, P, T), NaN where it has no row."""
+        made = np.full(self.shape, np.nan)
+        made[self.rows] = np.asarray(column, dtype=np.float64)
+        return torch.from_numpy(made)
+
+    def sums(self, metric: Metric, values: Values, shape: tuple[int, int]) -> Array:
+        """Sums (2, W, S, T) of the terms of `metric` over steps, for `shape` (W, S)."""
+        made = np.zeros((2, *shape, self.shape[2]))
+        made[:, self.window, self.series] = torch.stack([each.nansum(1) for each in metric.weighted_terms(values)])
+        return made
 
 
 def win_rates(errors: Array) -> Array:
@@ -95,43 +160,6 @@ def win_rates(errors: Array) -> Array:
     lower = (errors[:, :, None] < errors[:, None]) + 0.5 * (errors[:, :, None] == errors[:, None])
     others = max(1, errors.shape[1] - 1)
     return np.asarray((lower.sum(2) - 0.5).mean(0) / others)
-
-
-def seasonal_errors(data: Dataset, stops: Rows, season: int, power: int = 1) -> Array:
-    """Mean seasonal change of the first `stops` rows of each series, for many windows at once.
-
-    NaN where there is none, as in fev, unlike `femts.evaluation.scale.SeasonalScale`, which then takes one step; and
-    like there where it is below `FLOOR` times the standard deviation of these rows, because nothing can be measured
-    relative to rounding.
-
-    Args:
-        data: the series.
-        stops: number of leading rows, (S,), or (S, W) for several windows.
-        season: number of steps in a season.
-        power: 1 for absolute changes, 2 for squared ones.
-
-    Returns:
-        (S, T), or (S, W, T).
-    """
-    values = data.values[:, : data.n_targets]
-    change = np.full_like(values, np.nan)
-    change[season:] = np.abs(values[season:] - values[:-season]) ** power
-    first = data.spans[:, 0].reshape(-1, *[1] * (stops.ndim - 1))
-    begin = np.minimum(first + season, first + stops)  # changes before it reach into the previous series
-    made = _mean_between(change, begin, first + stops)
-    centred = values - _mean_between(values, data.spans[:, 0], data.spans[:, 1])[data.codes()]
-    mean, square = (_mean_between(each, first, first + stops) for each in (centred, centred**2))
-    deviation = np.sqrt(np.maximum(square - mean**2, 0))
-    return np.where(made <= (FLOOR * deviation) ** power, np.nan, made)
-
-
-def _mean_between(values: Array, first: Rows, stop: Rows) -> Array:
-    """Mean of the rows `first` to `stop` (...) of `values` (N, T) without missing ones, (..., T); NaN without any."""
-    seen = ~np.isnan(values)
-    sums = np.pad(np.cumsum(np.where(seen, values, 0.0), axis=0), ((1, 0), (0, 0)))
-    counts = np.pad(np.cumsum(seen, axis=0), ((1, 0), (0, 0)))
-    total, count = sums[stop] - sums[first], counts[stop] - counts[first]
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
 @memory_checked()
@@ -147,7 +175,8 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
         The group (`all` for the mean), `model` (`forecast` or `seasonal_naive`) and `mse_scaled, mae_scaled` (in units
         of the run's own scaler, even after refits), `mse_raw, mae_raw` (in units of the data): means over all steps and
         columns for which both models have a forecast. For a long table, the scaled units are those of each series, NaN
-        for one that was not in the training data, and raw means over series are omitted.
+        for one that was not in the training data, and raw means over series are omitted. Metrics that plugins register
+        follow, by name and units; those that read the look-back are NaN.
 
     Raises:
         UsageError: The table is not a backtest, or the group is unknown.
@@ -163,13 +192,39 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
     if missing:
         raise UsageError(f"The backtest has no column '{missing[0]}'; pass the table that femts.backtest returned.")
-    table = _scores(frame, _scaled(frame, forecaster), by or ("window" if panel else "cutoff"))
-    if not panel:
-        return table
-    if by is None:
-        return table.drop(columns=["mse_raw", "mae_raw"])
-    table.loc[table["series"] == "all", ["mse_raw", "mae_raw"]] = np.nan
-    return table
+    names = tuple(frame["series"].astype(str).unique()) if panel else ("",)
+    places, group = _Places.of(frame, names, forecaster.targets), by or ("window" if panel else "cutoff")
+    both, tables = frame[list(FORECASTS)].notna().all(axis=1), {"scaled": _scaled(frame, forecaster), "raw": frame}
+    labels = frame[group].unique()
+    some = labels - 1 if group == "window" else np.arange(len(labels))
+    parts = list[pd.DataFrame]()
+    for model in FORECASTS:
+        part = pd.DataFrame({group: [*labels, "all"], "model": model}, dtype=object)
+        for units, metric in _backtest_columns(panel, by):
+            actual = places.spread(tables[units]["actual"].where(both))
+            values = Values(places.spread(tables[units][model]), actual, actual[:, :0])
+            sums = places.sums(metric, values, (int(places.window.max()) + 1, len(names)))
+            pooled = (True, metric.over_series == "pooled", metric.over_targets == "pooled")
+            each = reduced(metric, sums, (group != "series", group == "series", False), pooled).ravel()[some]
+            overall = reduced(metric, sums, (False, False, False), pooled).ravel()
+            if units == "raw" and panel and not metric.unitless:
+                overall[:] = np.nan  # series differ in their units
+            part[f"{metric.name}_{units}"] = np.append(each, overall)
+        parts.append(part)
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+
+
+def _backtest_columns(panel: bool, by: str | None) -> list[tuple[Units, Metric]]:
+    """Units and metrics of the columns of `backtest_scores`, in order."""
+    every: list[tuple[Units, Metric]] = [
+        (units, metric)
+        for metrics in ([MSE(), MAE()], own_metrics())
+        for units in UNITS
+        for metric in metrics
+        if units in metric.shown and metric.view in ("each", units)
+    ]
+    mixed = panel and by is None  # windows of several series, which differ in their units
+    return [(units, metric) for units, metric in every if units == "scaled" or metric.unitless or not mixed]
 
 
 def _scaled(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
@@ -188,20 +243,3 @@ def _scaled(frame: pd.DataFrame, forecaster: Forecaster) -> pd.DataFrame:
     mean, scale = (each[place, channel][:, None] for each in (preprocess.scaler.mean, preprocess.scaler.scale))
     scaled = np.where((place < 0)[:, None], np.nan, (values - mean) / scale)
     return pd.DataFrame(scaled, columns=columns, index=frame.index)
-
-
-def _scores(frame: pd.DataFrame, scaled: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Two rows per group and two for `all`; see `backtest_scores`."""
-    both, tables = frame[list(FORECASTS)].notna().all(axis=1), []
-    for model in FORECASTS:
-        raw, own = frame[model] - frame["actual"], scaled[model] - scaled["actual"]
-        errors = pd.DataFrame(
-            {"mse_scaled": own**2, "mae_scaled": own.abs(), "mse_raw": raw**2, "mae_raw": raw.abs()}
-        ).where(both)
-        each = errors.groupby(frame[by], sort=False).mean().rename_axis(by).reset_index()
-        overall = errors.mean().to_frame().T
-        overall.insert(0, by, "all")
-        table = pd.concat([each.astype({by: object}), overall], ignore_index=True)
-        table.insert(1, "model", model)
-        tables.append(table)
-    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

@@ -250,7 +250,8 @@ class _Objective:
                 refit=False,
                 settings={**self.settings, **values},
             )
-        return float(forecaster.metrics["val"][self.metric])
+        scores: Mapping[str, Any] = forecaster.metrics["val"]
+        return float(scores[self.metric])
 
 
 @contextmanager

@@ -172,11 +172,9 @@ def _covered(calibrated: Mapping[str, Any]) -> dict[str, float]:
 
 def judgements(scores: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Comparisons with naive forecasts by horizon: those of models that are worse, and the others."""
-    from femts.evaluation.verdict import judge
-
     worse, others = list[str](), list[str]()
     for horizon, one in scores.items():
-        if (judged := judge(one)) is not None:
+        if one["verdict"] is not None:
             where = f"{horizon} steps: " if len(scores) > 1 else ""
-            (worse if judged.worse else others).append(where + judged.words)
+            (worse if one["worse"] else others).append(where + one["verdict"])
     return worse, others

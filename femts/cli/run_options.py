@@ -98,10 +98,12 @@ def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     check_single(run)
     place = named_accelerator(device)
     forecaster = load(run, place.device)
-    for moved in (forecaster, forecaster.scored):
-        if dataset is not None and moved is not None:
-            moved.config = replace(moved.config, source=dataset)
-    return forecaster
+    return forecaster if dataset is None else _moved(forecaster, dataset)
+
+
+def _moved(forecaster: Forecaster, dataset: str) -> Forecaster:
+    scored = None if forecaster.scored is None else _moved(forecaster.scored, dataset)
+    return replace(forecaster, config=replace(forecaster.config, source=dataset), scored=scored)
 
 
 def load_scored(run: Path, device: str, dataset: str | None = None) -> Forecaster:

@@ -221,8 +221,11 @@ class Outliers:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; infinite distances are null."""
-        arrays = {name: getattr(self, name).tolist() for name in ("near", "phase", "level", "rough", "location")}
-        return {**{name: _null(each) for name, each in arrays.items()}, "season": self.season}
+        arrays = {name: getattr(self, name) for name in ("near", "phase", "level", "rough", "location")}
+        finite = {name: each.astype(object) for name, each in arrays.items()}
+        for name, each in arrays.items():
+            finite[name][~np.isfinite(each)] = None
+        return {**{name: each.tolist() for name, each in finite.items()}, "season": self.season}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Outliers:
@@ -313,10 +316,3 @@ def _largest(values: Array, lengths: Numbers) -> Array:
     some = lengths > 0
     made[some] = np.fmax.reduceat(values, (np.cumsum(lengths) - lengths)[some], axis=0)
     return np.where(made > 0, made, np.inf)
-
-
-def _null(values: Any) -> Any:
-    """Nested lists with None for infinite numbers."""
-    if isinstance(values, list):
-        return [_null(each) for each in values]
-    return values if np.isfinite(values) else None

@@ -95,7 +95,7 @@ def _steps_a_day(offset: object) -> int | None:
 
 
 def default_look_back(
-    protocol: str, pred_len: int, train_rows: int, season: int = 1, most: int | None = None
+    protocol: str, pred_len: int, train_rows: int, season: int = 1, most: int | None = None, single: bool = True
 ) -> Choice:
     """Default look-back for forecasts of `pred_len` steps.
 
@@ -112,13 +112,15 @@ def default_look_back(
         train_rows: number of training rows.
         season: number of steps in a season, 1 for none.
         most: maximum in steps under `seasons`; None for that of `paper`.
+        single: whether the look-back of forecasts that may extend past the training rows is a season if they hold one, or
+            else half of the rows; otherwise it is a third of them.
 
     Raises:
         UsageError: The protocol is unknown.
     """
     if check_protocol(protocol) == "seasons":
         usual = _published(pred_len)
-        return _whole_seasons(pred_len, train_rows, season, usual if most is None else min(usual, most))
+        return _whole_seasons(pred_len, train_rows, season, usual if most is None else min(usual, most), single)
     usual = seq_len = 96 if protocol == "lookback96" else _published(pred_len)
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2
@@ -146,7 +148,7 @@ def _published(pred_len: int) -> int:
     return 1024 if pred_len <= 96 else 2048 if pred_len <= 336 else 4096
 
 
-def _whole_seasons(pred_len: int, train_rows: int, season: int, most: int) -> Choice:
+def _whole_seasons(pred_len: int, train_rows: int, season: int, most: int, single: bool) -> Choice:
     short = train_rows < SHORT * pred_len  # windows may then extend past the training rows
     within = 1 if short else pred_len  # steps of a forecast that must be inside the training rows
     room = min(most, train_rows // 2 - (0 if short else pred_len))
@@ -154,11 +156,13 @@ def _whole_seasons(pred_len: int, train_rows: int, season: int, most: int) -> Ch
     if season == 1:
         steps = max(1, min(room, max(4 * pred_len, LEAST_LOOK_BACK)))
         reason = f"data without a season, {left}"
-    elif room >= season or season + (1 if short else pred_len + FEWEST_WINDOWS - 1) <= train_rows:
+    elif room >= season or (
+        (single or not short) and season + (1 if short else pred_len + FEWEST_WINDOWS - 1) <= train_rows
+    ):
         seasons = max(1, room // season)
         steps = seasons * season
         reason = f"{seasons} season{'s' * (seasons > 1)} of {season} steps, {left}"
     else:
-        steps = max(1, room if short else (train_rows - pred_len) // 2)
+        steps = max(1, (room if single else train_rows // 3) if short else (train_rows - pred_len) // 2)
         reason = f"no whole season of {season} steps fits, {left}"
     return Choice(steps, reason.format(max(0, train_rows - steps - within + 1)))

@@ -74,9 +74,15 @@ class Scaler:
                 the usual ratio of scale to level of these; without any, its level, or 1 if that is 0.
             kind: registered name of the scaler for channels that vary.
         """
-        fit = SCALERS[kind]
-        fits = [_fit_first(rows, fit) for rows in series]
-        mean, scale, own = (np.array([fit[k] for fit in fits]).reshape(-1, channels) for k in range(3))
+        fit, sets = SCALERS[kind], list(series)
+        mean, scale = np.zeros((len(sets), channels)), np.ones((len(sets), channels))
+        own, left = np.ones(mean.shape, dtype=np.bool_), np.ones(len(sets), dtype=np.bool_)
+        if fit is standard:
+            for some in _alike([rows[0] for rows in sets]):
+                mean[some], scale[some], plain = _standard_of_many(np.stack([sets[number][0] for number in some]))
+                left[some[plain]] = False
+        for number in np.flatnonzero(left):
+            mean[number], scale[number], own[number] = _fit_first(sets[number], fit)
         made = cls(mean, scale, own, kind)
         flat = ~made.own & (made.scale == 0)
         if flat.any():
@@ -152,6 +158,24 @@ class Scaler:
         return cls(mean, scale, own, str(data.get("kind", "standard")))
 
 
+def _alike(series: Sequence[Array]) -> list[NDArray[np.int64]]:
+    """Numbers of the series that have the same number of rows, for numbers that several have."""
+    lengths = np.array([len(rows) for rows in series], dtype=np.int64)
+    order = np.argsort(lengths, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
+    return [some for some in groups if len(some) > 1]
+
+
+def _standard_of_many(values: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """As `standard`, bit for bit, for `values` (S, rows, C) of series without gaps whose channels all vary; and which
+    are such series, (S,)."""
+    with np.errstate(invalid="ignore"):
+        fitted = _standard(values, axis=1)
+        plain = varies(values.swapaxes(0, 1).reshape(values.shape[1], -1)).reshape(len(values), -1)
+    plain &= ~((fitted.scale_ == 1) & (fitted.var_ != 1)) & ~np.isnan(values).any(axis=1)
+    return fitted.mean_, fitted.scale_, np.asarray(plain.all(axis=1))
+
+
 def _fit_first(rows: Sequence[Array], fit: FitScale) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Mean, scale and whether it is their own, (C,) each, of the channels of one series; scale 0 if a channel varies in
     no set."""
@@ -213,17 +237,22 @@ class _Standard(NamedTuple):
     scale_: NDArray[np.float64]
 
 
-def _standard(values: NDArray[np.float64]) -> _Standard:
-    """As scikit-learn's StandardScaler, bit for bit, without its checks, which take milliseconds for each series."""
+def _standard(values: NDArray[np.float64], axis: int = 0) -> _Standard:
+    """As scikit-learn's StandardScaler, bit for bit, without its checks, which take milliseconds for each series.
+
+    Args:
+        values: (rows, C), or with `axis` 1 (S, rows, C).
+        axis: that of the rows.
+    """
     missing = np.isnan(values)
     total = np.nansum if missing.any() else np.sum
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows = len(values) - missing.sum(axis=0).astype(np.float64)
-        mean = total(values, axis=0) / rows
-        off = values - mean
-        rest = total(off, axis=0)
+        rows = values.shape[axis] - missing.sum(axis=axis).astype(np.float64)
+        mean = total(values, axis=axis) / rows
+        off = values - np.expand_dims(mean, axis)
+        rest = total(off, axis=axis)
         off **= 2
-        var = (total(off, axis=0) - rest**2 / rows) / rows
+        var = (total(off, axis=axis) - rest**2 / rows) / rows
     eps = np.finfo(np.float64).eps
     scale = np.where(var <= rows * eps * var + (rows * mean * eps) ** 2, 1.0, np.sqrt(var))
     return _Standard(mean, var, scale)

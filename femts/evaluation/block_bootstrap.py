@@ -11,9 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-DRAWS, SEED, LEVEL = 2000, 0, 0.95
-BLOCK = 2  # length of a block in horizons; in simulations, intervals covered 89 % with one horizon and 93 % with two
-FEWEST_BLOCKS = 3  # for an interval
+from femts.evaluation.constants import DRAWS, LEVEL, SEED
 
 
 def mean_interval(values: NDArray[np.float64], block: int, middle: float | None = None) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.data.windows import Windows
 from femts.errors import RunFailure
+from femts.evaluation.constants import GRID, LEVELS, MOST_NUMBERS, SAMPLED_ERRORS
 from femts.evaluation.difficulty import (
     CONSTANT,
     LEVEL,
@@ -25,16 +26,13 @@ from femts.evaluation.difficulty import (
 )
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.few import are_few, student_widths
-from femts.evaluation.intervals import GRID, LEVELS, Intervals, rank
+from femts.evaluation.intervals import Intervals, rank
 from femts.evaluation.metric import Collector
 from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
 from femts.models.base import ForecastModel, Forecasts
 from femts.plugins import Registry
 
 Floats = NDArray[np.float32]
-
-MOST_NUMBERS = 5 * 2**25  # numbers held in memory, 640 MiB; more windows need several passes
-SOME = 2**20  # errors used to estimate the difficulty, and errors divided by it at a time
 
 
 def passes(windows: int, steps: int, channels: int, most: int = MOST_NUMBERS, learned: int = 0) -> int:
@@ -181,7 +179,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
 
     For quantile models it depends only on the series, because the width of learned quantiles covers the rest.
     """
-    stride = math.ceil(held.errors.size / SOME)
+    stride = math.ceil(held.errors.size / SAMPLED_ERRORS)
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
@@ -220,7 +218,7 @@ def _half_widths(
     `without_overlap` is the number of such windows, of all steps and by step."""
     disjoint, by_step = without_overlap
     if not difficulty.constant:
-        block = max(1, SOME * len(index) // held.errors.size)
+        block = max(1, SAMPLED_ERRORS * len(index) // held.errors.size)
         for first in range(0, len(index), block):
             some = slice(first, first + block)
             context = windows.context(index[some])

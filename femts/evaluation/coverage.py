@@ -9,12 +9,11 @@ from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.data.windows import Windows
+from femts.evaluation.constants import MOST_MISSED
 from femts.evaluation.few import are_few
 from femts.evaluation.intervals import Intervals
 from femts.models.base import Forecasts
 from femts.text import quote
-
-MOST_MISSED = 10.0  # percentage points between level and coverage above which a note is shown
 
 
 def coverage_line(covered: Mapping[str, float]) -> str:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.errors import UsageError
+from femts.evaluation.constants import TAILS
 from femts.evaluation.scale import SeasonalScale
 
 Array = NDArray[np.float64]
@@ -19,7 +20,6 @@ CRITERIA = {
     "wql": "weighted quantile loss (WQL)",
 }
 DEFAULT = "mae"
-TAILS = (0.1, 0.2, 0.3, 0.4)  # quantiles of WQL below the median, mirrored above it
 
 
 def losses(criterion: str, errors: Array) -> Array:

@@ -23,17 +23,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.resident import Context
+from femts.evaluation.constants import CHOSEN_BY, FARTHEST, MOST_PHASES, NEAR_ZERO, RARE
 
 Array = NDArray[np.float64]
 
 CONSTANT, LEVEL, RECENT, PHASE = 0, 1, 2, 3
 KINDS = ("constant", "level", "recent level", "phase")
-NEAR_ZERO = 0.1  # standard deviations; a training mean closer to 0 is no reference for levels
-RARE = 0.01  # fraction of the levels below the lowest level used
-FARTHEST = 1e3  # largest ratio of sizes, at which they are clipped
-MOST_PHASES = 1024  # phases of a season; each phase of a longer one has too few errors
 HALF_NORMAL = np.pi / 2 - 1  # squared coefficient of variation of the absolute value of a normal error
-CHOSEN_BY = (50.0, 80.0, 95.0)  # levels, percent, whose loss is compared
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,16 +11,12 @@ from torch import Tensor
 
 from femts.data.batch import Batch
 from femts.data.windows import Windows
+from femts.evaluation.constants import SERIES_PER_BATCH, SERIES_PER_BATCH_ON_CPU
 from femts.evaluation.memory import kept_memory
 from femts.evaluation.metric import Collector
 from femts.evaluation.sums import ErrorSums
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel, Forecasts
-
-# Models that fold channels into the batch process windows x channels sequences; more than this needs much memory, and
-# on a CPU more time, because they no longer fit in the cache.
-SERIES_PER_BATCH = 4096
-SERIES_PER_BATCH_ON_CPU = 512
 
 
 def _as_they_are(sums: Tensor) -> Tensor:

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from femts.evaluation.constants import FEW, FEW_DISJOINT
 from femts.evaluation.quantiles import ends_of
-
-FEW, FEW_DISJOINT = 100, 20  # below both, windows are few; with a hundred errors, even 99 % is an order statistic
 
 
 def are_few(windows: int, disjoint: int) -> bool:

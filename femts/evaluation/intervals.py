@@ -31,13 +31,11 @@ from torch import Tensor
 
 from femts.data.resident import Context
 from femts.errors import UsageError
+from femts.evaluation.constants import LEVELS
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few, widening
 from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
-
-LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # percent; levels that are scored, and corrected for quantile models
-GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9)  # calibrated for other models
 
 
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:

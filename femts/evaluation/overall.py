@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
+from femts.evaluation.constants import DOMINANT_RATIO
 from femts.evaluation.metric import Collector, Metric, own_metrics
 from femts.evaluation.metrics.point import MSE
 from femts.evaluation.metrics.relative import MASE, WAPE, Bias
@@ -19,8 +20,6 @@ from femts.evaluation.values import Viewer
 from femts.evaluation.verdict import judge
 from femts.models.base import Forecasts
 from femts.models.naive import NAIVE, SEASONAL_NAIVE, naive_forecasts
-
-TIMES = 10  # a target or series is reported if its mean error is this many times that of the others
 
 
 class Errors(TypedDict):
@@ -56,6 +55,7 @@ class Scores(Errors):
         dominant: the target or series that rules the mean errors; missing if there is none.
         verdict: comparison with the best of the naive forecasts in words (`femts.evaluation.verdict.judge`); None
             without values.
+        worse: whether the verdict is that the model is worse.
     """
 
     windows: int
@@ -67,6 +67,7 @@ class Scores(Errors):
     baselines: dict[str, Errors]
     dominant: NotRequired[Dominant]
     verdict: str | None
+    worse: bool
 
 
 class OverallScores:
@@ -110,10 +111,13 @@ class OverallScores:
                 made["dominant"] = dominant
                 break
         judged = judge(made)
-        return {**made, "verdict": None if judged is None else judged.words}  # type: ignore[typeddict-item]
+        of_judged = (
+            {"verdict": None, "worse": False} if judged is None else {"verdict": judged.words, "worse": judged.worse}
+        )
+        return {**made, **of_judged}  # type: ignore[typeddict-item]
 
     def _dominant(self, metric: Metric) -> Dominant | None:
-        """The target or series with most of the sum of errors by `metric`, if its mean is also `TIMES` that of the
+        """The target or series with most of the sum of errors by `metric`, if its mean is also `DOMINANT_RATIO` that of the
         others."""
         sums = self._means.sums(metric)
         if sums is None or len(self._names) < 2:
@@ -123,7 +127,7 @@ class OverallScores:
             return None
         k = int(errors.argmax())
         error, part = float(errors[k] / errors.sum()), float(values[k] / values.sum())
-        if error <= 0.5 or error * (1 - part) <= TIMES * (1 - error) * part:
+        if error <= 0.5 or error * (1 - part) <= DOMINANT_RATIO * (1 - error) * part:
             return None
         return {"name": self._names[k], "measure": metric.name, "error": error, "values": part}
 

@@ -82,19 +82,8 @@ class ScoreSums:
         sums = self.sums(metric, units)
         if sums is None or (groups and self.by == "step" and metric.per_window):
             return np.full((1, 1), np.nan)
-        above, below = sums if some is None else np.where(some, sums, 0.0)
-        keep = {0: groups, 1: targets}
-        pooled = {0: self.by == "step" or metric.over_series == "pooled", 1: metric.over_targets == "pooled"}
-        for axis in keep:
-            if pooled[axis] and not keep[axis]:
-                above, below = above.sum(axis, keepdims=True), below.sum(axis, keepdims=True)
-        ratio = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-        made = metric.finish(ratio)
-        apart = tuple(axis for axis in keep if not pooled[axis] and not keep[axis])
-        defined = ~np.isnan(made)
-        count = defined.sum(axis=apart, keepdims=True)
-        total = np.where(defined, made, 0.0).sum(axis=apart, keepdims=True)
-        return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0) if apart else made
+        pooled = (self.by == "step" or metric.over_series == "pooled", metric.over_targets == "pooled")
+        return reduced(metric, sums if some is None else np.where(some, sums, 0.0), (groups, targets), pooled)
 
     def sums(self, metric: Metric, units: Units = "scaled") -> Array | None:
         """Numerators and denominators (2, G, T) of `metric`; None without windows."""
@@ -141,6 +130,26 @@ class ScoreSums:
         table = {"series": np.array(series, dtype=object), "units": "raw", "windows": windows}
         scores = {metric.name: self.scores(metric, "raw", groups=True)[:, 0] for metric in self.metrics}
         return pd.DataFrame(table | scores)[windows > 0].reset_index(drop=True)
+
+
+def reduced(metric: Metric, sums: Array, kept: Sequence[bool], pooled: Sequence[bool]) -> Array:
+    """Scores by `metric` from its sums (2, ...), whose axes are kept or have length 1 in the result.
+
+    Args:
+        metric: the metric.
+        sums: numerators and denominators.
+        kept: for each further axis, whether it is kept.
+        pooled: for each that is not, whether the scores are those of all its values together, or means of its scores
+            that are defined.
+    """
+    axes = range(len(kept))
+    together = tuple(axis for axis in axes if pooled[axis] and not kept[axis])
+    above, below = sums.sum(axis=tuple(axis + 1 for axis in together), keepdims=True)
+    made = metric.finish(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+    apart = tuple(axis for axis in axes if not pooled[axis] and not kept[axis])
+    defined = ~np.isnan(made)
+    count, total = (each.sum(axis=apart, keepdims=True) for each in (defined, np.where(defined, made, 0.0)))
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0) if apart else made
 
 
 def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Values:
             (`SeasonalScale`); NaN in scaled units.
         bounds: lower and upper bounds (B, P, T) of the intervals by level in percent.
         inside: (B, P, T), whether these contain the actual values, 0 or 1, by level; NaN where missing.
+        quantiles: quantile forecasts (B, P, T) by level between 0 and 1.
     """
 
     forecast: Tensor
@@ -48,6 +49,7 @@ class Values:
     squared: Tensor | float = torch.nan
     bounds: Mapping[float, tuple[Tensor, Tensor]] | None = None
     inside: Mapping[float, Tensor] | None = None
+    quantiles: Mapping[float, Tensor] | None = None
 
     @cached_property
     def error(self) -> Tensor:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from femts.evaluation.constants import EVEN, NOTHING
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
 from femts.text import quote
 
-EVEN = 5e-4  # relative difference below which errors count as equal, as printed
-NOTHING = 1e-10  # squared error in scaled units that may be due to rounding
 MEASURES = {"mse": "squared error", "mae": "absolute error"}
 
 

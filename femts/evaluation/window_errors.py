@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from femts.data.batch import Batch
+from femts.evaluation.constants import MOST_ERRORS
 from femts.models.base import Forecasts
-
-MOST = 200  # largest number of values kept
 
 
 class WindowErrors:
@@ -28,7 +27,7 @@ class WindowErrors:
         self._sums.append(torch.stack([squares, (~error.isnan()).sum((1, 2)).cpu().double()]))
 
     def thinned(self, series: Tensor | None = None) -> list[float | None]:
-        """Mean squared error of each of `MOST` equal runs of neighbouring windows, or of each window if there are
+        """Mean squared error of each of `MOST_ERRORS` equal runs of neighbouring windows, or of each window if there are
         fewer, with five digits; None without values.
 
         With `series` (N,), the series number of each window, runs consist of whole series.
@@ -37,5 +36,5 @@ class WindowErrors:
         if series is not None:
             _, number = np.unique(series.numpy(), return_inverse=True)
             sums = np.stack([np.bincount(number, row) for row in sums])
-        parts = np.array_split(sums, min(MOST, sums.shape[1]), axis=1)
+        parts = np.array_split(sums, min(MOST_ERRORS, sums.shape[1]), axis=1)
         return [float(f"{squares / count:.5g}") if count else None for squares, count in (p.sum(1) for p in parts)]

@@ -31,7 +31,7 @@ def task_scores(cells: Sequence[TaskCell], store: Store) -> pd.DataFrame:
     """Scores of `cells` in the store: one row for each task and model, means over the seeds.
 
     Returns:
-        `task`, `model`, its `metric`, finished `seeds`, `mase`, `sql`, `wape` and `wql`, the wall time of trainings
+        `task`, `model`, its `metric`, finished `seeds`, `mase`, `sql`, `wape`, `wql` and registered metrics, the wall time of trainings
         (`train_seconds`) and processor time (`cpu_seconds`), why the last cell `failed`, and whether a pretrained model
         has `seen` the data.
     """
@@ -41,7 +41,8 @@ def task_scores(cells: Sequence[TaskCell], store: Store) -> pd.DataFrame:
         task = own[0].task
         records = [record for cell in own if (record := store.readable(cell))]
         failed = [why for cell in own if (why := store.failure(cell))]
-        means = pd.DataFrame([record["scores"] for record in records], columns=list(METRICS), dtype=np.float64).mean()
+        scores = pd.DataFrame([record["scores"] for record in records], dtype=np.float64)
+        means = scores.reindex(columns=[*METRICS, *(name for name in scores if name not in METRICS)]).mean()
         times = pd.DataFrame(records, columns=["train_seconds", "cpu_seconds"], dtype=np.float64).mean()
         seen = any(
             has_seen(each["config"]["model"], known)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from femts.config.records import RecordError, read_json
 from femts.errors import RunFailure, UsageError
-from femts.evaluation.window_errors import MOST
+from femts.evaluation.constants import MOST_ERRORS
 from femts.files import Busy, locked, remove_parts, write_file
 from femts.text import strict_json
 
@@ -30,7 +30,7 @@ Positive = Annotated[int, Field(ge=1)]
 Horizon = Annotated[str, Field(pattern="^[1-9][0-9]{0,5}$")]
 Setting = Annotated[str, Field(pattern=r"^(model|training)\..")]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Errors = dict[Horizon, Annotated[list[Loss | None], Field(min_length=1, max_length=MOST)]]
+Errors = dict[Horizon, Annotated[list[Loss | None], Field(min_length=1, max_length=MOST_ERRORS)]]
 Span = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 

@@ -15,7 +15,8 @@ import pandas as pd
 from femts.config.model import AUTO
 from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
-from femts.evaluation.block_bootstrap import BLOCK, FEWEST_BLOCKS, mean_interval
+from femts.evaluation.block_bootstrap import mean_interval
+from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from femts.analysis.report.render import render
-from femts.evaluation.verdict import EVEN
+from femts.evaluation.constants import EVEN
 from femts.experiments.cell import Cell
 from femts.experiments.results import Store
 from femts.experiments.summary import ALL, NAIVE, PAIRS, PUBLISHED, TABLE

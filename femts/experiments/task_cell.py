@@ -21,7 +21,7 @@ from femts.errors import UsageError
 from femts.experiments.cell import check_settings, name_of_settings
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
 from femts.experiments.summary import NAIVE
-from femts.experiments.tasks import METRICS, Task, read_tasks, resolve_source, score_forecasts
+from femts.experiments.tasks import Task, read_tasks, resolve_source, score_forecasts
 from femts.forecaster.bounds import QuantileSpec
 from femts.logging import quiet_training
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DIGITS = 8  # of a hash in a path
 
 
-class TaskScores(Part):
+class TaskScores(OpenPart):
     mase: Loss | None
     sql: Loss | None
     wape: Loss | None
@@ -161,13 +161,13 @@ class TaskCell(Job):
         for number, data in enumerate(tables):
             trainings.append(_Training(self, data, None if work is None else work / str(number), device))
             forecasts.append(rolling_forecasts(data, trainings[-1].origins(), self.task.horizon, bounds))
-        windows = score_forecasts(forecasts, tables, self.task)
+        windows = score_forecasts(forecasts, tables, self.task).drop(columns="window")
         metrics = trainings[-1].metrics
         return {
             "format": self.record_format,
             "cell": self.to_dict(),
-            "scores": _plain(windows[list(METRICS)].mean()),
-            "windows": [_plain(row) for _, row in windows[list(METRICS)].iterrows()],
+            "scores": _plain(windows.mean()),
+            "windows": [_plain(row) for _, row in windows.iterrows()],
             "trained": [each.recipe for each in trainings],
             "seconds": time.monotonic() - started,
             "train_seconds": sum(each.seconds for each in trainings),
@@ -266,16 +266,11 @@ def make_task_cells(
         UsageError: A model or setting is unknown, a list is invalid, two tasks have the same name, or data cannot be
             read.
     """
-    from femts.models.registry import check_library, check_trained, model_card
     from femts.training.request import FitRequest
 
     check_settings(settings)
     models = [*models, *[NAIVE] * (NAIVE not in models)]
     for model in models:
-        if model != AUTO:
-            check_trained(model_card(model).name)
-            if not to_show:
-                check_library(model)
         FitRequest.of(model, {}, {} if model == NAIVE else settings, 0.0)
     cells = list[TaskCell]()
     for task, path in read_tasks(lists):

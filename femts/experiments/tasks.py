@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from femts.analysis.rolling_scores import row_errors, window_scores
+from femts.analysis.rolling_scores import RollingSums
 from femts.config.training import parse_span
 from femts.config.values import read_yaml
 from femts.data.cutoffs import rows_before
@@ -26,6 +26,7 @@ from femts.data.download import data_root
 from femts.data.loading import is_path, load_dataset
 from femts.data.schema import Schema
 from femts.errors import UsageError
+from femts.evaluation.scale import SeasonalScale
 from femts.experiments.results import first_error
 from femts.text import quote
 
@@ -201,13 +202,13 @@ def score_forecasts(forecasts: Sequence[pd.DataFrame], tables: Sequence[Dataset]
         task: the task.
 
     Returns:
-        A row for each window, with `mase`, `sql` (scaled quantile loss), `wape` and `wql`; as in fev, series whose scale
-        is 0 or unknown do not count in `mase` and `sql`.
+        A row for each window, with `mase`, `sql` (scaled quantile loss), `wape`, `wql`, and metrics that plugins
+        register. As in fev, `mase` and `sql` are means over the values of all series, and those whose scale is 0 or
+        unknown do not count.
     """
-    parts, series = list[pd.DataFrame](), 0
+    parts = list[RollingSums]()
     for frame, data in zip(forecasts, tables, strict=True):
         before = rows_before(data.lengths, task.windows, task.horizon, task.horizon)
-        rows = row_errors(frame, data, before, task.season or data.season, "q-50")
-        parts.append(rows.assign(series=rows["series"] + series))
-        series += len(data)
-    return window_scores(pd.concat(parts, ignore_index=True))[["window", *METRICS]]
+        scale = SeasonalScale.before(data, before, task.season or data.season, or_step=False)
+        parts.append(RollingSums.of(frame, data, scale, "q-50"))
+    return RollingSums.joined(parts).by_window(pooled=("mase", "sql")).drop(columns="rmsse")

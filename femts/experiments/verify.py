@@ -17,7 +17,8 @@ TOLERANCE = 0.02  # relative, of a score on other hardware or with other librari
 SHOWN = 3  # deviations listed in a message
 _ERRORS = ("window_errors", "series_errors")
 _SCORES = (".mse", ".mae", ".pinball", ".skill", ".mase", ".wape")
-ROUNDED, ROUNDING = "naive.mase", 1e-6  # of older records, whose raw errors were computed in float32
+# Of older records, whose raw errors were computed in float32, or were summed in another order.
+ROUNDING = {"naive.mase": 1e-6, **dict.fromkeys(("mase", "sql", "wape", "wql"), 1e-12)}
 _MISSING = object()
 
 
@@ -70,7 +71,8 @@ class Scope:
 
     def _within(self, general: str, then: float, now: float, elsewhere: bool) -> bool:
         if not elsewhere:
-            return general.endswith(ROUNDED) and math.isclose(then, now, rel_tol=ROUNDING)
+            rounding = next((limit for name, limit in ROUNDING.items() if general.endswith(name)), 0.0)
+            return math.isclose(then, now, rel_tol=rounding)
         allowed = self.tolerance(general, then)
         return allowed is not None and abs(now - then) <= allowed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from femts.config.values import check_steps
@@ -10,7 +11,7 @@ from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
 from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
-from femts.forecaster.scoring import score_windows, scorer, scorer_on
+from femts.forecaster.scoring import score_windows, scorer_on
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -49,9 +50,14 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     return pred_len
 
 
-def calibrate_again(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object) -> Intervals:
-    """Recalibrate the intervals of the forecaster and, if it was refitted on all rows, those of its scored model; see
+def calibrate_again(
+    forecaster: Forecaster, pred_len: int | None, level: Sequence[float], dataset: object
+) -> Forecaster:
+    """The forecaster with new intervals, also for its scored model if it was refitted on all rows; see
     `Forecaster.calibrate`."""
-    of, (on, data) = scorer(forecaster), scorer_on(forecaster, "val", dataset)
-    of.intervals = new_intervals(on, pred_len, level, data)
-    return of.intervals if of is forecaster else new_intervals(on, pred_len, level, data.held_out())
+    on, data = scorer_on(forecaster, "val", dataset)
+    made = new_intervals(on, pred_len, level, data)
+    if forecaster.scored is None:
+        return replace(forecaster, intervals=made)
+    held_out = new_intervals(replace(on, intervals=made), pred_len, level, data.held_out())
+    return replace(forecaster, intervals=held_out, scored=replace(forecaster.scored, intervals=made))

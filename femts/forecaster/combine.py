@@ -12,7 +12,8 @@ from femts.config.arguments import check_kind
 from femts.data.describe import count
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.members import MEMBERS, member_record
+from femts.forecaster.members import member_record
+from femts.forecaster.metrics import RunMetrics
 from femts.models.mean import MEAN, MeanConfig, MeanModel, Member
 
 GIVE = "give several that femts.train or femts.load returned"
@@ -72,20 +73,20 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
     mean = MeanConfig(seq_len=longest, **shape, members=members, weights=shares)
     # Members without future covariates are unaffected by those of others.
     config = replace(first_reading.config, model=MEAN, model_config=mean)
+    scored = [one.scored for one in forecasters if one.scored is not None]
     made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),
         config,
         first_reading.preprocess.reading(config.reads_raw),
         first.freq,
         first.data,
-        {MEMBERS: [member_record(one) for one in forecasters]},
+        RunMetrics(members=[member_record(one) for one in forecasters]),
         until=first.until,
         series_until=first.series_until,
         series_trained=first.series_trained,
+        scored=mean_of(scored, weights) if scored else None,
         _dataset=first._dataset,
     )
-    scored = [one.scored for one in forecasters if one.scored is not None]
-    made.scored = mean_of(scored, weights) if scored else None
     return made.to(made.device)
 
 

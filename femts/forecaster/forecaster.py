@@ -25,6 +25,7 @@ from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
 from femts.forecaster.inputs import Future
+from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.replacing import locked_run
 from femts.forecaster.restore import Restored, restore, weights_bytes
 from femts.forecaster.run_folder import INTERVALS, PREPROCESS, SCORED, WEIGHTS, RunConfig
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # data as accepted by `load_dataset`
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecaster:
     """A trained model with everything that it needs to forecast new data in raw units.
 
@@ -54,7 +55,7 @@ class Forecaster:
         preprocess: preprocessing from raw values to model inputs, fitted to the training rows once.
         freq: step between time stamps, a pandas frequency; None for data without dates.
         data: hash and split of the training data, by which they are recognised.
-        metrics: scores and circumstances of the training, as in `metrics.json`.
+        metrics: scores and circumstances of the training, as in `metrics.json`; see `RunMetrics`.
         validations: one row for each validation during training, as in `metrics.csv`.
         intervals: calibrated prediction intervals; None if the run has none.
         until: time stamp of the last training row, as text; None without time stamps.
@@ -69,7 +70,7 @@ class Forecaster:
     preprocess: Preprocess
     freq: str | None
     data: Mapping[str, Any]
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: RunMetrics = field(default_factory=lambda: RunMetrics())
     validations: Sequence[Mapping[str, Any]] = ()
     intervals: Intervals | None = None
     until: str | None = None
@@ -94,9 +95,8 @@ class Forecaster:
             lines.append(
                 f"  trained on: all {count(metrics['refit']['rows'], 'row')}; scores are of a model trained on {on}"
             )
-        for part in ("val", "test"):
-            if part in metrics:
-                of = metrics[part]
+        for part, of in (("val", metrics.get("val")), ("test", metrics.get("test"))):
+            if of is not None:
                 windows = count(of["windows"], "window")
                 lines.append(f"  {part}: mse {of['mse']:.4f}, mae {of['mae']:.4f} over {windows}, scaled")
         if self.intervals is None:
@@ -181,21 +181,19 @@ class Forecaster:
         schema = replace(self.config.schema.wide(), panel=False)
         if data is not None:
             data = replace(data, name=name, series=("",), source=None, schema=schema)
-        one = replace(
+        return replace(
             self,
             config=replace(self.config, dataset=name, source=None, schema=schema),
             preprocess=replace(self.preprocess.take(torch.tensor([number]).numpy()), series=("",)),
             data=self.data if data is None else data.record,
-            metrics={},
+            metrics=RunMetrics(),
             validations=(),
             series_until=self.series_until[number : number + 1],
             series_trained=self.series_trained[number : number + 1],
+            intervals=None if self.intervals is None else self.intervals.of(name),
             scored=None if self.scored is None else self.scored.of(name),
             _dataset=data,
         )
-        if self.intervals is not None:
-            one.intervals = self.intervals.of(name)
-        return one
 
     @memory_checked()
     def predict(
@@ -354,7 +352,8 @@ class Forecaster:
             UsageError: The data are missing, have changed, or were passed as an object, which a run does not store.
         """
         if self._dataset is None:
-            self._dataset = scoring.load_again(self, data_root)
+            object.__setattr__(self, "_dataset", scoring.load_again(self, data_root))
+        assert self._dataset is not None
         return self._dataset
 
     @overload
@@ -444,8 +443,8 @@ class Forecaster:
     @memory_checked()
     def calibrate(
         self, pred_len: int | None = None, level: Sequence[float] = (), dataset: Source | None = None
-    ) -> Intervals:
-        """Recalibrate `intervals`, as done after training for P steps, and those of `scored`.
+    ) -> Forecaster:
+        """Calibrate prediction intervals again, as done after training for P steps, and those of `scored`.
 
         Args:
             pred_len: longest horizon to calibrate, at least P; None keeps the current one, or takes P.
@@ -454,15 +453,14 @@ class Forecaster:
             dataset: as in `evaluate`.
 
         Returns:
-            The new intervals, which the forecaster keeps.
+            The forecaster with the new `intervals`; this one keeps its own.
 
         Raises:
             UsageError: As in `evaluate`; or the horizon is shorter than P, or there are too few validation windows for
                 a level.
             RunFailure: The forecasts are not finite.
         """
-        self.intervals = calibration.calibrate_again(self, pred_len, level, dataset)
-        return self.intervals
+        return calibration.calibrate_again(self, pred_len, level, dataset)
 
     @memory_checked()
     def export(self, path: str | Path, horizon: int | None = None, series: str | None = None) -> Exported:
@@ -491,7 +489,7 @@ class Forecaster:
     def write(self, folder: Path) -> None:
         """As `save`, replacing the contents of `folder`; the run of the scored model is written within it."""
         preprocess, folder = self.preprocess_record(), check_path(folder, "The run folder")
-        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.json_bytes(preprocess)}
+        files = {WEIGHTS: weights_bytes(self.model, preprocess), PREPROCESS: run_folder.preprocess_bytes(preprocess)}
         files |= {} if self.intervals is None else {INTERVALS: self.intervals.to_bytes()}
         if self.scored is not None:
             run_folder.unfinish(folder)  # before its scored half changes

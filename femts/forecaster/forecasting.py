@@ -119,7 +119,7 @@ def forecast_table(
     ahead = inputs.steps_ahead(data, config.known_steps(steps))
     named = inputs.scenarios(future)
     if named is None:
-        in_advance = inputs.known_ahead(forecaster, data, future, ahead, steps)
+        in_advance = inputs.future_values(forecaster, data, future, ahead, steps)
         made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
         table = _as_table(forecaster, past, made, ends)
     else:
@@ -166,9 +166,9 @@ def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
 def _scenario(
     forecaster: Forecaster, data: Dataset, name: str, future: pd.DataFrame, ahead: pd.Index, steps: int
 ) -> Array:
-    """Future covariates of the scenario `name`; see `known_ahead`."""
+    """Future covariates of the scenario `name`; see `future_values`."""
     try:
-        return inputs.known_ahead(forecaster, data, future, ahead, steps)
+        return inputs.future_values(forecaster, data, future, ahead, steps)
     except UsageError as error:
         raise UsageError(f"Scenario '{quote(name)}': {error}") from error
 

@@ -205,7 +205,7 @@ def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
     return {check_text(name, "future"): table for name, table in future.items()}
 
 
-def known_ahead(
+def future_values(
     forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int
 ) -> Array:
     """Future covariates at the stamps `ahead` of each series, (S, steps, K), from a user's table that covers at least

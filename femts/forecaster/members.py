@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from femts.errors import UsageError, suggest
 from femts.explain.posterior import explainable
+from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import RunConfig
 from femts.models.mean import MeanConfig, MeanModel
 from femts.text import quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
-
-MEMBERS = "members"  # key in `metrics.json`
 
 
 def member_record(forecaster: Forecaster) -> dict[str, Any]:
@@ -27,7 +26,7 @@ def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
     """The members of the mean `forecaster`; see `Forecaster.members`."""
     if not isinstance(forecaster.model, MeanModel):
         return ()
-    records = forecaster.metrics.get(MEMBERS)
+    records = forecaster.metrics.get("members")
     scored = () if forecaster.scored is None else members_of(forecaster.scored)
     made = []
     for place, (model, config) in enumerate(zip(forecaster.model.models, _configs(forecaster.config), strict=True)):
@@ -38,7 +37,7 @@ def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
             forecaster.preprocess.reading(config.reads_raw, config.reads.any),
             forecaster.freq,
             forecaster.data,
-            {} if record is None else record["metrics"],
+            RunMetrics() if record is None else record["metrics"],
             until=forecaster.until,
             series_until=forecaster.series_until,
             series_trained=forecaster.series_trained,

@@ -183,7 +183,8 @@ def _metrics_of(content: bytes, folder: Path) -> dict[str, Any]:
         raise changed(folder, f"{METRICS} does not match its own hash")
     for said in (metrics, *(member["metrics"] for member in metrics.get("members", ()))):
         for part in said.keys() & {"val", "test"}:  # JSON has no NaN, the error of a split without values
-            said[part] = {name: math.nan if value is None else value for name, value in said[part].items()}
+            scores = said[part].items()
+            said[part] = {k: math.nan if value is None and k != "verdict" else value for k, value in scores}
     return metrics
 
 

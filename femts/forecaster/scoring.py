@@ -16,8 +16,9 @@ from femts.config.values import check_steps
 from femts.data.catalog import CATALOG
 from femts.data.columns import is_table
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.loading import load_dataset
-from femts.data.splits import Split
+from femts.data.splits import PARTS, Split
 from femts.data.windows import Windows, check_whole, part_windows
 from femts.errors import AccuracyWarning, UsageError, warn
 from femts.evaluation.coverage import Bounds
@@ -67,32 +68,64 @@ def scored_part(
 def scorer_on(forecaster: Forecaster, part: str, dataset: object) -> tuple[Forecaster, Dataset]:
     """The forecaster to score, restricted to the series of `dataset` in their order, and the data; see `own_data`.
 
+    Rows of `part` in other data than those of the training are left out if the forecaster was trained on them.
+
+    Raises:
+        UsageError: No row is left.
+
     Warns:
-        AccuracyWarning: The rows of `part` in other data than those of the training have been used for it.
+        AccuracyWarning: Rows are left out, or were used for selection.
     """
     of = scorer(forecaster)
     data = own_data(of, dataset)
     if check_text(part, "part") in ("val", "test") and data.record != of.data:
-        _warn_seen(of, part, data)
+        data = _unseen(of, part, data)
     if data.series != of.preprocess.series:
         of = replace(of, preprocess=of.preprocess.for_series(data))
     return of, data
 
 
-def _warn_seen(forecaster: Forecaster, part: str, data: Dataset) -> None:
-    """Warn if `forecaster` was trained on rows of the split `part` of other data, or selected on its test rows."""
+def _unseen(forecaster: Forecaster, part: str, data: Dataset) -> Dataset:
+    """`data` without the rows of the split `part` on which `forecaster` was trained, which follow a part of each series.
+
+    Raises:
+        UsageError: No row is left.
+
+    Warns:
+        AccuracyWarning: Some rows are left out, or were used for selection.
+    """
     begin, stop = data.split.part(part).T
-    some = np.flatnonzero((stop > begin) & (begin > 0))
-    use = use_of(forecaster, data, some, begin[some])
-    count = int((use >= (Use.SELECTION if part == "test" else Use.TRAINING)).sum())
-    if count:
-        kind = "training" if (use == Use.TRAINING).any() else "validation"
-        of = f" in {count} of {len(data)} series" if len(data) > 1 else ""
+    lengths = np.maximum(stop - begin, 0)
+    series = np.repeat(np.arange(len(data)), lengths)
+    rows = begin[series] + np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    use = use_of(forecaster, data, series, rows)
+    trained, selected = (np.bincount(series, use == kind, len(data)) for kind in (Use.TRAINING, Use.SELECTION))
+    name, seen = quote(data.name), (trained > 0) & (begin > 0)
+    if not seen.any() and not (part == "test" and (selected > 0).any()):
+        return data
+    if (trained >= lengths)[lengths > 0].all():
+        raise UsageError(
+            f"All rows of the {part} split of '{name}' were used for training, so their errors would mean nothing; provide "
+            "later rows, or set the split, such as by test_from=DATE."
+        )
+    later = "provide later rows, or set the split, such as by test_from=DATE"
+    if seen.any():
+        of = f" in {int(seen.sum())} of {len(data)} series" if len(data) > 1 else ""
         warn(
-            f"The {part} split of '{quote(data.name)}'{of} has rows that were used for {kind}, so its errors are "
-            "optimistic; provide later rows, or set the split, such as by test_from=DATE.",
+            f"The {part} split of '{name}'{of} has {count(int(trained[seen].sum()), 'row')} that were used for training, "
+            f"which are left out; {later}.",
             AccuracyWarning,
         )
+    if part == "test" and (selected > 0).any():
+        of = f" in {int((selected > 0).sum())} of {len(data)} series" if len(data) > 1 else ""
+        warn(
+            f"The {part} split of '{name}'{of} has rows that were used for validation, so its errors are optimistic; "
+            f"{later}.",
+            AccuracyWarning,
+        )
+    ranges = data.split.rows.copy()
+    ranges[:, PARTS.index(part), 0] += np.where(seen, trained, 0).astype(np.int64)
+    return replace(data, split=Split(ranges))
 
 
 def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | None = None) -> Dataset:

@@ -88,6 +88,7 @@ class Supports:
             channel alone, which `femts audit` verifies; None for all channels.
         subsampling: can compute its loss on a subset of the channels, which is drawn at each step for wide tables.
         raw: reads look-backs in float64 before scaling (`Batch.raw`) and forecasts in the same units.
+        fixed: has no parameters, so that it needs no second season to learn from.
     """
 
     known: bool = False
@@ -98,6 +99,7 @@ class Supports:
     channels: int | None = None
     subsampling: bool = False
     raw: bool = False
+    fixed: bool = False
 
 
 class ForecastModel(nn.Module):

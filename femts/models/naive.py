@@ -53,7 +53,7 @@ class Naive(ForecastModel):
     """The last value of each channel, repeated over the horizon."""
 
     Config = ModelConfig
-    supports = Supports(channels=1)
+    supports = Supports(channels=1, fixed=True)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C)."""
@@ -93,7 +93,7 @@ class SeasonalNaive(ForecastModel):
     """The last season of each channel, repeated over the horizon."""
 
     Config: ClassVar[type] = SeasonalNaiveConfig
-    supports = Supports(channels=1)
+    supports = Supports(channels=1, fixed=True)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C); raise UsageError if no season was set."""

@@ -22,9 +22,7 @@ from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, FORMAT, METRICS, REQUEST, RunConfig, check_new_folder
 from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
-
-# relative margin of a validation error; on ETTh1 and ETTh2, smaller improvements do not mean lower test errors
-MARGIN = 0.02
+from femts.training.constants import MARGIN
 
 _NAME = "femts checkpoint"
 _HEAD = re.compile(_NAME.encode() + rb" (\d{1,9}) ([0-9a-f]{64})")

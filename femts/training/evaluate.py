@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,32 +19,33 @@ from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
 from femts.evaluation.coverage import Bounds, coverage_notes
 from femts.evaluation.evaluator import evaluate
+from femts.evaluation.intervals import Intervals
 from femts.evaluation.metrics.intervals import Coverage, Width
 from femts.evaluation.score_sums import ScoreSums
 from femts.evaluation.validation import validation_sums
 from femts.evaluation.values import Viewer
-from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import overall_scores
 from femts.models.base import ForecastModel
 from femts.text import quote
 from femts.training.accelerator import Accelerator
-from femts.training.schedule import FEWEST
-
-REPORTED_LEVELS = (80.0, 95.0)  # percent; their coverage of the test split is recorded in `metrics.json`
-FEWEST_FITS = 4  # windows per split to score first if a forecast may be a fit, or is one of very many targets
-MANY_TARGETS = 256  # targets from which on a window is many forecasts
-GRACE = 1.0  # minimum seconds for scoring
-_SURE = 0.8  # share of the remaining time to plan for, since other processes run too
+from femts.training.constants import FEWEST_FITS, FEWEST_SCORED, GRACE, MANY_TARGETS, PLANNED_SHARE, REPORTED_LEVELS
 
 
-def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> dict[str, Any]:
-    """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows.
+class Scored(NamedTuple):
+    """Result of scoring a forecaster.
 
-    Returns:
-        `val` and `test` (`Scores`) and the coverage of the `intervals`, as in `metrics.json`; if there are any,
-        `outgrown`, names of targets or series excluded from validation-based selection (`Windows.within_scale`).
+    Attributes:
+        intervals: calibrated on the validation windows.
+        scores: the keys `val`, `test`, `intervals`, `outgrown` and `thinned` of `RunMetrics`.
     """
+
+    intervals: Intervals
+    scores: dict[str, Any]
+
+
+def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> Scored:
+    """Calibrate the intervals of `forecaster` on the validation windows, and score it once on the test windows."""
     model, batch_size = forecaster.model, forecaster.config.training.eval_batch_size
     model.to(device)
     past, future = windows["val"].to(device), windows["test"].to(device)
@@ -64,12 +65,11 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     kinds = [kind(level) for level in levels for kind in (Coverage, Width)]
     covered = ScoreSums(kinds, Viewer(forecaster.preprocess, bounds=bounds), "series", ("scaled",), len(data) > 1)
     test = evaluate(model, future, batch_size, also=[covered, *of_test.collectors, *in_test])
-    scores = {
+    scores: dict[str, Any] = {
         part: {**overall.scores(errors), **{name: value for each in named for name, value in each.compute().items()}}
         for part, overall, errors, named in (("val", of_val, val, in_val), ("test", of_test, test, in_test))
     }
     model.eval()
-    forecaster.intervals = intervals
     within = {
         "windows": intervals.windows,
         "disjoint": intervals.disjoint,
@@ -81,7 +81,8 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}
     outgrown = _outgrown(forecaster, past)
-    return scores | {"intervals": within} | ({"outgrown": outgrown} if outgrown else {})
+    scores |= {"intervals": within} | ({"outgrown": outgrown} if outgrown else {})
+    return Scored(intervals, scores)
 
 
 def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
@@ -130,11 +131,11 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
 def accuracy_notes(metrics: Mapping[str, Any]) -> list[str]:
     """Warnings if the test errors of a run are higher than those of a naive forecast, or if its intervals miss their
     coverage, from its `metrics.json`."""
-    judged = judge(metrics["test"])
+    test = metrics["test"]
     covered = {
         level: row["coverage"] for level, row in metrics["intervals"]["test"].items() if row["coverage"] is not None
     }
-    return [*([judged.words] if judged is not None and judged.worse else []), *coverage_notes(covered)]
+    return [*([test["verdict"]] if test["worse"] else []), *coverage_notes(covered)]
 
 
 def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str, Any]:
@@ -175,33 +176,35 @@ def scores_within(
     data: Dataset,
     device: str,
     most_windows: int | None = None,
-) -> dict[str, Any]:
+) -> Scored:
     """As `take_scores`, but by the `deadline` of `time.monotonic()`: a few windows are scored and timed first, to
     determine how many more fit. Without a deadline, or with few windows, all are scored at once, or at most
-    `most_windows` per split.
-
-    Returns:
-        The same, and if not all windows of the model's choice were scored, the number of all by split as `thinned`.
+    `most_windows` per split. If these are not all windows of the model's choice, the scores say so (`thinned`).
     """
     model = forecaster.model
     few = model.most_windows is not None or len(forecaster.targets) > MANY_TARGETS
-    most = FEWEST_FITS if few else FEWEST
+    most = FEWEST_FITS if few else FEWEST_SCORED
     whole = _counts(model, windows)
     if deadline is None or max(whole.values()) <= 2 * most:
         with scored_on(model, most_windows):
-            counts, scores = _counts(model, windows), take_scores(forecaster, windows, data, device)
-        return scores if counts == whole else {**scores, "thinned": {part: len(windows[part]) for part in counts}}
+            counts, scored = _counts(model, windows), take_scores(forecaster, windows, data, device)
+        return scored if counts == whole else _thinned(scored, windows)
     while True:
         began = time.monotonic()
         with scored_on(model, most):
-            counts, scores = _counts(model, windows), take_scores(forecaster, windows, data, device)
+            counts, scored = _counts(model, windows), take_scores(forecaster, windows, data, device)
         if counts == whole:
-            return scores
+            return scored
         now = time.monotonic()
-        more = _SURE * max(GRACE, deadline - now) / (now - began)
+        more = PLANNED_SHARE * max(GRACE, deadline - now) / (now - began)
         if more < 2:  # the gain would not be worth the time
-            return {**scores, "thinned": {part: len(windows[part]) for part in counts}}
+            return _thinned(scored, windows)
         most = int(more * max(counts.values()))
+
+
+def _thinned(scored: Scored, windows: Mapping[str, Windows]) -> Scored:
+    of_all = {part: len(windows[part]) for part in ("val", "test")}
+    return scored._replace(scores={**scored.scores, "thinned": of_all})
 
 
 def most_scored(metrics: Mapping[str, Any]) -> int | None:

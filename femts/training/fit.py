@@ -6,18 +6,21 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.evaluation.conformal import passes
-from femts.evaluation.intervals import LEVELS
+from femts.evaluation.constants import LEVELS
 from femts.forecaster.forecaster import Forecaster, load
+from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import METRICS, SCORED, RunConfig, begin_run, clear_run, clear_runs
 from femts.mixers.kernels import recorded
 from femts.training.batches import StepBatches
-from femts.training.checkpoint import Finished, changed_data, check_resumable, find_state
+from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
+from femts.training.constants import SCORED_SHARE
 from femts.training.data_module import DataModule
-from femts.training.evaluate import circumstances, most_scored, scored_on, scores_within
+from femts.training.evaluate import circumstances, scores_within
 from femts.training.loop import run_steps
 from femts.training.refit import held_out_intervals, train_on_all_rows
 from femts.training.request import FitRequest
@@ -33,8 +36,6 @@ from femts.training.resources import check_resources
 from femts.training.run import Run, first_forecaster, is_trained, learning_within, run_folder, training_on
 from femts.training.schedule import Budget
 from femts.training.stopping import Interrupted
-
-SHARE = 0.5  # of the time limit for the scored training, if a refit follows
 
 logger = logging.getLogger(__name__)
 
@@ -61,33 +62,20 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                 (clear_runs if request.anew else clear_run)(out)
             for run in begun:
                 write_beginning(run)
-            if request.most_windows is not None:
-                model = first.model
-                model.most_windows = min(request.most_windows, model.most_windows or request.most_windows)
             for note in _notes(request, data, config, first):
                 logger.info(note)
             try:
-                # Train and score.
-                if first.state is not None:
-                    with recorded() as kernels:
-                        train_and_score(first, later=last is not None)
-                    first.forecaster.metrics = {**first.forecaster.metrics, "kernels": dict(sorted(kernels.items()))}
-                made = first.forecaster
-                # Refit on all rows, after the scored run was saved.
-                if last is not None:
+                made = first.forecaster if first.state is None else train_and_score(first, later=last is not None)
+                if last is not None:  # refit on all rows, after the scored run was saved
                     if out is not None and first.folder is not None and first.state is not None:
                         made.write(first.folder)
-                    with scored_on(made.model, most_scored(made.metrics)):
-                        intervals = held_out_intervals(made)
-                    train_on_all_rows(last, made)
-                    made = last.forecaster
-                    made.intervals = intervals
+                    intervals = held_out_intervals(made)
+                    made = replace(train_on_all_rows(last, made), intervals=intervals)
             except KeyboardInterrupt as error:
                 remedy = (
                     "nothing was kept" if out is None else f"progress is saved in {out}; continue it with resume=True"
                 )
                 raise Interrupted(f"Training was interrupted; {remedy}.") from error
-            # Save.
             if out is not None and folder is not None:
                 made.write(folder)
     return made
@@ -108,7 +96,7 @@ def _begin(
         # Errors in the run folder of the refit are reported for the user's folder.
         last = None if whole is None else begin(request, replace(config, refit=True), whole, folder, continued)
         inner = folder if last is None or folder is None else folder / SCORED
-        return begin(request, config, module, inner, continued, share=1.0 if last is None else SHARE), last
+        return begin(request, config, module, inner, continued, share=1.0 if last is None else SCORED_SHARE), last
 
     try:
         return runs(continued=True)
@@ -145,8 +133,7 @@ def begin(
             forecaster = load(saved, request.accelerator.device)
             if forecaster.data != module.data.record:
                 raise changed_data(config.dataset, saved)
-            forecaster._dataset = module.data
-            return Run(forecaster, module, None, *further)
+            return Run(replace(forecaster, _dataset=module.data), module, None, *further)
         forecaster = first_forecaster(config, module)
         state = find_state(config, forecaster.preprocess_record(), saved, request.resume and saved is not None)
     except UsageError as error:
@@ -158,6 +145,9 @@ def begin(
         check_resources(forecaster.model, module.windows["train"], config.training, left)
     if not state.model:
         module.fit_closed_form(forecaster.model)
+    if request.most_windows is not None and not config.refit:
+        model = forecaster.model
+        model.most_windows = min(request.most_windows, model.most_windows or request.most_windows)
     return Run(forecaster, module, state, *further)
 
 
@@ -167,59 +157,67 @@ def write_beginning(run: Run) -> None:
         begin_run(run.folder, run.config, run.forecaster.preprocess_record())
 
 
-def train_and_score(run: Run, later: bool) -> None:
-    """Train the model of `run`, restore its best weights, and fill in scores and circumstances.
+def train_and_score(run: Run, later: bool) -> Forecaster:
+    """Train the model of `run`, restore its best weights, and score it.
 
     Args:
         run: run with closed-form parts already fitted and windows of all splits.
         later: whether a refit and its scoring follow within the time limit.
+
+    Returns:
+        The forecaster with intervals, scores and circumstances.
 
     Raises:
         KeyboardInterrupt: A signal was received; the state so far is saved.
         RunFailure: As in `femts.training.loop.run_steps`.
     """
     assert run.state is not None
-    training, state, windows, forecaster = run.config.training, run.state, run.module.windows, run.forecaster
-    model, before, first, accelerator = run.model, run.state.seconds, windows["train"], run.accelerator
-    epoch = StepBatches(len(first), training.batch_size, training.accumulate, training.seed).epoch
-    if is_trained(model) and not state.complete:
-        count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
-        learned = len(LEVELS) if model.quantiles else 0
-        calibration = count * passes(count, run.config.pred_len, first.n_targets, learned=learned)
-        alone = calibration + tested  # a single process scores, whereas validations are shared
-        budget = Budget(training.steps(epoch), run.limit, run.started, accelerator.devices * (1 + later) * alone)
-        state = run.state = run_steps(run, budget, windows["val"])
-        if state.stopped == "interrupted":
-            raise KeyboardInterrupt
-    weights, kept_step = state.kept(training.keep)
-    if is_trained(model):
-        model.load_state_dict(weights)
-    else:
-        model.learn(first, windows["val"].within_scale(), learning_within(run))
-    model.to(accelerator.device)
-    now = time.monotonic()
-    deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)
-    scores = scores_within(deadline, forecaster, windows, run.module.data, accelerator.device)
+    training, forecaster, windows = run.config.training, run.forecaster, run.module.windows
+    epoch = StepBatches(len(windows["train"]), training.batch_size, training.accumulate, training.seed).epoch
+    before = run.state.seconds  # of earlier processes, as training adds its own
+    with recorded() as kernels:
+        state, kept_step = _trained(run, run.state, training.steps(epoch), later)
+        now = time.monotonic()
+        deadline = None if run.limit is None else now + (run.started + run.limit - now) / (1 + later)
+        scored = scores_within(deadline, forecaster, windows, run.module.data, run.accelerator.device)
     effects, steps = forecaster.preprocess.effects, training.steps(epoch)
     if training.max_time is not None and state.step:  # reduced by a time limit
         steps = round(state.step / state.progress)
-    forecaster.validations = tuple(state.validations)
-    forecaster.metrics = {
-        **circumstances(forecaster, accelerator),
-        "kept_step": kept_step,
-        "steps": state.step,
-        "stopped": state.stopped,
-        # Steps over which the learning rate was scheduled, and steps per epoch.
-        **({"schedule": {"steps": max(steps, state.step), "epoch": epoch}} if is_trained(model) else {}),
-        **scores,
+    schedule = {"steps": max(steps, state.step), "epoch": epoch}
+    metrics = {
+        **circumstances(forecaster, run.accelerator),
+        **{"kept_step": kept_step, "steps": state.step, "stopped": state.stopped},
+        **({"schedule": schedule} if is_trained(run.model) else {}),
+        **scored.scores,
         "seconds": round(before + time.monotonic() - run.started, 3),
-        # Share of each target's variance explained by known covariates; see `femts.data.effects.Effects`.
-        **(
-            {}
-            if effects is None
-            else {"known": dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))}
-        ),
+        "kernels": dict(sorted(kernels.items())),
     }
+    if effects is not None:
+        metrics["known"] = dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))
+    validations = tuple(state.validations)
+    return replace(forecaster, metrics=cast(RunMetrics, metrics), validations=validations, intervals=scored.intervals)
+
+
+def _trained(run: Run, state: TrainState, steps: int, later: bool) -> tuple[TrainState, int | None]:
+    """Train the model of `run` from `state`, for at most `steps`, and give it the weights to keep; return the last state
+    and the step of these weights. Other arguments as in `train_and_score`."""
+    model, windows, accelerator = run.model, run.module.windows, run.accelerator
+    if is_trained(model) and not state.complete:
+        count, tested = (len(windows[part].subsample(model.most_windows)) for part in ("val", "test"))
+        learned = len(LEVELS) if model.quantiles else 0
+        calibration = count * passes(count, run.config.pred_len, windows["train"].n_targets, learned=learned)
+        alone = calibration + tested  # a single process scores, whereas validations are shared
+        budget = Budget(steps, run.limit, run.started, accelerator.devices * (1 + later) * alone)
+        state = run_steps(run, budget, windows["val"])
+        if state.stopped == "interrupted":
+            raise KeyboardInterrupt
+    weights, kept_step = state.kept(run.config.training.keep)
+    if is_trained(model):
+        model.load_state_dict(weights)
+    else:
+        model.learn(windows["train"], windows["val"].within_scale(), learning_within(run))
+    model.to(accelerator.device)
+    return state, kept_step
 
 
 def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
@@ -227,7 +225,5 @@ def finished(request: FitRequest, out: Path, data: Dataset) -> Forecaster:
     if not request.anew:
         logger.info(f"run {out} is already finished")
     made = load(out, request.accelerator.device)
-    made._dataset = data.all_rows() if request.refit else data
-    if made.scored is not None:
-        made.scored._dataset = data
-    return made
+    scored = None if made.scored is None else replace(made.scored, _dataset=data)
+    return replace(made, scored=scored, _dataset=data.all_rows() if request.refit else data)

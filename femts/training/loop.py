@@ -29,21 +29,17 @@ from femts.progress import progress_line
 from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.checkpoint import TrainState
+from femts.training.constants import AGREE_EVERY, CHECK_EVERY, VALIDATING, VALIDATION_GROWTH, VALIDATION_TIMED
 from femts.training.ema import RunningAverage
 from femts.training.nodes import joined_nodes, together
 from femts.training.optimizer import adamw
 from femts.training.processes import InProcess, launched
 from femts.training.run import Run
-from femts.training.schedule import VALIDATING, Budget, Chosen, learning_rate
+from femts.training.schedule import Budget, Chosen, learning_rate
 from femts.training.stopping import Diverged, StopSignals, asked_to_stop
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-
-TIMED, MORE = 4, 8  # windows for timing a validation, and factor by which they grow if that was fast
-CHECK_EVERY = 50  # steps between checks of the losses, each of which waits for the device
-AGREE_EVERY = 10  # steps between synchronisations of several processes on stopping
 
 
 def run_steps(run: Run, budget: Budget, val: Windows | None = None, chosen: Chosen | None = None) -> TrainState:
@@ -324,7 +320,7 @@ class Trainer:
     def _validation_windows(self, val: Windows) -> int | None:
         """Number of validation windows, equal in all processes; with a time limit, a few are timed first, and more are
         used as long as they take a small share of it."""
-        budget, most, some = self.loop.budget, self.config.val_windows, TIMED
+        budget, most, some = self.loop.budget, self.config.val_windows, VALIDATION_TIMED
         if budget.seconds is None:
             return most
         seconds, whole = VALIDATING * budget.seconds, len(val.subsample(most))
@@ -332,9 +328,9 @@ class Trainer:
             began = time.monotonic()
             timed = int(evaluate(self.average.model, val, self.config.eval_batch_size, some=some)["windows"])
             took = time.monotonic() - began
-            if timed >= whole or took > seconds / MORE:
+            if timed >= whole or took > seconds / VALIDATION_GROWTH:
                 break
-            some *= MORE
+            some *= VALIDATION_GROWTH
         budget.note_scoring(took / timed)
         fitting: int = self.fabric.broadcast(max(1, int(seconds * timed / took)))
         return most if fitting >= whole else fitting

@@ -12,13 +12,15 @@ from femts.errors import UsageError
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.members import MEMBERS, member_record
+from femts.forecaster.members import member_record
+from femts.forecaster.metrics import Refit, ScoredRows
 from femts.forecaster.run_folder import SCORED
-from femts.models.mean import MeanConfig, MeanModel
+from femts.models.mean import MeanModel
 from femts.text import quote
 from femts.training.accelerator import find_accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.data_module import DataModule
+from femts.training.evaluate import most_scored, scored_on
 from femts.training.loop import run_steps
 from femts.training.run import Run, first_forecaster, is_trained, learning_within, run_folder, training_on
 from femts.training.schedule import Budget, Chosen
@@ -62,11 +64,10 @@ def _again(scored: Forecaster, data: Dataset, limit: float | None = None, progre
     accelerator = find_accelerator(replace(config.training, device=cast(Any, scored.device.type)))
     module = DataModule.of(data, config, ("train",), scored.preprocess)
     with training_on(accelerator), run_folder(None, accelerator) as folder:
-        made = first_forecaster(config, module)
-        module.fit_closed_form(made.model)
-        run = Run(made, module, TrainState(), folder, accelerator, time.monotonic(), limit, progress)
-        train_on_all_rows(run, scored)
-    return made
+        first = first_forecaster(config, module)
+        module.fit_closed_form(first.model)
+        run = Run(first, module, TrainState(), folder, accelerator, time.monotonic(), limit, progress)
+        return train_on_all_rows(run, scored)
 
 
 def chosen_by(forecaster: Forecaster) -> Chosen | None:
@@ -86,66 +87,69 @@ def chosen_by(forecaster: Forecaster) -> Chosen | None:
     return Chosen(step, schedule["steps"], schedule["epoch"])
 
 
-def train_on_all_rows(run: Run, scored: Forecaster) -> None:
-    """Train the model of `run` like `scored`, up to the step that was kept; scores and intervals remain those of
-    `scored`.
+def train_on_all_rows(run: Run, scored: Forecaster) -> Forecaster:
+    """Train the model of `run` like `scored`, up to the step that was kept.
 
     Args:
         run: run with training windows only and closed-form parts already fitted.
         scored: forecaster trained on the training split.
+
+    Returns:
+        The forecaster, with the scores and intervals of `scored`.
 
     Raises:
         KeyboardInterrupt: A signal was received; the state so far is saved.
         RunFailure: As in `femts.training.loop.run_steps`.
     """
     assert run.state is not None
-    forecaster, before, began = run.forecaster, run.state.seconds, time.monotonic()
-    if isinstance(run.model, MeanModel):
-        steps, stopped = _train_members(run, scored)
+    state, model, began = run.state, run.model, time.monotonic()
+    before, metrics = state.seconds, scored.metrics.copy()
+    if isinstance(model, MeanModel):
+        members = _train_members(run, scored)
+        model = MeanModel(model.config, [one.model for one in members])
+        refits = [one.metrics["refit"] for one in members]
+        short = any(one["stopped"] == "max_time" for one in refits)
+        steps, stopped = sum(one["steps"] for one in refits), "max_time" if short else refits[0]["stopped"]
+        metrics["members"] = [member_record(one) for one in members]
     else:
         chosen = chosen_by(scored)
-        if chosen is not None and not run.state.complete:
-            run.state = run_steps(run, Budget(chosen.steps, run.limit, run.started, 0), chosen=chosen)
-            if run.state.stopped == "interrupted":
+        if chosen is None:
+            model.learn(run.module.windows["train"], None, learning_within(run), scored.model)
+        elif not state.complete:
+            state = run_steps(run, Budget(chosen.steps, run.limit, run.started, 0), chosen=chosen)
+            if state.stopped == "interrupted":
                 raise KeyboardInterrupt
         if chosen is not None:
-            run.model.load_state_dict(run.state.average)
-        else:
-            run.model.learn(run.module.windows["train"], None, learning_within(run), scored.model)
-        steps, stopped = run.state.step, run.state.stopped
-    forecaster.model.to(run.accelerator.device).eval()
-    members = {MEMBERS: forecaster.metrics[MEMBERS]} if MEMBERS in forecaster.metrics else {}
-    forecaster.scored, forecaster.intervals, forecaster.validations = scored, scored.intervals, scored.validations
-    data = run.module.data
-    series = {"series": len(data)} if data.schema.panel else {}
-    forecaster.metrics = {
-        **scored.metrics,
-        **members,
-        "scored": {"folder": SCORED, **{part: list(scored.data["split"][part]) for part in PARTS}, **series},
-        "refit": {
-            "rows": forecaster.data["split"]["train"][1],
-            "steps": steps,
-            "stopped": stopped,
-            "seconds": round(before + time.monotonic() - began, 3),
-        },
-    }
+            model.load_state_dict(state.average)
+        steps, stopped = state.step, state.stopped
+    data, rows = run.module.data, {part: list(scored.data["split"][part]) for part in PARTS}
+    metrics["scored"] = cast(
+        ScoredRows, {"folder": SCORED, **rows, **({"series": len(data)} if data.schema.panel else {})}
+    )
+    seconds = round(before + time.monotonic() - began, 3)
+    metrics["refit"] = Refit(rows=data.record["split"]["train"][1], steps=steps, stopped=stopped, seconds=seconds)
+    return replace(
+        run.forecaster,
+        model=model.to(run.accelerator.device).eval(),
+        metrics=metrics,
+        validations=scored.validations,
+        intervals=scored.intervals,
+        scored=scored,
+    )
 
 
-def _train_members(run: Run, scored: Forecaster) -> tuple[int, str | None]:
-    """Train each member of a mean again; return their total steps and why they stopped."""
+def _train_members(run: Run, scored: Forecaster) -> list[Forecaster]:
+    """The members of the mean `scored`, each trained again."""
     learned = list[Forecaster]()
     for member in scored.members:
         left, spent = len(scored.members) - len(learned), time.monotonic() - run.started
         limit = None if run.limit is None else (run.limit - spent) / left
         learned.append(_again(member, run.module.data, limit, run.progress))
-    assert isinstance(run.config.model_config, MeanConfig)
-    run.forecaster.model = MeanModel(run.config.model_config, [one.model for one in learned])
-    run.forecaster.metrics = {MEMBERS: [member_record(one) for one in learned]}
-    refits = [one.metrics["refit"] for one in learned]
-    short = any(one["stopped"] == "max_time" for one in refits)
-    return sum(one["steps"] for one in refits), "max_time" if short else refits[0]["stopped"]
+    return learned
 
 
 def held_out_intervals(forecaster: Forecaster) -> Intervals:
-    """Intervals for a refitted forecaster, from the errors of `forecaster` on its validation and test splits."""
-    return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())
+    """Intervals for a refitted forecaster, from the errors of `forecaster` on its validation and test splits, on as many
+    windows as time allowed to score."""
+    with scored_on(forecaster.model, most_scored(forecaster.metrics)):
+        return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())

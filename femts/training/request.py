@@ -11,18 +11,15 @@ from typing import Any
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.training import TrainingConfig, parse_span
-from femts.data.scaler import SCALERS
 from femts.errors import UsageError
-from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA, DEFAULT
-from femts.evaluation.validation import BUILT_IN, check_selects
-from femts.models.losses import find_loss
+from femts.evaluation.validation import BUILT_IN
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.accelerator import Accelerator, find_accelerator
+from femts.training.constants import SHORT_STEPS
 from femts.training.resolve import BUDGETS, Lengths, resolve_training
 
-SHORT_STEPS = 500  # below which a training by `auto` is short: at 300, its recipe is still better (results/trials.md)
 WEIGHTS = "model.weights"  # given to `auto`, it adds the pretrained model of these weights
 
 
@@ -83,7 +80,6 @@ class FitRequest:
             raise UsageError(
                 f"Setting '{quote(odd)}' applies to a single model, but model='auto' selects the model; name a model."
             )
-        check_registered(training)
         if model == AUTO and training.metric not in ("", *CRITERIA):
             raise UsageError(
                 f"Model 'auto' cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
@@ -139,12 +135,3 @@ class FitRequest:
     def limit(self) -> float | None:
         """Time limit in seconds; None is no limit."""
         return None if self.training.max_time is None else parse_span(self.training.max_time)
-
-
-def check_registered(training: TrainingConfig) -> None:
-    """Raise UsageError if the loss, metric, scaler or interval method named in `training` is unknown."""
-    find_loss(training.loss)
-    SCALERS[training.scaler]
-    INTERVALS[training.intervals]
-    if training.metric and training.metric not in CRITERIA:
-        check_selects(training.metric)

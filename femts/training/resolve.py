@@ -23,11 +23,17 @@ from femts.data.protocols import (
     default_protocol,
     every_row,
 )
+from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
 from femts.errors import UsageError, suggest
+from femts.evaluation.conformal import INTERVALS
+from femts.evaluation.criterion import CRITERIA
+from femts.evaluation.validation import check_selects
 from femts.forecaster.run_folder import RunConfig
+from femts.models.losses import find_loss
 from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
 from femts.text import quote
+from femts.training.constants import DRAWN_CHANNELS, MANY_CHANNELS
 
 if TYPE_CHECKING:
     from femts.data.preprocess import Preprocess
@@ -35,7 +41,6 @@ if TYPE_CHECKING:
     from femts.models.base import ForecastModel
 
 BUDGETS = ("max_steps", "max_epochs")
-_MANY, _DRAWN = 16, 8  # number of channels from which on a subset is drawn at each step, and its size
 
 _DEFAULTS = {f.name: f.default for f in fields(TrainingConfig)}
 
@@ -81,6 +86,7 @@ def resolve_training(
     if len(asked) == 1:  # if one of these is given, it replaces the recipe's other one
         training = {name: value for name, value in training.items() if name not in BUDGETS or name in asked}
     resolved = apply_settings(TrainingConfig(), training, where="training")
+    _check_registered(resolved)
     if resolved.learned_quantiles:
         check_learns_quantiles(model)
     losses = model_card(model).model_class.losses
@@ -89,6 +95,15 @@ def resolve_training(
             f"Model '{model}' does not support training.loss={quote(resolved.loss)}; use one of {', '.join(losses)}."
         )
     return parts["model"], resolved
+
+
+def _check_registered(training: TrainingConfig) -> None:
+    """Raise UsageError if the loss, metric, scaler or interval method named in `training` is unknown."""
+    find_loss(training.loss)
+    SCALERS[training.scaler]
+    INTERVALS[training.intervals]
+    if training.metric and training.metric not in CRITERIA:
+        check_selects(training.metric)
 
 
 def _suggest_setting(key: str, model: str) -> str:
@@ -184,7 +199,11 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         most: int | None = None
         if card.most_horizons is not None:
             most = max(card.most_horizons * ahead, 2 * data.season, *further_seasons(data.freq))
-        preset = default_look_back(name, ahead, data.typical_rows, data.season, most)
+        # In less than two seasons, one leaves too few windows to learn from: 12 months ahead, the mean error of `ridge` on
+        # 12 synthetic series of 15, 18 and 23 months was 21.9, 15.6 and 14.1 from a season, and 15.5, 12.9 and 12.4 from 4
+        # months. That of `seasonal_naive` was 11.9, 12.8 and 14.0 from a season; of 15 and 18 months, 17.7 and 15.2 without.
+        single = card.supports.fixed or data.rows >= 2 * data.season
+        preset = default_look_back(name, ahead, data.typical_rows, data.season, most, single)
     if left_open(seq_len):
         return preset
     steps = whole_number(seq_len, "Look-back")
@@ -229,7 +248,9 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
     if asked is not None and not model_card(model).model_class.supports.subsampling:
         raise UsageError(f"Model '{model}' does not support channel subsampling; remove training.channels.")
     if asked is None:
-        asked = _DRAWN if channels > _MANY and model_card(model).model_class.supports.subsampling else None
+        asked = (
+            DRAWN_CHANNELS if channels > MANY_CHANNELS and model_card(model).model_class.supports.subsampling else None
+        )
     return None if asked is None or asked >= channels else asked
 
 

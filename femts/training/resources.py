@@ -16,14 +16,7 @@ from femts.data.windows import Windows
 from femts.environment import available_memory
 from femts.errors import RunFailure
 from femts.models.base import ForecastModel
-from femts.training.schedule import FEWEST
-
-COPIES = 10  # copies of the weights: gradients, two moments, average, best, the last four, and serialised
-STEP = 3.0  # duration of a step relative to its forward pass
-TIMED = 3  # repetitions of the timing, of which the fastest counts
-SHORT = 30.0  # seconds that a training may always take
-# factor by which the estimate must exceed the limit, so that only a wrong estimate could save the training
-HOPELESS = 4.0
+from femts.training.constants import COPIES, FEWEST_SCORED, HOPELESS_RATIO, SHORT_TRAINING, STEP_RATIO, STEP_TIMINGS
 
 
 def check_resources(model: ForecastModel, windows: Windows, training: TrainingConfig, limit: float | None) -> None:
@@ -43,8 +36,8 @@ def check_resources(model: ForecastModel, windows: Windows, training: TrainingCo
             f"Out of memory: this training needs about {needed >> 20:,} MiB, but only {free >> 20:,} MiB are free; "
             "use fewer columns, a smaller model or training.batch_size, or a machine with more memory."
         )
-    least = STEP * training.batch_size * seconds + 2 * FEWEST * forecast
-    if limit is not None and least > HOPELESS * max(limit, SHORT):
+    least = STEP_RATIO * training.batch_size * seconds + 2 * FEWEST_SCORED * forecast
+    if limit is not None and least > HOPELESS_RATIO * max(limit, SHORT_TRAINING):
         raise RunFailure(
             f"Not enough time: one training step and a few scores would take {least:,.0f} s on this machine, but only "
             f"{max(0.0, limit):,.0f} s are left; use fewer columns, a smaller model, or a longer time limit."
@@ -62,7 +55,7 @@ def _of_a_window(model: ForecastModel, windows: Windows, drawn: int | None) -> t
 
     index, channels = torch.zeros(1, dtype=torch.long), None if drawn is None else torch.arange(drawn)
     batch = windows.batch(index)
-    for _ in range(TIMED):
+    for _ in range(STEP_TIMINGS):
         held.clear()
         began = time.monotonic()
         with torch.autograd.graph.saved_tensors_hooks(note, lambda kept: kept):

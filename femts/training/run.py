@@ -1,4 +1,4 @@
-"""A training run in its current state, and what a run needs around it."""
+"""A training run as it begins, and what a run needs around it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from femts.models.base import ForecastModel
 from femts.models.registry import build_model
 from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
+from femts.training.constants import LEARNING
 from femts.training.data_module import DataModule
 from femts.training.stopping import Interrupted
 
-LEARNING = 0.7  # share of the remaining time for models without gradient steps; scores take the rest
 
-
-@dataclass
+@dataclass(frozen=True)
 class Run:
-    """A training run in its current state.
+    """A training run as it begins.
 
     Attributes:
         forecaster: forecaster whose model is trained.
         module: data and windows.
-        state: training state; None if the run is finished.
+        state: state from which the training goes on; None if the run is finished.
         folder: run folder; None writes nothing.
         accelerator: device, precision and number of processes.
         started: `time.monotonic()` from which the limit counts.
@@ -90,10 +89,17 @@ def first_forecaster(config: RunConfig, module: DataModule) -> Forecaster:
         raise UsageError(f"Model '{config.model}' cannot be built with these settings: {error}.") from error
     model.read_weights()
     data = module.data
-    made = Forecaster(model, config, module.preprocess, data.freq, data.record, _dataset=data)
-    made.until = data.learned_last
-    made.series_until, made.series_trained = tuple(data.learned_until(1)), tuple(data.learned_until())
-    return made
+    return Forecaster(
+        model,
+        config,
+        module.preprocess,
+        data.freq,
+        data.record,
+        until=data.learned_last,
+        series_until=tuple(data.learned_until(1)),
+        series_trained=tuple(data.learned_until()),
+        _dataset=data,
+    )
 
 
 _ONE_AT_A_TIME = threading.RLock()

@@ -7,13 +7,7 @@ import time
 from dataclasses import dataclass
 
 from femts.config.training import TrainingConfig
-
-# estimated duration of scoring relative to training, per window, until the first validation is timed
-_SCORING_TO_TRAINING = 0.4
-FEWEST = 16  # windows per split that are always scored, and at least one per series
-RESERVED = 0.25  # largest share of a time limit reserved for the final scores, which then use fewer windows
-VALIDATING = 0.03  # largest share of a time limit for a validation
-_FEW = 5  # steps after which the timing is trusted; each of the first may have been delayed by other processes
+from femts.training.constants import FEWEST_SCORED, FIRST_STEPS, RESERVED, SCORING_RATIO
 
 
 def learning_rate(config: TrainingConfig, progress: float, epoch: int) -> float:
@@ -85,10 +79,10 @@ class Budget:
             return 0.0
         per_window = self._per_window
         if per_window is None:
-            per_window = _SCORING_TO_TRAINING * self._fastest if self._noted >= _FEW else 0.0
+            per_window = SCORING_RATIO * self._fastest if self._noted >= FIRST_STEPS else 0.0
         # A margin over the measurement, since other processes run too.
         scored = 1.2 * per_window * self._scored
-        reserve = min(scored, max(RESERVED * self.seconds, 1.2 * per_window * 2 * FEWEST))
+        reserve = min(scored, max(RESERVED * self.seconds, 1.2 * per_window * 2 * FEWEST_SCORED))
         span = self._called + self.seconds - reserve - self._began
         now = time.monotonic() - self._began
         return 1.0 if now >= span else now / span

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from femts.data.dataset import Dataset
 from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, UsageError, memory_checked, warn
-from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import Future
 from femts.logging import quiet_training
@@ -80,13 +79,13 @@ def zero_shot(
     with quiet_training():
         made = train(data, model, horizon, refit=True, settings=settings)
     notes = *data.notes, *horizon_notes(data, horizon), *known_notes(data, made.config), *bound_notes(made.preprocess)
-    judged = judge(made.metrics["test"])
+    scores = made.metrics["test"]
     for note in notes:
         logger.info(note)
-    if judged is not None and judged.worse:
-        warn(f"On the last rows, '{model}' is {judged.words}; try femts.train.", AccuracyWarning)
-    elif judged is not None:
+    if scores["worse"]:
+        warn(f"On the last rows, '{model}' is {scores['verdict']}; try femts.train.", AccuracyWarning)
+    elif scores["verdict"]:
         rows = made.metrics["refit"]["rows"]
         more = f"; with {rows} rows, a model trained on them may be better still" * (rows >= MANY_ROWS)
-        logger.info(f"on the last rows, '{model}' is {judged.words}{more}")
+        logger.info(f"on the last rows, '{model}' is {scores['verdict']}{more}")
     return made

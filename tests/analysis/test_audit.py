@@ -139,7 +139,8 @@ def test_stored_score_mismatch_is_detected(make: Callable[[str], Forecaster]) ->
     with torch.no_grad():
         model.trend.weight += 0.01
     assert failed(forecaster) == {"stored score"}
-    forecaster.metrics = {**forecaster.metrics, "test": {**forecaster.metrics["test"], "windows": 3}}
+    fewer: Any = {**forecaster.metrics, "test": {**forecaster.metrics["test"], "windows": 3}}
+    forecaster = replace(forecaster, metrics=fewer)
     assert failed(forecaster) == {"stored score", "every window"}
 
 

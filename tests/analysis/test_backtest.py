@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -322,7 +323,7 @@ def test_series_without_unseen_rows_are_left_out(ridge: Forecaster) -> None:
 
 
 def test_undated_data_count_rows(forecaster: Forecaster) -> None:
-    bare = Forecaster(**{**vars(forecaster), "freq": None})
+    bare = replace(forecaster, freq=None)
     frame = femts.backtest(bare, FRAME.drop(columns="date"), **cutoffs_of(2, 20))
     assert list(frame["step"].unique()[:P]) == list(range(468, 468 + P))
     assert set(frame["cutoff"]) == {467, 487}

@@ -234,7 +234,8 @@ def test_report_lists_the_models_tried(tmp_path: Path) -> None:
         {"model": "nhits", "error": 0.25, "seconds": 1.0, "taken": True},
     ]
     auto = {"rule": "the lowest error", "metric": "mae", "taken": ["ridge", "nhits"], "weights": [0.75, 0.25]}
-    made.metrics = {**made.metrics, "auto": {**auto, "error": 0.1, "tried": tried}}
+    metrics: Any = {**made.metrics, "auto": {**auto, "error": 0.1, "tried": tried}}
+    made = replace(made, metrics=metrics)
     page = femts.report(made, tmp_path / "page.html").read_text()
     places = [page.index(f"<section id={name} ") for name in ("forecast", "models-tried", "scores")]
     assert places == sorted(places)
@@ -424,8 +425,7 @@ def test_report_of_gaps_counts_and_business_days(case: str, tmp_path: Path) -> N
 
 
 def test_report_without_baseline_and_intervals(data: Dataset, tmp_path: Path) -> None:
-    short = train(data, "naive", P, seq_len=12, device="cpu")
-    short.intervals = None
+    short = replace(train(data, "naive", P, seq_len=12, device="cpu"), intervals=None)
     femts.report(short, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "seasonal_naive is omitted, because the look-back is shorter than a season of 24 steps (1 day)" in page

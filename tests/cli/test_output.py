@@ -12,6 +12,7 @@ from terminal import Terminal
 
 from femts.cli.commands.evaluate import _misses
 from femts.cli.output import judgements, mean_scores, say_warnings, scores_table
+from femts.evaluation.verdict import judge
 from femts.training.evaluate import accuracy_notes
 
 NAIVE = {"seasonal_naive": {"mse": 0.5, "mae": 0.4}, "mean": {"mse": 2.0, "mae": 1.0}}
@@ -20,6 +21,10 @@ SCORES = {
     | {"season": 3, "skill": 1 - p / 5, "mase": p / 5, "baselines": NAIVE}
     for p in (4, 6)
 }
+for one in SCORES.values():
+    judged = judge(one)
+    assert judged is not None
+    one |= {"verdict": judged.words, "worse": judged.worse}
 
 
 def test_worse_horizons_are_listed_separately() -> None:

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
@@ -154,7 +154,7 @@ def test_documented_exceptions_are_raised(own: Path) -> None:
     for name, mistake in MISTAKES.items():
         forecaster = femts.load(own / "run")
         if name == "Forecaster.training_data":
-            forecaster.data = {**forecaster.data, "sha256": "other"}
+            forecaster = replace(forecaster, data={**forecaster.data, "sha256": "other"})
         with pytest.raises((FemtsError, ValueError, TypeError)) as raised:
             mistake(forecaster)
         said = _listed(_sections(inspect.getdoc(PUBLIC[name]) or "")["Raises"])

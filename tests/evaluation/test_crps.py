@@ -10,7 +10,7 @@ import torch
 from even_intervals import covered, even_intervals
 from scipy.stats import norm
 
-from femts.evaluation.intervals import LEVELS
+from femts.evaluation.constants import LEVELS
 
 N = 20_000
 

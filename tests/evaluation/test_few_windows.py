@@ -13,8 +13,8 @@ from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.evaluation.conformal import calibrate, order_statistics
-from femts.evaluation.few import FEW, are_few, student_widths
-from femts.evaluation.intervals import GRID
+from femts.evaluation.constants import FEW, GRID
+from femts.evaluation.few import are_few, student_widths
 from femts.models.base import ForecastModel
 
 L, P, C = 6, 8, 2

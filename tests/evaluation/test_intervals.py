@@ -23,9 +23,10 @@ from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
+from femts.evaluation.constants import GRID, LEVELS
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.intervals import GRID, LEVELS, Intervals, check_levels, rank, refuse_unreachable, with_bounds
+from femts.evaluation.intervals import Intervals, check_levels, rank, refuse_unreachable, with_bounds
 from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
 from femts.models.base import ForecastModel
 

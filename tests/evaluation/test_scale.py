@@ -9,9 +9,11 @@ import pytest
 import femts
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
-from femts.evaluation.scale import FLOOR, SeasonalScale, seasonal_changes
+from femts.evaluation.constants import FLOOR
+from femts.evaluation.scale import SeasonalScale, seasonal_changes
 
 HOURS = np.arange(600)
+ROW = np.zeros(1, dtype=np.int64)  # the first
 DAY = np.sin(2 * np.pi * HOURS / 24)
 
 
@@ -74,7 +76,7 @@ def test_the_floor_is_relative_to_the_deviation(size: float, level: float) -> No
     for factor, defined in ((FLOOR / 100, False), (FLOOR * 100, True)):
         values = (level * size + size * (DAY + factor * noise))[:, None]
         if (level and not defined) or not level:
-            assert np.isfinite(seasonal_changes(values, 24)[0])[0] == defined
+            assert np.isfinite(seasonal_changes(values, 24, ROW, ROW + len(values))[0])[0, 0] == defined
 
 
 def test_a_constant_series_has_no_scale() -> None:

@@ -30,6 +30,7 @@ from femts.models.dlinear import DLinear, DLinearConfig
 from femts.models.naive import SeasonalNaive, SeasonalNaiveConfig
 
 L, P, C, SEASON, TRAIN = 12, 7, 3, 5, 60
+ROW = np.zeros(1, dtype=np.int64)  # the first
 COLUMNS = ("a", "b", "c")
 RAW = np.random.default_rng(0).normal([5.0, -200.0, 0.3], [1.0, 30.0, 0.2], (150, C))
 
@@ -58,7 +59,7 @@ def sums_of(
     bounds: Bounds | None = None,
     levels: tuple[float, ...] = (),
 ) -> ScoreSums:
-    absolute = seasonal_changes(train, season)[0][None]
+    absolute = seasonal_changes(train, season, ROW, ROW + len(train))[0]
     viewer = Viewer(preprocess, season, SeasonalScale(absolute, absolute), bounds)
     points = [MSE(), MAE(), RMSE(), SMAPE(), MASE(), WAPE(), Bias(), Skill()]
     crps = [] if bounds is None else [CRPS(bounds.intervals.standard)]
@@ -170,8 +171,10 @@ def test_zero_denominators_are_nan() -> None:
     each = table.loc["raw", "mase"]
     assert sums.frame(COLUMNS)["mase"].to_numpy() == pytest.approx(each.mean()), "a mean of those that have a scale"
     np.testing.assert_allclose(
-        seasonal_changes(raw[:SEASON], SEASON)[0],
+        seasonal_changes(raw, SEASON, ROW, ROW + SEASON)[0][0],
         np.abs(np.diff(raw[:SEASON], axis=0)).mean(0),
         err_msg="no season, a step",
     )
-    assert np.isnan(seasonal_changes(raw[:1], SEASON)).all() and np.isnan(seasonal_changes(raw * np.nan, SEASON)).all()
+    assert np.isnan(seasonal_changes(raw, SEASON, ROW, ROW + SEASON, or_step=False)).all(), "as in fev"
+    assert np.isnan(seasonal_changes(raw, SEASON, ROW, ROW + 1)).all()
+    assert np.isnan(seasonal_changes(raw * np.nan, SEASON, ROW, ROW + len(raw))).all()

@@ -10,8 +10,9 @@ from torch import Tensor
 from femts.config.model import ModelConfig
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
+from femts.evaluation.constants import MOST_ERRORS
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.window_errors import MOST, WindowErrors
+from femts.evaluation.window_errors import WindowErrors
 from femts.models.naive import Naive
 
 L, P, C = 6, 4, 3
@@ -36,10 +37,10 @@ def test_error_per_window() -> None:
 
 
 def test_neighbouring_windows_are_averaged() -> None:
-    rows = 3 * MOST + L + P - 1
+    rows = 3 * MOST_ERRORS + L + P - 1
     thinned, mse = errors_of(Windows(series(rows), L, P), 64)
-    assert len(thinned) == MOST
-    assert sum(each or 0.0 for each in thinned) / MOST == pytest.approx(mse, rel=1e-5)
+    assert len(thinned) == MOST_ERRORS
+    assert sum(each or 0.0 for each in thinned) / MOST_ERRORS == pytest.approx(mse, rel=1e-5)
     assert all(each == float(f"{each:.5g}") for each in thinned)
 
 
@@ -60,6 +61,6 @@ def test_errors_per_series_are_averaged() -> None:
     by_hand = [sum(e or 0.0 for e in some) / len(some) for some in (each[:5], each[5:15], each[15:])]
     assert sums.thinned(number) == pytest.approx(by_hand, rel=1e-4)
     many = WindowErrors()
-    rows = 2 * MOST + L + P - 1
+    rows = 2 * MOST_ERRORS + L + P - 1
     evaluate(Naive(ModelConfig(L, P, C)), Windows(series(rows), L, P), 64, also=[many])
-    assert many.thinned(torch.arange(2 * MOST)) == many.thinned()
+    assert many.thinned(torch.arange(2 * MOST_ERRORS)) == many.thinned()

@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.analysis.rolling_scores import QUANTILES, seasonal_errors
+from femts.analysis.rolling_scores import QUANTILES
 from femts.cli import main
 from femts.errors import UsageError
+from femts.evaluation.scale import SeasonalScale
 from femts.experiments.leaderboard import leaderboard, with_published
 from femts.experiments.results import read_record
 from femts.experiments.task_cell import TaskCell, _Training
@@ -95,12 +96,13 @@ def test_scores_of_a_panel_equal_those_by_hand(folder: Path) -> None:
 def test_seasonal_errors_stay_within_their_series() -> None:
     data = femts.load_dataset(panel(), season=4)
     stops = data.lengths[:, None] - np.array([8, 4])
-    made = seasonal_errors(data, stops, 4)
+    made = SeasonalScale.before(data, stops, 4).absolute
     for s, (first, _) in enumerate(data.spans):
         for w in range(2):
             y = data.values[first : first + stops[s, w], 0]
             assert made[s, w, 0] == pytest.approx(np.abs(y[4:] - y[:-4]).mean(), rel=1e-12)
-    assert np.isnan(seasonal_errors(data, np.full((3, 1), 4), 4)).all(), "no change within one season"
+    short = np.full((3, 1), 4)
+    assert np.isnan(SeasonalScale.before(data, short, 4, or_step=False).absolute).all(), "no change within one season"
 
 
 def run(task: Task, folder: Path, root: str | None = None) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def test_path_frame_and_dataset_score_equally(forecaster: Forecaster, own_names:
         assert femts.backtest(forecaster, dataset, **cutoffs).equals(femts.backtest(forecaster, data, **cutoffs))
     assert not femts.audit(forecaster, own_names).failed
     assert femts.report(forecaster, tmp_path / "page.html", own_names).is_file()
-    assert forecaster.calibrate(dataset=own_names).steps == 12
+    intervals = forecaster.calibrate(dataset=own_names).intervals
+    assert intervals is not None and intervals.steps == 12
     with pytest.raises(femts.UsageError, match="has different columns from the training data"):
         forecaster.evaluate(dataset=own_names.rename(columns={"heat": "cold"}))
 

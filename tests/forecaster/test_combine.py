@@ -53,8 +53,7 @@ def members(data: Any) -> list[Any]:
 @pytest.fixture(scope="module")
 def made(members: list[Any]) -> femts.Forecaster:
     mean: femts.Forecaster = femts.mean_of(members)
-    mean.calibrate()
-    return mean
+    return mean.calibrate()
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +170,7 @@ def test_mean_of_panel_models(static: bool, tmp_path: Path) -> None:
     made = femts.mean_of(members)
     check_mean(made, members, table)
     check_mean(made, members, table, 12, series=["tiny", "long"])
-    made.calibrate(dataset=data)
+    made = made.calibrate(dataset=data)
     made.save(tmp_path / "run")
     loaded = femts.load(tmp_path / "run")
     pd.testing.assert_frame_equal(loaded.predict(table, level=[80]), made.predict(table, level=[80]), check_exact=True)
@@ -218,10 +217,9 @@ def test_incompatible_members_are_refused(data: Any, members: list[Any], made: f
         return small_members(femts.load_dataset(table, **reading), (model,), steps)[0]
 
     *_, ridge, fem = members
-    scaler, stepped = copy.deepcopy(ridge.preprocess.scaler), copy.copy(fem)
+    scaler, stepped = copy.deepcopy(ridge.preprocess.scaler), replace(fem, freq="D")
     scaler.mean[0, 0] += 1
-    scaled, stepped.freq = copy.copy(ridge), "D"
-    scaled.preprocess = replace(ridge.preprocess, scaler=scaler)
+    scaled = replace(ridge, preprocess=replace(ridge.preprocess, scaler=scaler))
     quantiles = small_members(data, ("dlinear",), settings={"training.loss": "pinball"})[0]
     cases: list[tuple[Any, str]] = [
         ([ridge], r"needs at least two forecasters, not 1"),

@@ -231,7 +231,7 @@ def test_etth1_score_is_reproduced(tmp_path: Path) -> None:
     forecaster, data = femts.load(tmp_path / "run"), load_dataset("ETTh1")
     windows, reported = score_windows(forecaster, "test", 96, data), forecaster.metrics["test"]
     scores = evaluate(forecaster.model, windows)
-    assert scores == {name: reported[name] for name in scores} and reported["windows"] == 2785
+    assert scores.items() <= reported.items() and reported["windows"] == 2785
     frame, origins, total = data.frame(), data.split.test[0, 0] + windows.subsample(200).numpy(), 0.0
     for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()

@@ -88,15 +88,21 @@ def test_calibrate_uses_all_series(ridge: Forecaster) -> None:
     fresh = Forecaster(
         ridge.model, ridge.config, ridge.preprocess, ridge.freq, ridge.data, _dataset=ridge.training_data()
     )
-    made = fresh.calibrate(level=[70])
-    before = ridge.intervals
-    assert before is not None and set(made.levels) == {*before.levels, 70} and made.windows == before.windows
+    fresh = fresh.calibrate(level=[70])
+    made, before = fresh.intervals, ridge.intervals
+    assert (
+        made is not None
+        and before is not None
+        and set(made.levels) == {*before.levels, 70}
+        and made.windows == before.windows
+    )
     np.testing.assert_allclose(made.half_width(80, P), before.half_width(80, P))
     assert fresh.predict(TABLE, level=[70]).filter(like="-lo-70").shape[1] == 1
     with pytest.raises(UsageError, match=f"use pred_len={P} or more"):
         fresh.calibrate(P - 1)
-    assert fresh.calibrate(level=[85]).levels == tuple(sorted({*before.levels, 70, 85}))
-    assert fresh.calibrate(9).steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
+    fresh = fresh.calibrate(9, level=[85])
+    assert fresh.intervals is not None and fresh.intervals.levels == tuple(sorted({*before.levels, 70, 85}))
+    assert fresh.intervals.steps == 9 and fresh.evaluate(pred_len=9)["windows"] > 0
 
 
 def test_explanation_per_series(fem: Forecaster, ridge: Forecaster) -> None:

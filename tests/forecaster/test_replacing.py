@@ -37,8 +37,7 @@ def forecasters(tmp_path_factory: pytest.TempPathFactory) -> list[Forecaster]:
     made = [femts.train(each, "ridge", P, seq_len=L, refit=True, device="cpu") for each in tables]
     for number, each in enumerate(made):
         each.save(folder / f"{number}")
-    made[0].calibrate(2 * P)
-    made[0].save(folder / "2")
+    made[0].calibrate(2 * P).save(folder / "2")
     return [femts.load(folder / f"{number}") for number in range(3)]
 
 

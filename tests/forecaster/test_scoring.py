@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.synthetic import synthetic_frame
 from femts.errors import AccuracyWarning, UsageError
-from femts.evaluation.intervals import GRID
+from femts.evaluation.constants import GRID
 from femts.forecaster.forecaster import Forecaster
 from femts.training.train import train
 
@@ -139,23 +140,25 @@ def test_several_horizons_in_one_call(forecaster: Forecaster, data: Dataset) -> 
 def test_calibrate_for_more_steps_and_levels(forecaster: Forecaster, data: Dataset, history: pd.DataFrame) -> None:
     with pytest.raises(UsageError, match=rf"calibrated for {P} steps, not for 50; .*--horizon 50"):
         forecaster.predict(history, 50, level=[80])
-    made = forecaster.calibrate(50, [85], dataset=data)
-    assert made is forecaster.intervals and made.windows == data.split.windows("val", L, 50)[0, 3]
+    forecaster = forecaster.calibrate(50, [85], dataset=data)
+    made = forecaster.intervals
+    assert made is not None and made.windows == data.split.windows("val", L, 50)[0, 3]
     assert made.levels == tuple(sorted({*GRID, 85} - {99.9})) and not made.few
     table = forecaster.predict(history, 50, level=[85])
     rising = np.sort(errors_of(forecaster, data, "val", 50)[:, -1, 0])
     expected = rising[-(-85 * (len(rising) + 1) // 100) - 1]
     assert table["s0-hi-85"].iloc[-1] - table["s0"].iloc[-1] == pytest.approx(expected, rel=1e-4)
-    assert forecaster.calibrate(dataset=data).steps == 50, "what was calibrated before"
+    again = forecaster.calibrate(dataset=data).intervals
+    assert again is not None and again.steps == 50, "what was calibrated before"
 
 
 def test_calibrate_keeps_earlier_levels_and_steps(forecaster: Forecaster, data: Dataset) -> None:
-    forecaster.calibrate(50, [70], dataset=data)
-    made = forecaster.calibrate(level=[85], dataset=data)
+    forecaster = forecaster.calibrate(50, [70], dataset=data).calibrate(level=[85], dataset=data)
+    made, again = forecaster.intervals, forecaster.calibrate(P, dataset=data).intervals
+    assert made is not None and again is not None and again.levels == made.levels
     assert ({70, 85} <= set(made.levels), made.steps) == (True, 50)
     with pytest.raises(UsageError, match=rf"calibrated for {P - 1} steps, .* use pred_len={P} or more\.$"):
         forecaster.calibrate(P - 1, dataset=data)
-    assert forecaster.intervals is made and forecaster.calibrate(P, dataset=data).levels == made.levels
 
 
 def test_high_levels_need_enough_windows(data: Dataset) -> None:
@@ -179,11 +182,12 @@ def test_few_overlapping_windows_support_every_level(data: Dataset) -> None:
     for level in (80, 95):
         for name in small.columns:
             assert (widths[f"{name}-hi-{level}"] - widths[f"{name}-lo-{level}"]).diff().iloc[1:].min() > -1e-6
-    assert run.calibrate(level=[97.5]).levels == tuple(sorted([*GRID, 97.5]))
+    further = run.calibrate(level=[97.5]).intervals
+    assert further is not None and further.levels == tuple(sorted([*GRID, 97.5]))
 
 
 def test_predict_without_intervals_is_refused(forecaster: Forecaster, history: pd.DataFrame) -> None:
-    forecaster.intervals = None
+    forecaster = replace(forecaster, intervals=None)
     with pytest.raises(UsageError, match="no intervals; create them with `femts calibrate RUN`"):
         forecaster.predict(history, level=[80])
     assert len(forecaster.predict(history)) == P
@@ -201,11 +205,10 @@ def test_subset_of_series_scores_equally() -> None:
     assert once[0]["mse"] < 10 * once[1]["mse"], "in the scaled units of each series"
 
 
-def test_rows_seen_in_training_are_warned_of_in_other_data() -> None:
+def test_rows_seen_in_training_are_left_out_of_other_data() -> None:
     frame = synthetic_frame(500)
     made = femts.train(frame, "ridge", 12, seq_len=24, refit=True)
     for rows, part, kind in (
-        (slice(0, 300), "test", "training"),
         (slice(0, 490), "test", "validation"),
         (slice(0, 490), "val", "training"),
         (slice(0, 600), "test", ""),
@@ -218,7 +221,29 @@ def test_rows_seen_in_training_are_warned_of_in_other_data() -> None:
             made.scores(part, [6, 12], dataset=synthetic_frame(600)[rows])
         words = [str(each.message) for each in caught]
         assert len(words) == 2 * bool(kind), (rows, part)
-        assert all(f"The {part} split of 'frame' has rows that were used for {kind}" in each for each in words)
+        assert all(
+            each.startswith(f"The {part} split of 'frame' has ") and f"rows that were used for {kind}" in each
+            for each in words
+        )
+    with pytest.raises(
+        UsageError, match=r"^All rows of the test split of 'frame' were used for training, .* later rows"
+    ):
+        made.evaluate("test", dataset=synthetic_frame(600)[:300])
+    val = synthetic_frame(600)[:490]
+    with pytest.warns(AccuracyWarning, match="has 7 rows that were used for training, which are left out"):
+        scored = made.evaluate("val", dataset=val)
+    assert scored["windows"] == 392 - 350 - 12 + 1, "from the end of the training rows on"
     with warnings.catch_warnings(action="error"):
         made.evaluate("test")
         made.importance(windows=8, repeats=1)
+
+
+def test_short_series_of_a_panel_are_not_scored_on_their_training_rows() -> None:
+    table = panel_table()
+    made = panel_forecaster("naive", table)
+    data = made.training_data()
+    short = [name for name, (start, stop) in zip(data.series, data.split.test, strict=True) if start == stop]
+    assert short, "no series is used for training alone"
+    alone = load_dataset(table[table["unique_id"].isin(short)], panel=True)
+    with pytest.raises(UsageError, match=r"were used for training|^No series of"):
+        made.evaluate(dataset=alone)

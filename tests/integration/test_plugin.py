@@ -134,6 +134,25 @@ def test_commands_load_the_plugin(folder: Path, trained: Path) -> None:
     assert half[1] / half[0] == pytest.approx([1.43953 / 0.67449] * 12, rel=1e-3), "normal quantiles"
 
 
+def test_a_registered_metric_is_in_backtests_comparisons_and_tasks(folder: Path, trained: Path) -> None:
+    task = {"name": "heat", "data": "boiler.csv", "horizon": 12, "windows": 2}
+    (folder / "tasks.yaml").write_text(json.dumps({"tasks": [task]}))
+    lines = (
+        "backtest run boiler.csv --n-windows 2",
+        "compare boiler.csv --models ridge --horizon 12 --n-windows 3 --metric largest",
+        "table --tasks tasks.yaml --models ridge",
+    )
+    made = run(folder, *lines, options=("-c", SEVERAL))
+    assert made.returncode == 0, made.stderr
+    backtest, compared = (
+        next(line for line in made.stdout.splitlines() if start in line) for start in ("cutoff", "win_rate")
+    )
+    assert {"largest_scaled", "largest_raw"} <= set(backtest.split()) and "largest" in compared.split()
+    (record,) = (folder / "results" / "tasks").glob("heat-*/ridge-seed42.json")
+    scores = json.loads(record.read_text())["scores"]
+    assert scores["largest"] > 0 and {"mase", "sql", "wape", "wql"} < set(scores)
+
+
 def test_benchmark_table_loads_the_plugin(folder: Path) -> None:
     asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--horizons", "12", "--jobs", "2")
     made = run(folder, "table", *asked, *LENGTHS, *RECIPE)

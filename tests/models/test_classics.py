@@ -281,7 +281,8 @@ def test_native_intervals_are_interpolated() -> None:
         forecaster.predict(monthly(), level=[99.5])
     with pytest.raises(UsageError, match=r"not for 99\.5"):
         forecaster.calibrate(level=[99.5], dataset=forecaster.training_data())
-    assert forecaster.calibrate(9, dataset=forecaster.training_data()).steps == 9
+    longer = forecaster.calibrate(9, dataset=forecaster.training_data()).intervals
+    assert longer is not None and longer.steps == 9
     with pytest.raises(UsageError, match="is refitted to each look-back"):
         forecaster.export("none.onnx")
 

@@ -41,7 +41,7 @@ def series(rows: int, season: int, count: int = 2) -> Tensor:
     return torch.from_numpy(x + 0.3 * rng.standard_normal((rows, count)) + 5)
 
 
-def forecasts(x: Tensor, observed: Tensor, season: int, second: int, horizon: int) -> tuple[Forecasts, Tensor]:
+def forecasts(x: Tensor, observed: Tensor, season: int, second: int, horizon: int) -> tuple[Forecasts, list[int]]:
     origins = origins_of(len(x) - horizon, horizon, 512)
     return expert_forecasts(x, observed, season, second, horizon, origins, 512), origins
 

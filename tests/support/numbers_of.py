@@ -8,4 +8,6 @@ from typing import Any
 
 def numbers_of(scores: Mapping[str, Any]) -> dict[str, float]:
     """Scores that are numbers, by name."""
-    return {name: value for name, value in scores.items() if isinstance(value, float | int)}
+    return {
+        name: value for name, value in scores.items() if isinstance(value, float | int) and not isinstance(value, bool)
+    }

@@ -15,7 +15,8 @@ from small_runs import DATA, MODELS, TEST, TRAIN, VAL, essence, small_run
 import femts
 from femts.cli import main
 from femts.errors import RunFailure
-from femts.training import evaluate, fit, loop, schedule
+from femts.training import evaluate, fit, loop
+from femts.training.constants import FEWEST_SCORED, VALIDATION_TIMED
 from femts.training.loop import Trainer
 
 
@@ -99,7 +100,7 @@ def test_expired_time_limit_scores_fewer_windows(
 ) -> None:
     monkeypatch.setattr(evaluate, "GRACE", 0.0)
     run = small_run(model, time_limit="0.001s", refit=refit, out=tmp_path / "run")
-    some = schedule.FEWEST
+    some = FEWEST_SCORED
     assert run.metrics["thinned"] == {"val": VAL, "test": TEST}
     assert run.metrics["val"]["windows"] == run.metrics["test"]["windows"] == some
     assert run.intervals is not None and run.intervals.windows == (2 * some if refit else some)
@@ -149,4 +150,4 @@ def test_slow_validation_uses_fewer_windows(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(loop, "evaluate", slow)
     small_run(time_limit="10s")
     first, *others = scored
-    assert first == loop.TIMED and len(set(others)) == 1 and others[0] <= 0.03 * 10 / 0.02 < VAL
+    assert first == VALIDATION_TIMED and len(set(others)) == 1 and others[0] <= 0.03 * 10 / 0.02 < VAL

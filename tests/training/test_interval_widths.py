@@ -64,7 +64,7 @@ def test_refitted_intervals_cover_new_rows(model: str, settings: dict[str, Any],
     run = femts.train(frame.iloc[:ROWS], model, P, seq_len=96, refit=True, settings=settings, max_steps=200)
     covered = coverage(run, frame)
     assert 0.68 < covered < 0.92
-    run.calibrate(dataset=frame.iloc[:ROWS])
+    run = run.calibrate(dataset=frame.iloc[:ROWS])
     assert coverage(run, frame) == pytest.approx(covered)
     run.save(tmp_path / "run")
     assert coverage(femts.load(tmp_path / "run"), frame) == pytest.approx(covered)

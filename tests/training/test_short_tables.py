@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def run(board: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Forecaster:
     folder = tmp_path_factory.mktemp("short") / "run"
     made = femts.train(board, "seasonal_naive", HORIZON, out=folder, refit=True)
     again = femts.load(folder)
-    again._dataset, again.scored._dataset = made._dataset, made.scored._dataset  # type: ignore[union-attr]
-    return again
+    assert made.scored is not None and again.scored is not None
+    return replace(again, _dataset=made._dataset, scored=replace(again.scored, _dataset=made.scored._dataset))
 
 
 def test_two_years_are_forecast_a_year_ahead(run: Forecaster, board: Dataset) -> None:
@@ -74,18 +75,21 @@ def test_notes_say_what_scores_cover(board: Dataset, caplog: pytest.LogCaptureFi
 
 def test_intervals_of_longer_horizons_widen_with_the_square_root(run: Forecaster, board: Dataset) -> None:
     made = run.calibrate(4 * HORIZON)
-    widths = made.half_width(80, 4 * HORIZON)
+    assert made.intervals is not None
+    widths = made.intervals.half_width(80, 4 * HORIZON)
     assert (np.diff(widths, axis=0) >= 0).all() and (widths > 0).all()
     np.testing.assert_allclose(
         widths[10:] / widths[9], np.sqrt(np.arange(11, 49) / 10)[:, None].repeat(2, 1), rtol=1e-5
     )
-    assert run.predict(board, 4 * HORIZON, level=[80]).notna().all(axis=None)
+    assert made.predict(board, 4 * HORIZON, level=[80]).notna().all(axis=None)
 
 
 def test_intervals_beyond_the_validation_split_of_a_longer_table() -> None:
     data = load_dataset(months(60, 1))
     made = femts.train(data, "seasonal_naive", HORIZON, refit=False)
-    widths = made.calibrate(30).half_width(95, 30)[:, 0]
+    intervals = made.calibrate(30).intervals
+    assert intervals is not None
+    widths = intervals.half_width(95, 30)[:, 0]
     np.testing.assert_allclose(widths[12:] / widths[11], np.sqrt(np.arange(13, 31) / 12), rtol=1e-5)
 
 
@@ -151,3 +155,13 @@ def test_auto_on_two_years(monkeypatch: pytest.MonkeyPatch, board: Dataset) -> N
     assert (auto["origins"], auto["windows"]) == (1, 5) and "seasonal_naive" in auto["taken"]
     forecast, last = made.predict(board), board.frame().tail(12)
     assert np.corrcoef(forecast["y0"], last["y0"])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(("rows", "test"), [(15, 1), (18, 2), (23, 5)])
+def test_a_single_season_is_repeated(rows: int, test: int) -> None:
+    table = months(rows, 1)
+    made = femts.train(table, "seasonal_naive", HORIZON, refit=True, device="cpu")
+    forecast = made.predict(table, level=[80])
+    np.testing.assert_allclose(forecast["y0"], table["y0"].tail(HORIZON), rtol=1e-5)
+    assert forecast.notna().all(axis=None) and made.metrics["test"]["windows"] == test
+    assert femts.train(table, "ridge", HORIZON, refit=True, device="cpu").config.seq_len == 4

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from femts.data.windows import Windows
-from femts.evaluation.evaluator import SERIES_PER_BATCH, forecast_windows
+from femts.evaluation.constants import SERIES_PER_BATCH
+from femts.evaluation.evaluator import forecast_windows
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 

@@ -22,7 +22,7 @@ from femts.data.frequency import last_dates
 from femts.forecaster.bounds import QuantileSpec, raw_bounds
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_series
-from femts.forecaster.inputs import known_ahead, steps_ahead
+from femts.forecaster.inputs import future_values, steps_ahead
 
 
 def forecast_ahead(
@@ -56,7 +56,7 @@ def forecast_ahead(
         data = replace(data, stamps=pd.RangeIndex(len(data.values)))
     channels = min(len(forecaster.targets), max(1, MOST_VALUES // (each * len(data))))
     ahead = steps_ahead(data, config.known_steps(steps))
-    in_advance = known_ahead(forecaster, data, future, ahead, steps)
+    in_advance = future_values(forecaster, data, future, ahead, steps)
     made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, QuantileSpec(tuple(levels))) if levels else {}

@@ -19,7 +19,6 @@ from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.evaluation.coverage import coverage_notes
 from femts.evaluation.criterion import CRITERIA
-from femts.evaluation.verdict import judge
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.importance import KINDS, importance_label
 from femts.forecaster.run_folder import RunConfig, config_yaml
@@ -100,7 +99,6 @@ def as_html(
         inputs=None if importance is None else _inputs(importance),
         criteria=CRITERIA,
         tried=ranked(forecaster.metrics["auto"]) if "auto" in forecaster.metrics else [],
-        verdict=judge(measured.test),
         misses=misses(own, measured.levels),
         intervals=interval_rows(own, measured.levels),
         missing=0 if data.observed is None else int((~data.observed).sum()),

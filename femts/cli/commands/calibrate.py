@@ -41,8 +41,10 @@ def calibrate(
     read_metrics(run)  # a folder that is not a run is not locked, which would create it
     with replacing(run, CALIBRATED) as new:
         forecaster = load_run(run, place.device, place.dataset)
-        scored = forecaster.scored
-        made = forecaster.calibrate(steps, levels, (scored or forecaster).training_data(place.data_root))
+        data = (forecaster.scored or forecaster).training_data(place.data_root)
+        calibrated = forecaster.calibrate(steps, levels, data)
+        made, scored = calibrated.intervals, calibrated.scored
+        assert made is not None
         of_scored = None if scored is None or scored.intervals is None else scored.intervals.to_bytes()
         write_recalibrated(run, new, made.to_bytes(), of_scored)
     from femts.evaluation.coverage import interval_notes

@@ -115,9 +115,9 @@ def _over_windows(scores: pd.DataFrame, column: str) -> float:
 
 def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: str) -> Iterator[str]:
     """Warnings on groups that are worse than the seasonal naive forecast, and on levels that miss their coverage."""
+    from femts.evaluation.constants import EVEN
     from femts.evaluation.coverage import coverage_notes
     from femts.evaluation.score_sums import GROUPS
-    from femts.evaluation.verdict import EVEN
 
     for horizon, frame in frames.items():
         where = f"{horizon} steps: " if len(frames) > 1 else ""

@@ -133,11 +133,11 @@ CLOSED = 0.5
 # Values of an origin on which candidates are compared at most, columns and steps together; set by judgement.
 COMPARED = 1_000_000
 # Duration of a refit relative to its training, at most.
-SURE = 1.2
+REFIT_RATIO = 1.2
 # Seconds that a trial of a slower model needs.
-LEAST = 3.0
+TRIAL_SECONDS = 3.0
 # Seconds per training when time is divided, even if later ones get none: "Steps and learning rate in a limited time".
-FAIR = 12.0
+TRAINING_SECONDS = 12.0
 # Largest number of series on which candidates are trained and compared, evenly spaced: with 100,000 series of 12 rows,
 # preprocessing takes 12 s and a trial of the seasonal naive forecast 27.
 MOST_SERIES = 5000

@@ -15,9 +15,9 @@ from femts.errors import UsageError
 from femts.models.classics import Classic
 from femts.models.parts.classic_fit import forecast_all
 from femts.models.registry import build_model
+from femts.training.constants import RESERVED
 from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
-from femts.training.schedule import RESERVED
 from femts.training.select.candidates import TREES, ZERO_SHOT, Candidate
 from femts.training.select.closed_form import in_time
 from femts.training.select.constants import (

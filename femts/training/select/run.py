@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,20 +16,21 @@ from femts.data.dataset import Dataset
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
+from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
 from femts.text import quote
 from femts.training.checkpoint import Finished
+from femts.training.constants import GRACE, RESERVED
 from femts.training.data_module import DataModule
-from femts.training.evaluate import GRACE, circumstances, most_scored, scored_on, scores_within
+from femts.training.evaluate import circumstances, scores_within
 from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
 from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.run import first_forecaster, training_on
-from femts.training.schedule import RESERVED
 from femts.training.select.candidates import Candidate, shortlist
-from femts.training.select.constants import FAIR, LEAST, LONG, MANY_SERIES, MOST_SERIES, SURE
+from femts.training.select.constants import LONG, MANY_SERIES, MOST_SERIES, REFIT_RATIO, TRAINING_SECONDS, TRIAL_SECONDS
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of
 from femts.training.select.plan import Clock, Plan, plan
@@ -65,8 +66,7 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 data = _readable(data, candidates)
                 tried, planned = _try_all(known, data, candidates, clock, folder)
             with training_on(request.accelerator):  # once more, because leaving it frees the memory of the trials
-                made = _taken(request, data, tried, clock, planned)
-                made.metrics["auto"]["request"] = record
+                made = _taken(request, data, tried, clock, planned, record)
                 if request.refit:
                     made = _on_all_rows(made, data, clock)
             if request.out is not None:
@@ -131,7 +131,7 @@ def _try_all(
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
-                left = max(left / (len(learners) - learners.index(each)), min(left, FAIR))
+                left = max(left / (len(learners) - learners.index(each)), min(left, TRAINING_SECONDS))
             reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
@@ -153,12 +153,12 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     for each in tried:
         if each.forecaster is not None and not each.forecaster.model.supports.raw:
             seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
-    return SURE * sum(seconds.values())
+    return REFIT_RATIO * sum(seconds.values())
 
 
 def _too_late(candidate: Candidate, left: float | None, each_takes: float, planned: Plan) -> str:
     """Reason for skipping a candidate for lack of time; empty if there is enough, or if it is the first."""
-    needed = each_takes + planned.closed.get(candidate.key, 0.0) + LEAST * (candidate.learns or candidate.slow)
+    needed = each_takes + planned.closed.get(candidate.key, 0.0) + TRIAL_SECONDS * (candidate.learns or candidate.slow)
     return "no time was left" if left is not None and each_takes and left < needed else ""
 
 
@@ -170,9 +170,14 @@ def _words(tried: CandidateResult, naive: float) -> str:
 
 
 def _taken(
-    request: FitRequest, data: Dataset, tried: Sequence[CandidateResult], clock: Clock, planned: Plan
+    request: FitRequest,
+    data: Dataset,
+    tried: Sequence[CandidateResult],
+    clock: Clock,
+    planned: Plan,
+    record: Mapping[str, Any],
 ) -> Forecaster:
-    """The forecaster of the selected candidates on all of `data`, with its scores."""
+    """The forecaster of the selected candidates on all of `data`, with its scores and the `record` of the request."""
     choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
     taken, weights = choice.members, choice.weights
     if not taken:
@@ -181,7 +186,7 @@ def _taken(
         raise failure(f"No model could be tried. {reason.rstrip('.')}.")
     members = [_settled(request, data, each) for each in taken]
     made: Forecaster = members[0] if len(members) == 1 else mean_of(members, weights)
-    of_training = {key: made.metrics[key] for key in _OF_TRAINING if key in made.metrics}
+    of_training = {key: value for key, value in made.metrics.items() if key in _OF_TRAINING}
     if len(members) > 1:
         kernels = {name: used for each in members for name, used in each.metrics["kernels"].items()}
         steps = sum(each.metrics["steps"] for each in members)
@@ -189,12 +194,14 @@ def _taken(
     windows = DataModule.of(data, made.config).windows
     deadline = None
     if clock.left is not None:  # the rest is for intervals, which take as long as the scores, and the refit
-        again = SURE * sum(each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw)
+        again = REFIT_RATIO * sum(
+            each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw
+        )
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
     most = None if clock.limit else planned.scored([each.key for each in taken], len(taken[0].targets))
-    scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
-    made.metrics = {
+    intervals, scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
+    metrics = {
         **circumstances(made, request.accelerator),
         **of_training,
         **scores,
@@ -207,12 +214,13 @@ def _taken(
             "origins": len(taken[0].targets),
             "windows": sum(map(len, taken[0].targets)),
             "tried": [_record(each, each in taken) for each in tried],
+            "request": record,
         },
         "seconds": round(time.monotonic() - request.started, 3),
     }
     for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
         logger.info(note)
-    return made
+    return replace(made, metrics=cast(RunMetrics, metrics), intervals=intervals)
 
 
 def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
@@ -235,14 +243,11 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     made = first_forecaster(config, DataModule.of(data, config, ("train",)))
     made.model.load_state_dict(before.model.state_dict())
     made.model.eval()
-    made.metrics, made.validations = before.metrics, before.validations
-    return made
+    return replace(made, metrics=before.metrics, validations=before.validations)
 
 
 def _on_all_rows(scored: Forecaster, data: Dataset, clock: Clock) -> Forecaster:
     """Refit `scored` on all rows of `data` in the remaining time."""
-    with scored_on(scored.model, most_scored(scored.metrics)):
-        intervals = held_out_intervals(scored)
+    intervals = held_out_intervals(scored)
     made = refit(scored, data, None if clock.left is None else max(GRACE, clock.left))
-    made.intervals = intervals
-    return made
+    return replace(made, intervals=intervals)

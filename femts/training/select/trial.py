@@ -160,7 +160,7 @@ def try_candidate(
             forecasts, targets = collected.arrays
             series = windows.series_of(index).cpu().numpy()
             factors = units(request.criterion, fold, trained.preprocess, series, targets)
-            trained._dataset = None  # the rows of the fold, which may be large
+            trained = replace(trained, _dataset=None)  # the rows of the fold may be large
     except Interrupted:
         raise
     except FemtsError as error:
