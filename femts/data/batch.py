@@ -87,4 +87,3 @@ class Batch:
         return torch.cat([self.known, self.known[:, -1:].expand(-1, missing, -1)], dim=1)
 
 
-torch.export.register_dataclass(Batch)

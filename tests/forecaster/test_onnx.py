@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,12 +101,11 @@ def test_failed_or_differing_export_is_refused(
     forecaster.save(tmp_path / "run")
     (tmp_path / "m.onnx").write_bytes(b"before")
     command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
-    with monkeypatch.context() as patch:
-        patch.setattr(forecaster, "model", UnsupportedModel(forecaster.config.model_config))
-        with pytest.raises(
-            UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"
-        ):
-            forecaster.export(tmp_path / "m.onnx")
+    unsupported = replace(forecaster, model=UnsupportedModel(forecaster.config.model_config))
+    with pytest.raises(
+        UsageError, match=r"^Model 'naive' cannot be exported to ONNX \(.*eigh.*comes with femts can\.$"
+    ):
+        unsupported.export(tmp_path / "m.onnx")
     with monkeypatch.context() as patch:
         patch.setattr(exporting.RawForecast, "forward", lambda self, x: x[:, -P:] * 1.001 + self.mean)
         assert main(command) == 2

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from femts.config.training import VALIDATIONS
 from femts.data.batch import Batch
@@ -45,6 +44,8 @@ def work_of_forecast(candidate: Candidate, request: FitRequest, data: Dataset) -
     rows, columns = batch.past.shape[1:]
     if isinstance(model, Classic):
         return sum(work_of_fit(fit, rows) for fit in model.fits(config.pred_len))
+    from torch.utils.flop_counter import FlopCounterMode  # imports triton
+
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(batch)
     return float(counter.get_total_flops()) / constants.FLOPS / columns
