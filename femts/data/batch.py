@@ -85,5 +85,3 @@ class Batch:
         if missing <= 0:
             return self.known[:, : self.past.shape[1] + steps]
         return torch.cat([self.known, self.known[:, -1:].expand(-1, missing, -1)], dim=1)
-
-

@@ -50,7 +50,7 @@ def forecast(
         data: catalogue name, file, frame or `Dataset`.
         horizon: number of steps; None or `auto` takes a usual one for the step between rows, as in `femts.train`.
         level, quantiles, future, series: as in `Forecaster.predict`.
-        model: `fem_zero`, or another model that needs no training, such as `simple_ensemble` or `auto_ets`.
+        model: `fem_zero`, or another model that needs no training, such as `simple_ensemble`, `seasonal_naive` or `auto_ets`.
         settings: `model.*` settings by name.
         data_root: folder with the files of the catalogue.
         reading: keywords of `load_dataset`, such as `target` or `future_covariates`.
@@ -74,7 +74,8 @@ def zero_shot(
     Raises:
         UsageError: As in `forecast`.
     """
-    if not model_card(model).model_class.supports.raw:
+    supports = model_card(model).model_class.supports
+    if not (supports.raw or supports.fixed):
         raise UsageError(f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here.")
     with quiet_training():
         made = train(data, model, horizon, refit=True, settings=settings)

@@ -205,6 +205,7 @@ def test_covariates_panels_and_gaps() -> None:
 
 
 def test_models_that_need_training_are_refused() -> None:
+    assert len(femts.forecast(table(), 24, model="seasonal_naive")) == 24
     with pytest.raises(femts.UsageError, match="Model 'dlinear' needs training; use femts train"):
         femts.forecast(table(), 24, model="dlinear")
 
