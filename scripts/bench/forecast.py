@@ -77,8 +77,12 @@ def _run(arguments: list[str]) -> tuple[float, float, float]:
     """Wall seconds, processor seconds and MiB of a command of femts."""
     began = time.monotonic()
     command = [sys.executable, "-m", "femts", *arguments, "--horizon", str(HORIZON), "--level", "none"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, **quiet)
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     timer = threading.Timer(LONGEST, process.kill)
     timer.start()
     _, _, used = os.wait4(process.pid, 0)
