@@ -76,7 +76,6 @@ class Registry(dict[str, T]):
         """All names in alphabetical order."""
         if self._load is not None:
             self._load()
-            self._load = None  # once is enough
         load_plugins()
         return tuple(sorted([*self.reserved, *self]))
 

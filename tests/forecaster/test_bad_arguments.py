@@ -51,6 +51,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
     "compare": (lambda f: femts.compare, {"data": TABLE, "models": "naive", "horizon": 12, "n_windows": 1}),
     "datasets": (lambda f: femts.datasets, {}),
+    "forecast": (lambda f: femts.forecast, {"data": TABLE, "horizon": 12, "model": "naive"}),
     "leaderboard": (lambda f: femts.leaderboard, {"scores": TABLE}),
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),

@@ -19,7 +19,7 @@ import femts
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 BESIDE = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
 FOLDERS = ("femts", "tests", "results", "scripts", "docs", "configs", "datasets")
-WRITTEN = {".py", ".html", ".js", ".css", ".typed", ".csv"}
+WRITTEN = {".py", ".html", ".js", ".css", ".typed", ".csv", ".safetensors"}
 
 pytestmark = pytest.mark.slow
 

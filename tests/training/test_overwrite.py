@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def test_trials_of_other_data_are_not_used(run: Path, tmp_path: Path, monkeypatc
     """Also where the request that tells is missing."""
     monkeypatch.setattr(select, "shortlist", lambda *_: (Candidate("naive"), Candidate("ridge")))
     with monkeypatch.context() as patch:
-        patch.setattr(select, "_taken", lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(select, "_taken", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(Interrupted):
             trained(run, "auto", overwrite=True)
     assert (run / NEW / REQUEST).is_file()
