@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -127,6 +128,14 @@ def test_failed_or_differing_export_is_refused(
     assert main([*command, "--horizon", "0"]) == 2
     assert (tmp_path / "m.onnx").read_bytes() == b"before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
+
+
+def test_values_that_a_forecast_reads_as_outliers_do_not_refuse_a_graph(tmp_path: Path) -> None:
+    hours = pd.date_range("2024-01-01", periods=300, freq="h")
+    regular = 5 + np.sin(np.arange(300) * np.pi / 12) + 0.05 * np.random.default_rng(0).normal(size=300)
+    made = femts.train(pd.DataFrame({"date": hours, "a": regular}), "seasonal_naive", 12, seq_len=48)
+    assert made.preprocess.outliers is not None
+    assert made.export(tmp_path / "m.onnx").difference < 1e-6
 
 
 def test_graph_that_fills_missing_forecasts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

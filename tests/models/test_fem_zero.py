@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -18,9 +21,10 @@ from femts.cli import main
 from femts.data.batch import Batch
 from femts.models import fem_zero
 from femts.models.fem_zero import QUANTILES, FemZero, FemZeroConfig, SimpleEnsemble, ZeroShotConfig, read_weights
+from femts.models.parts import experts
 from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
-from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, tokenize
+from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, quantiles_of, tokenize
 from femts.models.registry import build_config
 
 
@@ -291,3 +295,36 @@ def test_new_series_of_a_panel_and_a_backtest() -> None:
     np.testing.assert_allclose(got["y"], 150 + 5 * np.sin(2 * np.pi * np.arange(120, 134) / 7), atol=2)
     past = femts.backtest(made, pd.concat(frames[:2]), n_windows=2)
     assert len(past) == 2 * 2 * 14 and float((past["forecast"] - past["actual"]).abs().mean()) < 1.5
+
+
+def test_forms_for_graphs_equal_those_of_torch(network: Network) -> None:
+    gaps = wave(300, 1)
+    gaps[::4] = np.nan
+    batch, units = aligned([wave(300), gaps, wave(200, 2)], 24, 168, 512, 32)
+    double = copy.deepcopy(network).double()
+    batch = replace(batch, x=batch.x.double())
+    with torch.no_grad():
+        expected = quantiles_of(double, batch, units)
+        with patch("torch.compiler.is_exporting", lambda: True):
+            got = quantiles_of(double, batch, units)
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-9)
+
+
+def test_a_graph_gives_the_forecasts_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    days = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=90, freq="D"), "y": 9 + wave(90, 0, 7)})
+    monkeypatch.setattr(experts, "LEAD_GROUPS", (0, 4))  # fewer regressions make a smaller graph
+    made = femts.train(days, "fem_zero", 7, refit=True, settings={"model.season": 1})
+    exported = made.export(tmp_path / "zero.onnx")
+    assert exported.difference < 1e-5 and exported.size < 8_000_000
+    days.loc[[5, 40, 41], "y"] = np.nan
+    history = days["y"].to_numpy(dtype=np.float32)[None, -made.config.seq_len :, None]
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(tmp_path / "zero.onnx", options)
+    (got,) = session.run(["forecast"], {"history": history})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = made.predict(days)["y"]
+    np.testing.assert_allclose(got[0, :, 0], expected, atol=1e-4)
