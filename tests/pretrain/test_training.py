@@ -16,7 +16,7 @@ from femts.models.parts.experts import expert_forecasts
 from femts.models.parts.zero_shot import SeriesBatch
 from scripts.pretrain import __main__ as command
 from scripts.pretrain.corpus import Corpus
-from scripts.pretrain.loop import Recipe, Training, load_weights, save_weights, train
+from scripts.pretrain.loop import Recipe, Training, load_weights, orthogonal, save_weights, train
 from scripts.pretrain.scores import held_out_real, losses, score, tokenize
 
 pytest.importorskip("synforecast")
@@ -204,3 +204,14 @@ def test_mistakes_are_named_and_nothing_is_written(
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
     assert not (tmp_path / "new").exists() and len(list((tmp_path / "old").iterdir())) == 1
+
+
+@pytest.mark.parametrize("shape", [(64, 32), (32, 64), (48, 48)])
+def test_products_in_single_precision_are_those_of_muon(shape: tuple[int, int]) -> None:
+    coefficients, steps = (3.4445, -4.775, 2.0315), 5
+    grad = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    got = orthogonal(grad, coefficients, steps, 1e-7)
+    u, values, v = torch.linalg.svd(grad / grad.norm(), full_matrices=False)
+    for _ in range(steps):  # the iteration is a polynomial of the singular values
+        values = sum(c * values ** (2 * k + 1) for k, c in enumerate(coefficients))
+    torch.testing.assert_close(got, u @ torch.diag(values) @ v, rtol=1e-4, atol=1e-4)
