@@ -15,7 +15,7 @@ from femts.cli.command import app
 from femts.data.describe import arguments
 
 _BEFORE = r"(?<![\w.'/,-])"  # no part of a longer name, of a name in quotes, or of a folder such as paper-seq_len=512
-_VALUE = r"'[^']*'|\[[^]]*\]|\{[^}]*\}|\w(?:[\w.%+-]*\w)?"
+_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|\w(?:[\w.%+-]*\w)?"
 
 
 def as_options(text: str) -> str:

@@ -39,7 +39,8 @@ def _literal(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(map(_literal, value))}]"
         case str():
-            return f"'{quote(value)}'"
+            mark = '"' if "'" in value and '"' not in value else "'"
+            return f"{mark}{quote(value)}{mark}"
     return str(value)
 
 

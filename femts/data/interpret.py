@@ -299,7 +299,7 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
         remedy["target"] = list(targets[:MOST_LISTED])
     by = ""
     if found.by:
-        by = f", and columns={{'time': '{quote(rows.time)}', 'series': '{quote(found.by[0])}'}} for one series for each"
+        by = f", and {arguments({'columns': {'time': rows.time, 'series': found.by[0]}})} for one series for each"
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
         fault = (

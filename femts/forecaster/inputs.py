@@ -26,6 +26,7 @@ from femts.data.rows import Rows, refuse_repeats
 from femts.data.wall_clock import instants
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
+from femts.models.fem_zero import ZeroShot
 from femts.text import quote
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
     where, values = f"The recent history ({read} rows)", data.values
     recent, before = values[-read:], values[:-read]
     rule = "the last value before each is read instead"
+    if isinstance(forecaster.model, ZeroShot):
+        rule = "they are left out"
     if (np.isnan(recent[0]) & np.isnan(before).all(axis=0)).any() and not config.reads_raw:
         rule += " or, if there is none, with the training mean"
     _warn_gaps(recent, columns, where, rule)
@@ -416,11 +419,16 @@ def odd_note(odd: Sequence[OddReading]) -> str:
     return f"{', '.join(listed)}{more} {are} read as missing; keep such values with outliers='keep'"
 
 
+NOTICEABLE = 1.05  # factor on the width of an interval, as printed
+
+
 def warn_unlike(made: SeriesForecasts) -> None:
     """Warn about intervals that are wider than those that were scored."""
     if made.unlike is None:
         return
     factors = made.unlike[:, 0].numpy()
+    if factors.max() < NOTICEABLE:
+        return
     series, target = np.argwhere(factors == factors.max())[0].tolist()
     name = made.series[series] or made.preprocess.columns[target]
     more = int((factors > 1).sum()) - 1

@@ -20,6 +20,8 @@ from femts.errors import UsageError
         ("calendar=True, or panel=False and refit=False", "--calendar, or --multivariate and --no-refit"),
         ("with target=['a b', 'c,d', ...]", "with --target 'a b,\"c,d\",...'"),
         ("use columns={'time': NAME, 'series': 'a+b'}", "use --columns time=NAME,series=a+b"),
+        ("and columns={'time': \"Date d'entrée\"}", "and --columns 'time=Date d'\"'\"'entrée'"),
+        ('with target=["it\'s"] or freq="D"', "with --target 'it'\"'\"'s' or --freq D"),
         ("with settings={'model.download': True}", "with --set model.download=true"),
         ("season=24 or season=[24, 168]", "--season 24 or --season 24,168"),
     ],

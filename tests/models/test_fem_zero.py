@@ -328,3 +328,10 @@ def test_a_graph_gives_the_forecasts_of_the_model(tmp_path: Path, monkeypatch: p
         warnings.simplefilter("ignore")
         expected = made.predict(days)["y"]
     np.testing.assert_allclose(got[0, :, 0], expected, atol=1e-4)
+
+
+def test_missing_readings_are_said_to_be_left_out() -> None:
+    frame = table()
+    frame.loc[[650, 651], "a"] = np.nan
+    with pytest.warns(femts.GapWarning, match="lacks 2 of 1400 values, the first in column 'a'; they are left out"):
+        femts.forecast(frame, 24)
