@@ -156,9 +156,9 @@ def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
     It is `ratio_split`, but short series keep whole horizons at their end for validation and test. Series too short for
     all three splits have no validation split, and if necessary no test split.
 
-    If all series are too short, or keep no whole season for training although they hold one, validation and test get
-    equal shares of the rows that are left: training keeps at least half of the rows, and a season and one row if that
-    leaves one row for each. Forecasts of these splits extend past their ends (`Split.overhang`). Series of fewer than
+    If all series are too short, or keep no whole season for training although they hold two, validation and test get
+    equal shares of the rows that are left: training keeps at least half of the rows, and a season and one row if there
+    are two seasons or, of series that are too short, one that leaves one row for each. Forecasts of these splits extend past their ends (`Split.overhang`). Series of fewer than
     `SHORTEST` rows are used for training only.
 
     Args:
@@ -166,7 +166,9 @@ def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
         pred_len: P, steps.
         season: number of steps in a season, 1 for none.
     """
-    whole_seasons = np.where((season > 1) & (rows >= season + 3), season + 1, 0)
+    too_short = rows < 2 * pred_len + SHORTEST
+    holds = (rows >= 2 * season) | (too_short & (rows >= season + 3))
+    whole_seasons = np.where((season > 1) & holds, season + 1, 0)
     if (rows < 2 * pred_len + np.maximum(SHORTEST, whole_seasons)).all():
         least = np.maximum(np.maximum(whole_seasons, (rows + 1) // 2), SHORTEST // 2)
         each = np.clip((rows - least) // 2, 0, pred_len)

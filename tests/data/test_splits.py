@@ -92,3 +92,11 @@ def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: in
     assert (first, last, count) == (0, stop, len(targets))
     if targets:
         assert begin + seq_len == targets[0]
+
+
+def test_whole_horizons_are_kept_rather_than_the_only_season() -> None:
+    """Series of more than a season and less than two, which are long enough for three splits."""
+    split = usual_split(np.array([67, 80]), 13, 52)
+    assert all((part[:, 1] - part[:, 0] >= 13).all() for part in (split.val, split.test))
+    short = usual_split(np.array([18]), 12, 12)  # too short in any case, so the season is kept
+    assert int(short.train[0, 1] - short.train[0, 0]) >= 13
