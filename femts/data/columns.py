@@ -56,10 +56,12 @@ def to_frame(table: Any, where: str = "The frame", names: ColumnNames | None = U
             `y`; channels of an array (rows, C) are named `y0`, `y1` and so on.
         where: description of the table, to start messages with.
         names: column names. If no column has time stamps, they are taken from the index, or from columns such as year
-            and month together; `femts.data.numbering.numbered` adds row numbers. None for data without time stamps.
+            and month together, or are row numbers if the name of the time column is `row`. None for data without time
+            stamps.
 
     Raises:
-        UsageError: Cells are not numbers, or the table cannot be converted.
+        UsageError: An array is not numeric, the index is unclear, a column has another unit than in training, or the
+            table cannot be converted. Cells of a frame are not checked.
     """
     if isinstance(table, np.ndarray | list | tuple):
         frame = _of_numbers(table, where)

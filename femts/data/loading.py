@@ -48,10 +48,10 @@ def load_dataset(
             polars or pyarrow. A wide table has a `date` column, or its time stamps in the index, and one column for
             each variable; a long one has `unique_id`, `ds` and `y`, or series names and time stamps in the index. Your
             own data are split 70/10/20 unless told otherwise.
-        data_root: folder with the files of the catalogue; None searches as described in `femts.data.data_root`.
+        data_root: folder with the files of the catalogue; None searches as described in `femts.data.download.data_root`.
         download: whether a missing file of the catalogue may be downloaded.
         schema: how to read the table, as an object instead of the keywords below.
-        reading: keywords of `femts.data.schema.Schema`:
+        reading: keywords of `femts.data.schema.Schema.of`:
 
             `na`: numbers that mean "missing", in addition to empty cells, or `none`. By default, those that stand apart
             from all others and repeat, such as -9999, are found. Missing values count neither in losses nor in scores;

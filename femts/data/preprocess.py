@@ -286,7 +286,8 @@ class Preprocess:
         where: Callable[..., tuple[str, int]] = lambda *place: ("The history", place[-1]),
         first: Numbers | None = None,
     ) -> Array:
-        """Convert raw `values` (..., rows, C), NaN where missing, to model inputs, without gaps and `offsets`.
+        """Convert raw `values` (..., rows, C), NaN where missing, to model inputs: scaled, with `offsets` subtracted and gaps
+        filled.
 
         Args:
             values: rows in order of time.
@@ -297,7 +298,7 @@ class Preprocess:
         Raises:
             UsageError: The channels differ, or the square of a scaled value would overflow float32.
         """
-        return fill_gaps(self._without(values, offsets, where), first)
+        return fill_gaps(self._scaled(values, offsets, where), first)
 
     def unfilled(self, data: Dataset, series: slice, rows: slice) -> tuple[Array, Array | None]:
         """Model inputs (n, C) of the `rows` of some series of `data` before gaps are filled, and their offsets.
@@ -308,10 +309,10 @@ class Preprocess:
         numbers, stamps = data.codes(series), None if data.stamps is None else data.stamps[rows]
         taken = self.offsets(data.covariates[rows], stamps, numbers, data.words(series.start))
         where = lambda row: data.place(rows.start + row)  # noqa: E731
-        return self.at(numbers)._without(data.values[rows], taken, where), taken
+        return self.at(numbers)._scaled(data.values[rows], taken, where), taken
 
-    def _without(self, values: Array, offsets: Array | None, where: Callable[..., tuple[str, int]]) -> Array:
-        """As `transform`, with gaps."""
+    def _scaled(self, values: Array, offsets: Array | None, where: Callable[..., tuple[str, int]]) -> Array:
+        """Scale raw values and subtract `offsets`; gaps stay NaN."""
         if self.power is not None:
             self.power.check(values[..., : self.power.powers.shape[1]], self.columns, where)
         scaled = self.scale(values)
@@ -328,7 +329,8 @@ class Preprocess:
         return scaled
 
     def unscaled(self, values: Array, offsets: Array | None = None) -> Array:
-        """Scaled values of raw `values` (S or n, ..., C), transformed and without `offsets`; NaN where missing."""
+        """Raw `values` (S or n, ..., C) after the transform and without the effects `offsets`, but not scaled; NaN where
+        missing."""
         values = self._transformed(values)
         return values if offsets is None else values - offsets * self.scaler.like(values)[1]
 

@@ -116,7 +116,7 @@ class Windows:
                 needed.
         """
         lengths, resident = [self.seq_len, self.pred_len], self.resident
-        past, future = self._with_mean_before(self.rows, index).split(lengths, dim=1)
+        past, future = self._gathered(self.rows, index).split(lengths, dim=1)
         seen, odd = self.seen(index), self.odd(index)
         before, after = (None, None) if seen is None else seen.split(lengths, dim=1)
         if odd is not None and before is not None:
@@ -134,8 +134,8 @@ class Windows:
         )
 
     def seen(self, index: Tensor) -> Tensor | None:
-        """Observed mask (B, L + P, C) of the windows `index`, look-backs without odd readings and targets; None if
-        nothing is missing."""
+        """Mask of the observed values (B, L + P, C) of the windows `index`; None if nothing is missing. Odd readings
+        count as missing in look-backs, but not in targets."""
         if not self.masked:
             return None
         rows, nearest = self._rows(index), self._nearest(index)
@@ -212,7 +212,7 @@ class Windows:
 
     def offsets(self, index: Tensor) -> Tensor | None:
         """Offsets (B, L + P, C) of the windows `index`, look-backs and targets; None if there are none."""
-        return None if self.resident.offsets is None else self._with_mean_before(self.resident.offsets, index)
+        return None if self.resident.offsets is None else self._gathered(self.resident.offsets, index)
 
     def limits(self, index: Tensor) -> Limits | None:
         """Forecast limits of the windows `index`, before offsets are removed; None if there are none."""
@@ -312,7 +312,7 @@ class Windows:
         return (first + index)[:, None] + steps
 
     def _nearest(self, index: Tensor, ahead: int | None = None) -> Tensor:
-        """As `_rows`, and the same with rows outside of their series replaced by the nearest within."""
+        """As `_rows`, with rows outside of their series replaced by the nearest within."""
         rows = self._rows(index, ahead)
         if self._within and ahead in (None, self.pred_len):
             return rows
@@ -322,7 +322,7 @@ class Windows:
             first, stop = first[number], stop[number]
         return rows.clamp(first[:, None], stop[:, None])
 
-    def _with_mean_before(self, values: Tensor, index: Tensor) -> Tensor:
+    def _gathered(self, values: Tensor, index: Tensor) -> Tensor:
         """`values` (N, C) in the windows `index`, (B, L + P, C), with 0, the training mean, for steps before the series
         begins."""
         nearest = self._nearest(index)
