@@ -158,7 +158,8 @@ def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
 
     If all series are too short, or keep no whole season for training although they hold two, validation and test get
     equal shares of the rows that are left: training keeps at least half of the rows, and a season and one row if there
-    are two seasons or, of series that are too short, one that leaves one row for each. Forecasts of these splits extend past their ends (`Split.overhang`). Series of fewer than
+    are two seasons or, of series that are too short, one that leaves one row for each. Forecasts of these splits extend
+    past their ends (`Split.overhang`). Series of fewer than
     `SHORTEST` rows are used for training only.
 
     Args:

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -51,7 +50,6 @@ TAILS = (1.38, 1.79, 3.1)
 QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
 FORECASTS = 64  # default number of forecasts to score per split, over all columns
 LEAST_WINDOWS = 8
-PATCH = NetworkConfig.patch
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,6 @@ class Weights:
     card: dict[str, Any]
 
 
-@cache
 def read_weights(path: str | None = None, expected: str | None = None) -> Weights:
     """Read a file of weights; None takes the one of the package.
 
@@ -173,11 +170,21 @@ class ZeroShot(ForecastModel):
         All look-backs are padded to one length, so a look-back with few values is forecast slightly differently.
         """
         length, channels = past.shape[1:]
-        ahead = -(-max(steps, self.config.pred_len) // PATCH) * PATCH
+        ahead = -(-self.horizon(steps) // self.patch) * self.patch
         before = padded_length(length) - length
         x = F.pad(past.double().transpose(1, 2).flatten(0, 1).T, (0, 0, before, ahead), value=torch.nan)
         made = self.from_batch(*in_units(x, *self.seasons(), ahead))[:, :steps]  # (B C, steps)
         return made.unflatten(0, (-1, channels)).transpose(1, 2)
+
+    @property
+    def patch(self) -> int:
+        """Number of steps of which horizons are multiples."""
+        return 1
+
+    def horizon(self, steps: int) -> int:
+        """Horizon at which `steps` steps are forecast: the usual one at least, because forecasts depend on it, and a
+        shorter forecast is the beginning of a longer one."""
+        return max(steps, self.config.pred_len)
 
     def from_batch(self, batch: SeriesBatch, units: Units) -> Tensor:
         """Point forecasts (B, H) of histories, in their units."""
@@ -215,7 +222,7 @@ class SimpleEnsemble(ZeroShot):
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Forecast `steps` steps at once, (B, steps, C)."""
-        made = expert_medians(self.histories(batch), *self.seasons(), steps)  # (B C, steps)
+        made = expert_medians(self.histories(batch), *self.seasons(), self.horizon(steps))[:, :steps]  # (B C, steps)
         return torch.from_numpy(made).unflatten(0, (len(batch.past), -1)).transpose(1, 2)
 
 
@@ -232,6 +239,11 @@ class FemZero(ZeroShot):
         super().__init__(config, QUANTILES)
         self.network = Network(config.network or NetworkConfig()).requires_grad_(False)
         self.register_buffer("filled", torch.tensor(False))  # whether the weights were read; a run folder holds them
+
+    @property
+    def patch(self) -> int:
+        """Steps of a token."""
+        return self.network.config.patch
 
     @classmethod
     def about(cls) -> Sequence[str]:
@@ -259,9 +271,8 @@ class FemZero(ZeroShot):
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Forecast `steps` steps at once, (B, steps, Q, C)."""
         self.read_weights()
-        # The network knows its horizon, so a shorter forecast is the beginning of one of the usual horizon.
-        horizon = max(steps, self.config.pred_len)
-        made = network_quantiles(self.network, self.histories(batch), *self.seasons(), horizon)[:, :steps]
+        histories, horizon = self.histories(batch), self.horizon(steps)
+        made = network_quantiles(self.network, histories, *self.seasons(), horizon)[:, :steps]
         return at_levels(torch.from_numpy(made)).unflatten(0, (len(batch.past), -1)).permute(0, 2, 3, 1)
 
     def from_batch(self, batch: SeriesBatch, units: Units) -> Tensor:
@@ -279,7 +290,7 @@ class FemZero(ZeroShot):
 def at_levels(quantiles: Tensor) -> Tensor:
     """Quantiles (..., 15) at `QUANTILES` from those of the network, (..., 9): the outer ones are `TAILS` times as far
     from the median as the outermost of the network."""
-    median = quantiles[..., 4:5]
+    median = quantiles[..., NETWORK_LEVELS.index(0.5), None]
     lower, upper = quantiles[..., :1] - median, quantiles[..., -1:] - median
     tails = torch.tensor(TAILS, dtype=quantiles.dtype)
     return torch.cat([median + tails.flip(0) * lower, quantiles, median + tails * upper], dim=-1)

@@ -20,12 +20,20 @@ import femts
 from femts.cli import main
 from femts.data.batch import Batch
 from femts.models import fem_zero
-from femts.models.fem_zero import QUANTILES, FemZero, FemZeroConfig, SimpleEnsemble, ZeroShotConfig, read_weights
+from femts.models.fem_zero import (
+    QUANTILES,
+    FemZero,
+    FemZeroConfig,
+    SimpleEnsemble,
+    ZeroShot,
+    ZeroShotConfig,
+    read_weights,
+)
 from femts.models.parts import experts
 from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, quantiles_of, tokenize
-from femts.models.registry import build_config
+from femts.models.registry import build_config, build_model
 
 
 def wave(rows: int, seed: int = 0, season: int = 24) -> np.ndarray:
@@ -308,6 +316,21 @@ def test_forms_for_graphs_equal_those_of_torch(network: Network) -> None:
         with patch("torch.compiler.is_exporting", lambda: True):
             got = quantiles_of(double, batch, units)
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fem_zero", "simple_ensemble"])
+@pytest.mark.parametrize("steps", [5, 24, 30])
+def test_forecasts_for_graphs_equal_those_of_the_model(name: str, steps: int) -> None:
+    config = build_config(name, seq_len=300, pred_len=24, n_channels=2, settings={})
+    model = build_model(name, config.for_data(24, 300))
+    assert isinstance(model, ZeroShot)
+    model.read_weights()
+    past = torch.from_numpy(np.stack([wave(300), 7 + 3 * wave(300, 1)])).T[None]
+    past[0, 40:44, 0] = torch.nan
+    with torch.no_grad(), patch("torch.compiler.is_exporting", lambda: True):
+        got = model.graph_forecast(past, steps)
+    expected = model.point(model.rolled_out(Batch(past), steps))
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)
 
 
 def test_a_graph_gives_the_forecasts_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
