@@ -142,8 +142,8 @@ def _with_targets(rows: Rows) -> Rows:
         chosen = chosen or _numbers(rows, found)
     if not chosen:
         raise UsageError(
-            f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
-            "target=NAME."
+            f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; give a table "
+            "that has one."
         )
     out = [(name, reason) for name, reason in reasons if name in rows.columns and name not in (*chosen, *further)]
     if not out and not (rows.long and chosen != (value,)):
