@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,11 +27,14 @@ from femts.models.base import ForecastModel, Supports
 from femts.models.parts.expert_network import LEVELS as NETWORK_LEVELS
 from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.zero_shot import (
+    NAIVE_FLOOR,
     Array,
     SeriesBatch,
     Units,
+    aligned,
     expert_medians,
     in_units,
+    mean_loss,
     median_of,
     network_quantiles,
     network_weights,
@@ -285,6 +288,41 @@ class FemZero(ZeroShot):
         self.read_weights()
         made = network_weights(self.network, self.histories(batch), *self.seasons(), self.config.pred_len)
         return torch.from_numpy(made).unflatten(0, (len(batch.past), -1))
+
+
+@register("fem_zero_tuned", "`fem_zero`, trained further on the table for a few hundred steps.")
+class FemZeroTuned(FemZero):
+    """The pretrained network, trained further on windows of the table. Each step draws one column of each window, and
+    learns from all origins in it, as the pretraining does."""
+
+    training_defaults: ClassVar[Mapping[str, Any]] = {
+        **{"lr": 3e-4, "weight_decay": 0.0, "ema": 0.98, "metric": "pinball"},
+        **{"batch_size": 16, "max_steps": 200, "val_windows": 64},
+    }
+
+    def __init__(self, config: FemZeroConfig) -> None:
+        super().__init__(config)
+        self.network.requires_grad_(True)
+
+    def prepare(self, series: Tensor, observed: Tensor | None = None) -> None:
+        """Read the pretrained weights."""
+        self.read_weights()
+
+    def loss(self, batch: Batch, channels: Tensor | None = None) -> Tensor:
+        """Mean quantile loss over all origins of one column of each window, drawn at random, over that of the seasonal
+        naive forecast."""
+        assert batch.raw is not None and batch.future is not None
+        future = batch.future.detach().cpu().double()
+        if batch.future_observed is not None:
+            future = future.masked_fill(~batch.future_observed.cpu(), torch.nan)
+        past = (batch.raw.values - batch.raw.mean) / batch.raw.scale
+        window = torch.arange(len(past))
+        drawn = torch.randint(past.shape[2], window.shape)
+        histories, futures = (list(each[window, :, drawn].numpy()) for each in (past, future))
+        ahead = -(-self.config.pred_len // self.patch) * self.patch
+        series, _ = aligned(histories, *self.seasons(), padded_length(past.shape[1]), ahead, futures)
+        quantile, naive = mean_loss(self.network, series)
+        return quantile / naive.clamp(min=NAIVE_FLOOR)
 
 
 def at_levels(quantiles: Tensor) -> Tensor:

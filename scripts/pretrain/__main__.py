@@ -3,7 +3,8 @@
     python -m scripts.pretrain runs/pretrained --hours 1 --files more/*.csv.gz --set network.width=160
 
 A second call with the same folder goes on where the first one stopped. `--from WEIGHTS` starts from weights instead of
-random ones. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
+random ones. `--cool 1000 --of FOLDER` starts from the state in another folder and lets the rate fall to 0 over 1,000 steps,
+which gives better weights than a flat rate, but ends the training. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
 exit status is 2 for a mistake.
 """
 
@@ -79,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--files", type=Path, nargs="*", default=[], help="real series, one in a line of CSV")
     parser.add_argument("--exclude", nargs="*", default=EXCLUDED, help="names of series to leave out")
     parser.add_argument("--from", dest="weights", type=Path, help="weights to start from")
+    parser.add_argument("--cool", type=int, metavar="STEPS", help="let the rate fall to 0 over this many steps")
+    parser.add_argument("--of", type=Path, metavar="FOLDER", help="with --cool, the folder of the training to end")
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], help="training.NAME or network.NAME=VALUE"
     )
@@ -87,6 +90,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _training(options: argparse.Namespace) -> Training:
     state = options.folder / "state.safetensors"
+    if options.cool and not state.exists():
+        training = Training.resume(options.of / state.name)
+        training.cool(options.cool)
+        return training
     if not state.exists():
         recipe, weights, progress = load_weights(options.weights) if options.weights else (Recipe(), None, None)
         return Training(_changed(recipe, options.settings), weights, progress)

@@ -1,4 +1,4 @@
-"""The training loop: AdamW at a flat rate and a running average of the weights, which resumes to the same numbers."""
+"""The training loop: Muon and AdamW at a flat rate, which resumes to the same numbers, and a last part at a falling rate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,10 @@ from femts.mixers.ops.precision import low_precision_products
 from femts.mixers.weight_decay import undecayed
 from femts.models.fem_zero import read_weights
 from femts.models.parts.expert_network import Network, NetworkConfig
-from femts.models.parts.zero_shot import SeriesBatch
+from femts.models.parts.zero_shot import NAIVE_FLOOR, SeriesBatch, mean_loss
 from femts.training.ema import RunningAverage
 from scripts.pretrain.corpus import Corpus
-from scripts.pretrain.scores import losses, score
-
-NAIVE_FLOOR = 0.05  # seasonal differences; a naive forecast does not count as better
-LOSS_CAP = 8.0  # times the usual loss of the naive forecast; a larger loss of one forecast has no gradient
+from scripts.pretrain.scores import score
 
 # Whether the CPU has products in bfloat16. Where they are emulated, a step with them takes seven times as long.
 NATIVE = any(torch.cpu.get_capabilities().get(name, False) for name in ("amx_bf16", "avx512_bf16"))
@@ -59,7 +56,7 @@ class Recipe:
         size: series of a batch, which share their season, length and horizon.
         batches: of a step.
         relative: whether the loss of a batch is divided by that of the seasonal naive forecast.
-        lr: learning rate, constant after `warmup` steps.
+        lr: learning rate, constant after `warmup` steps; see `Training.cool`.
         warmup: steps over which the rate rises from 0.
         weight_decay: of matrices.
         muon: whether Muon instead of AdamW trains the matrices inside.
@@ -112,6 +109,28 @@ class Training:
             self.network.load_state_dict({name: value.float() for name, value in weights.items()})
         self.optimizers = _optimizers(self.network, recipe)
         self.average = RunningAverage(self.network, recipe.average, {}, 0)
+        self.cooling: tuple[int, int] | None = None
+
+    def cool(self, steps: int) -> None:
+        """Let the rate fall to 0 over the next `steps` steps, with an average over a tenth of them or so. It ends there;
+        a training that is to go on needs the state from before."""
+        self.cooling = self.progress.steps, self.progress.steps + steps
+        self.average = RunningAverage(self.network, self._kept(), {}, 0)
+
+    def _kept(self) -> float:
+        """Share of the running average that remains after a step."""
+        if self.cooling is None:
+            return self.recipe.average
+        first, last = self.cooling
+        return min(self.recipe.average, max(0.0, 1 - 20 / (last - first)))
+
+    def _rate(self) -> float:
+        done = self.progress.steps
+        rate = self.recipe.lr * min(1.0, (done - self.first + 1) / self.recipe.warmup)
+        if self.cooling is None:
+            return rate
+        first, last = self.cooling
+        return rate * max(0.0, (last - done) / (last - first))
 
     def step(self, batches: Sequence[SeriesBatch]) -> tuple[float, float]:
         """Train on some batches at once.
@@ -119,16 +138,14 @@ class Training:
         Returns:
             Their mean quantile loss, and that of the seasonal naive forecast.
         """
-        done = self.progress.steps - self.first
+        rate = self._rate()
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
-            group["lr"] = self.recipe.lr * min(1.0, (done + 1) / self.recipe.warmup)
+            group["lr"] = rate
         self.network.zero_grad()
         quantile, naive = 0.0, 0.0
         for batch in batches:
             with low_precision_products(NATIVE):
-                at = losses(self.network, batch)
-            most = LOSS_CAP * torch.where(at.counted, at.naive, torch.nan).nanmedian().nan_to_num().clamp(min=1.0)
-            loss, reference = (_mean(v.clamp(max=most), at.counted) for v in (at.quantile, at.naive))
+                loss, reference = mean_loss(self.network, batch)
             scale = reference.clamp(min=NAIVE_FLOOR) if self.recipe.relative else 1.0
             (loss / scale / len(batches)).backward()
             quantile += float(loss.detach()) / len(batches)
@@ -150,6 +167,7 @@ class Training:
             for index, state in optimizer.state_dict()["state"].items():
                 tensors |= {f"optimizer.{k}.{index}.{name}": value for name, value in state.items()}
         facts = {"first": self.first, "averaged": self.average.steps, "progress": asdict(self.progress)}
+        facts["cooling"] = self.cooling
         _write(tensors, {"recipe": json.dumps(asdict(self.recipe)), "facts": json.dumps(facts)}, path)
 
     @classmethod
@@ -165,7 +183,10 @@ class Training:
 
         training = cls(recipe_of(json.loads(metadata["recipe"])), part("network."), Progress(**facts["progress"]))
         training.first = facts["first"]
-        average = RunningAverage(training.network, training.recipe.average, part("average."), facts["averaged"])
+        if facts.get("cooling"):
+            first, last = facts["cooling"]
+            training.cooling = first, last
+        average = RunningAverage(training.network, training._kept(), part("average."), facts["averaged"])
         training.average = average
         for k, optimizer in enumerate(training.optimizers):
             state: dict[int, dict[str, Tensor]] = {}
@@ -174,10 +195,6 @@ class Training:
                 state.setdefault(int(index), {})[key] = value
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         return training
-
-
-def _mean(values: Tensor, counted: Tensor) -> Tensor:
-    return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 def _optimizers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -233,8 +250,8 @@ def train(
     steps: int | None = None,
     sources: dict[str, int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Train for `hours` of processor time in all, or up to `steps` steps, and write the number of series in each of
-    `sources` into the card of the weights.
+    """Train for `hours` of processor time in all, up to `steps` steps, or until the rate is 0, and write the number of
+    series in each of `sources` into the card of the weights.
 
     Yields:
         Every `every` minutes of processor time and at the end: progress, mean losses, and scores of the averaged
@@ -247,8 +264,9 @@ def train(
     def used() -> float:
         return (time.process_time() - started - paused) / 3600
 
+    ends = [last for last in (steps, training.cooling and training.cooling[1]) if last is not None]
     while True:
-        done = before + used() >= hours or (steps is not None and training.progress.steps >= steps)
+        done = before + used() >= hours or training.progress.steps >= min(ends, default=training.progress.steps + 1)
         if recent and (done or used() >= next_report):
             # Drawing series counts, too; scoring does not.
             training.progress = replace(training.progress, cpu_hours=before + used())

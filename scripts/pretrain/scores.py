@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from femts.models.parts.expert_network import LEVELS, Network
-from femts.models.parts.experts import NAMES
-from femts.models.parts.zero_shot import SeriesBatch, aligned, padded_length, tokenize
+from femts.models.parts.expert_network import Network
+from femts.models.parts.zero_shot import SeriesBatch, aligned, losses, padded_length
 from scripts.pretrain.corpus import LENGTHS, Corpus, season_of
 from scripts.pretrain.series import Array
 
@@ -29,42 +26,6 @@ REAL_HORIZONS = {
     144: (144, 512),
     288: (96, 1024),
 }
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Losses at each origin, in units of the seasonal difference.
-
-    Attributes:
-        quantile: twice the pinball loss, mean over levels and steps (SQL), (B, O).
-        median: absolute error of the median (MASE), (B, O).
-        naive: absolute error of the seasonal naive forecast, (B, O).
-        counted: whether an origin has a history and observed steps ahead, (B, O).
-    """
-
-    quantile: Tensor
-    median: Tensor
-    naive: Tensor
-    counted: Tensor
-
-
-def losses(network: Network, batch: SeriesBatch) -> Losses:
-    """Losses of a batch at the origins that `network` forecasts from."""
-    tokens = tokenize(network.config, batch)
-    quantiles = network(tokens)
-    last = slice(-quantiles.shape[1], None)
-    error, observed = tokens.error[:, last], tokens.observed[:, last]
-    weight, count = tokens.weight[:, last] * observed, observed.sum(2).clamp(min=1)
-    missed = error[..., None] - quantiles
-    levels = torch.tensor(LEVELS, dtype=missed.dtype)
-    pinball = 2 * torch.maximum(levels * missed, (levels - 1) * missed).mean(-1)
-    naive = error - tokens.experts[:, last, :, NAMES.index("seasonal naive")]
-
-    def mean(loss: Tensor) -> Tensor:
-        return (loss * weight).sum(2) / count
-
-    median = missed[..., LEVELS.index(0.5)]
-    return Losses(mean(pinball), mean(median.abs()), mean(naive.abs()), tokens.valid[:, last] & observed.any(2))
 
 
 def held_out_pool(patch: int = 16) -> dict[str, list[SeriesBatch]]:

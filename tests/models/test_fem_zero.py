@@ -289,7 +289,7 @@ def test_the_weights_of_the_experts_explain_a_forecast(tmp_path: Path, capsys: p
 def test_the_forecast_is_the_weighted_mean_of_the_experts_and_an_offset(network: Network) -> None:
     batch, _ = aligned([wave(300), wave(300, 1)], 24, 168, 512, 32)
     with torch.no_grad():
-        tokens = tokenize(network.config, batch)
+        tokens = tokenize(network, batch)
         out, weights = network.outputs(tokens)[:, -1], network.expert_weights(tokens)
         mean = (weights * tokens.experts[:, -1]).sum(-1, keepdim=True)
         torch.testing.assert_close(network(tokens)[:, -1], mean + out[..., len(NAMES) :])

@@ -13,11 +13,11 @@ import torch
 
 from femts.models.parts.expert_network import Network, NetworkConfig, origins_of
 from femts.models.parts.experts import expert_forecasts
-from femts.models.parts.zero_shot import SeriesBatch
+from femts.models.parts.zero_shot import SeriesBatch, losses, tokenize
 from scripts.pretrain import __main__ as command
 from scripts.pretrain.corpus import Corpus
 from scripts.pretrain.loop import Recipe, Training, load_weights, orthogonal, save_weights, train
-from scripts.pretrain.scores import held_out_real, losses, score, tokenize
+from scripts.pretrain.scores import held_out_real, score
 
 pytest.importorskip("synforecast")
 
@@ -57,13 +57,13 @@ def in_double(batch: SeriesBatch) -> SeriesBatch:
 def test_forecasts_read_only_what_was_known(settings: dict[str, Any]) -> None:
     network = perturbed(Network(replace(SMALL, **settings)))
     b = in_double(batch())
-    before = network(tokenize(network.config, b))
+    before = network(tokenize(network, b))
     changed = b.x.clone()
     changed[-16:] += 50
-    after = network(tokenize(network.config, replace(b, x=changed)))
+    after = network(tokenize(network, replace(b, x=changed)))
     torch.testing.assert_close(after, before, rtol=0, atol=1e-9)
     changed[-32:-16] -= 3  # what the one before the last forecast is scored on
-    after = network(tokenize(network.config, replace(b, x=changed)))
+    after = network(tokenize(network, replace(b, x=changed)))
     assert not torch.allclose(after[:, -1], before[:, -1])
     if network.config.every_origin and network.config.prior != "mamba":
         torch.testing.assert_close(after[:, :-1], before[:, :-1], rtol=0, atol=1e-9)
@@ -76,8 +76,8 @@ def test_unseen_beginnings_do_not_matter() -> None:
     observed[:50] = False
     x = b.x.clone()
     x[:50] = 99.0
-    first = network(tokenize(network.config, replace(b, observed=observed)))
-    second = network(tokenize(network.config, replace(b, observed=observed, x=x)))
+    first = network(tokenize(network, replace(b, observed=observed)))
+    second = network(tokenize(network, replace(b, observed=observed, x=x)))
     torch.testing.assert_close(second[:, -1], first[:, -1], rtol=0, atol=1e-9)
 
 
@@ -86,7 +86,7 @@ def test_losses_are_those_of_the_plain_definition() -> None:
     b = in_double(batch())
     with torch.no_grad():
         got = losses(network, b)
-    tokens, origins = tokenize(network.config, b), origins_of(len(b.x) - b.horizon, b.horizon, 512)
+    tokens, origins = tokenize(network, b), origins_of(len(b.x) - b.horizon, b.horizon, 512)
     forecasts = expert_forecasts(b.x, b.observed, b.season, b.second, b.horizon, origins, 512)
     quantiles = (tokens.centre[..., None] + tokens.unit[..., None] * network(tokens)).detach()
     o, column = 3, 2

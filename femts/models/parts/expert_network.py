@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import torch
@@ -87,6 +87,10 @@ class Tokens:
     error: Tensor
     observed: Tensor
     weight: Tensor
+
+    def to(self, device: torch.device) -> Self:
+        """The tokens on `device`."""
+        return type(self)(*(getattr(self, each.name).to(device) for each in fields(self)))
 
 
 def origins_of(length: int, horizon: int, context: int) -> list[int]:

@@ -10,11 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from femts.models.parts.expert_network import Network, NetworkConfig, Tokens, origins_of, tokens_of
+from femts.models.parts.expert_network import LEVELS, Network, NetworkConfig, Tokens, origins_of, tokens_of
 from femts.models.parts.experts import NAMES, Forecasts, expert_forecasts, median
 
 SHORTEST = 64  # rows that shorter histories are padded to
 AT_A_TIME = 64  # series forecast at once
+NAIVE_FLOOR = 0.05  # seasonal differences; a naive forecast does not count as better
+LOSS_CAP = 8.0  # times the usual loss of the naive forecast; a larger loss of one forecast has no gradient
 
 Array = NDArray[np.float64]
 
@@ -108,11 +110,59 @@ def experts_of(batch: SeriesBatch, origins: Sequence[int], context: int) -> Fore
     return expert_forecasts(batch.x, batch.observed, *seasons, batch.horizon, origins, context)
 
 
-def tokenize(config: NetworkConfig, batch: SeriesBatch) -> Tokens:
-    """The tokens of a batch."""
+def tokenize(network: Network, batch: SeriesBatch) -> Tokens:
+    """The tokens of a batch, on the device of `network`; experts are computed on the CPU."""
+    config = network.config
     origins = origins_of(len(batch.x) - batch.horizon, batch.horizon, config.context)
     forecasts = experts_of(batch, origins, config.context)
-    return tokens_of(config, forecasts, batch.x, batch.observed, origins, batch.season, batch.second)
+    tokens = tokens_of(config, forecasts, batch.x, batch.observed, origins, batch.season, batch.second)
+    return tokens.to(network.head.weight.device)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses at each origin, in units of the seasonal difference.
+
+    Attributes:
+        quantile: twice the pinball loss, mean over levels and steps (SQL), (B, O).
+        median: absolute error of the median (MASE), (B, O).
+        naive: absolute error of the seasonal naive forecast, (B, O).
+        counted: whether an origin has a history and observed steps ahead, (B, O).
+    """
+
+    quantile: Tensor
+    median: Tensor
+    naive: Tensor
+    counted: Tensor
+
+
+def losses(network: Network, batch: SeriesBatch) -> Losses:
+    """Losses of a batch at the origins that `network` forecasts from."""
+    tokens = tokenize(network, batch)
+    quantiles = network(tokens)
+    last = slice(-quantiles.shape[1], None)
+    error, observed = tokens.error[:, last], tokens.observed[:, last]
+    weight, count = tokens.weight[:, last] * observed, observed.sum(2).clamp(min=1)
+    missed = error[..., None] - quantiles
+    levels = torch.tensor(LEVELS, dtype=missed.dtype)
+    pinball = 2 * torch.maximum(levels * missed, (levels - 1) * missed).mean(-1)
+    naive = error - tokens.experts[:, last, :, NAMES.index("seasonal naive")]
+
+    def mean(loss: Tensor) -> Tensor:
+        return (loss * weight).sum(2) / count
+
+    median = missed[..., LEVELS.index(0.5)]
+    return Losses(mean(pinball), mean(median.abs()), mean(naive.abs()), tokens.valid[:, last] & observed.any(2))
+
+
+def mean_loss(network: Network, batch: SeriesBatch) -> tuple[Tensor, Tensor]:
+    """Mean quantile loss over all origins, and that of the seasonal naive forecast. A larger loss than `LOSS_CAP` times
+    the usual one of the latter has no gradient."""
+    at = losses(network, batch)
+    most = LOSS_CAP * torch.where(at.counted, at.naive, torch.nan).nanmedian().nan_to_num().clamp(min=1.0)
+    count = at.counted.sum().clamp(min=1)
+    quantile, naive = (torch.where(at.counted, v.clamp(max=most), 0.0).sum() / count for v in (at.quantile, at.naive))
+    return quantile, naive
 
 
 def network_quantiles(network: Network, histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
@@ -138,9 +188,9 @@ def network_quantiles(network: Network, histories: Sequence[Array], season: int,
 
 def quantiles_of(network: Network, batch: SeriesBatch, units: Units) -> Tensor:
     """Quantiles (B, H, 9) float64 of the steps ahead, in the units of the histories and in ascending order."""
-    tokens = tokenize(network.config, batch)
+    tokens = tokenize(network, batch)
     last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
-    return units.raw(last.sort(-1).values)
+    return units.raw(last.sort(-1).values.to(units.scale.device))
 
 
 def network_weights(network: Network, histories: Sequence[Array], season: int, second: int, horizon: int) -> Array:
@@ -149,7 +199,7 @@ def network_weights(network: Network, histories: Sequence[Array], season: int, s
 
     def weights(some: list[Array], length: int) -> Tensor:
         batch, _ = aligned(some, season, second, length, -(-horizon // patch) * patch)
-        return network.expert_weights(tokenize(network.config, batch))[:, :horizon]
+        return network.expert_weights(tokenize(network, batch))[:, :horizon].cpu()
 
     return _in_groups(weights, histories, (horizon, len(NAMES)))
 
