@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from femts.text import MOST, quote, sentence
+from femts.text import MOST, Message, argument, quote
 
 MOST_CHOICES = 40  # most names listed in a message
 NO_MEMORY = (
-    "Out of memory; use fewer rows or columns, a shorter seq_len or pred_len, a smaller "
+    f"Out of memory; use fewer rows or columns, a shorter {argument('seq_len')} or {argument('pred_len')}, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
 # Messages of libraries when memory runs out; under `ulimit -v`, loading shared objects and starting threads fail, too.
@@ -36,11 +36,34 @@ class FemtsError(Exception):
     """Base class of all errors that femts raises deliberately; the message is one printable sentence."""
 
     def __init__(self, text: object = "") -> None:
-        super().__init__(sentence(text))
+        super().__init__(Message(text))
+
+    @property
+    def marked(self) -> str:
+        """The message with its arguments marked (`femts.text.argument`)."""
+        return str(self.args[0].marked)
 
 
 class UsageError(FemtsError, ValueError):
-    """Invalid input (exit status 2); the message names the argument, the value and the remedy."""
+    """Invalid input (exit status 2); the message names the argument, the value and the remedy.
+
+    Attributes:
+        argument: name of the argument at fault, or of the setting, such as `training.lr`; None if no single one is.
+        value: its value as it was given.
+        remedy: keywords of the function that was called which mend it, None for those to leave out; empty if there are
+            none.
+    """
+
+    def __init__(
+        self,
+        text: object = "",
+        *,
+        argument: str | None = None,
+        value: object = None,
+        remedy: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.argument, self.value, self.remedy = argument, value, dict(remedy or {})
 
 
 class TableFault(UsageError):
@@ -49,18 +72,20 @@ class TableFault(UsageError):
     Attributes:
         fault: what is wrong, with the table as its subject.
         advice: the end of the message, which begins with a semicolon.
-        remedy: keywords of `load_dataset` that mend it, None for those to leave out; empty if the table has to be edited.
         column: name of the column that is absent or has the fault; None if it does not matter who named it.
     """
 
     def __init__(
-        self, fault: str, advice: str, remedy: Mapping[str, Any] | None = None, column: str | None = None
+        self,
+        fault: str,
+        advice: str = "",
+        remedy: Mapping[str, Any] | None = None,
+        column: str | None = None,
+        argument: str | None = None,
+        value: object = None,
     ) -> None:
-        super().__init__(fault + advice)
-        self.fault, self.advice, self.remedy, self.column = fault, advice, dict(remedy or {}), column
-
-    def __reduce__(self) -> tuple[type[TableFault], tuple[Any, ...]]:
-        return type(self), (self.fault, self.advice, self.remedy, self.column)  # workers send errors to their caller
+        super().__init__(fault + advice, argument=argument, value=value, remedy=remedy)
+        self.fault, self.advice, self.column = Message(fault), Message(advice), column
 
 
 class TableFaults(TableFault):
@@ -100,7 +125,7 @@ def warn(text: str, kind: type[Warning]) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("femts", "contextlib"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, kind, stacklevel=level)
+    warnings.warn(kind(Message(text)), stacklevel=level)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -115,6 +140,28 @@ def out_of_memory(error: BaseException) -> bool:
                 return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+@contextmanager
+def blamed(argument: str, value: object) -> Iterator[None]:
+    """Name the `argument` that is being read, and its `value`, in a `UsageError` that names none."""
+    try:
+        yield
+    except UsageError as error:
+        if error.argument is None:
+            error.argument, error.value = argument, value
+        raise
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Give the arguments of a `UsageError` the names that they have in another function; also a decorator of that."""
+    try:
+        yield
+    except UsageError as error:
+        error.argument = names.get(str(error.argument), error.argument)
+        error.remedy = {names.get(name, name): value for name, value in error.remedy.items()}
+        raise
 
 
 @contextmanager
@@ -139,6 +186,18 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     if near is not None:
         return f"; did you mean '{quote(near)}'?"
     return f"; choose from {', '.join(map(quote, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."
+
+
+def unknown(what: str, name: object, choices: Iterable[str], argument: str | None = None) -> UsageError:
+    """Error about a `name` that is no `what`, such as a metric; its remedy is the closest valid name, if one is close."""
+    choices = list(choices)
+    near = nearest(str(name), choices)
+    return UsageError(
+        f"Unknown {what} '{quote(name)}'{suggest(str(name), choices)}",
+        argument=argument,
+        value=name,
+        remedy={argument: near} if argument and near else None,
+    )
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:

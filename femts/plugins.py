@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import TypeVar
 
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, unknown
 
 GROUP = "femts.plugins"
 _SCRIPT = "__main__"
@@ -39,6 +39,9 @@ def load_plugins() -> None:
             raise UsageError(
                 f"Plugin '{point.name}' cannot be imported from {point.value} ({reason}); fix or uninstall it."
             ) from error
+
+
+_NAMED = {"model": "model", "metric": "training.metric", "loss": "training.loss", "prior": "model.prior"}
 
 
 class Registry(dict[str, T]):
@@ -82,7 +85,7 @@ class Registry(dict[str, T]):
     def __missing__(self, name: str) -> T:
         known = self.names()
         if name not in self:
-            raise UsageError(f"Unknown {self.kind} '{name}'{suggest(str(name), known)}")
+            raise unknown(self.kind, name, known, _NAMED.get(self.kind))
         return self[name]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
-from femts.errors import UsageError
+from femts.errors import UsageError, blamed
 
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -120,12 +120,14 @@ class TrainingConfig:
                 "the same budget; give only one of them."
             )
         if self.max_time is not None:
-            parse_span(self.max_time)
+            with blamed("training.max_time", self.max_time):
+                parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
-            raise UsageError(
+            text = (
                 "Setting 'training.quantiles' takes increasing numbers between 0 and 1 that include 0.5, the point "
                 f"forecast, not {', '.join(f'{q:g}' for q in self.quantiles)}."
             )
+            raise UsageError(text, argument="training.quantiles", value=self.quantiles)
 
     def steps(self, epoch: int) -> int:
         """Optimiser steps in the budget, given the number of steps per epoch."""

@@ -13,8 +13,8 @@ from femts.data.column_names import USUAL, ColumnNames, Layout
 from femts.data.domain import ANY, Domain
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, blamed, suggest, unknown
+from femts.text import argument, arguments, quote
 
 
 class Reading(TypedDict, total=False):
@@ -99,23 +99,29 @@ class Schema:
         names = list(Reading.__annotations__)
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
-            raise UsageError(f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}")
+            text = f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}"
+            raise UsageError(text, argument=unknown, value=reading[unknown])
         if not reading:
             return PLAIN
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
-        freq = _step(reading.get("freq"))
-        form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
+        with blamed("freq", reading.get("freq")):
+            freq = _step(reading.get("freq"))
+        with blamed("columns", reading.get("columns")):
+            form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
         drop = reading.get("drop")
         layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), () if drop is None else drop)
-        na, words = _sentinels(reading.get("na"))
+        with blamed("na", reading.get("na")):
+            na, words = _sentinels(reading.get("na"))
+        with blamed("season", reading.get("season")):
+            seasons = _seasons(reading.get("season"))
         return cls(
             na,
             replace(form, layout=layout, missing=words),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
-            _seasons(reading.get("season")),
+            seasons,
             freq,
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
             _aggregate(reading.get("aggregate"), freq),
@@ -201,9 +207,10 @@ def _aggregate(name: object, freq: str | None) -> str | None:
     if name is None:
         return None
     if check_text(name, "aggregate") not in AGGREGATES:
-        raise UsageError(f"Unknown aggregate '{quote(name)}'{suggest(str(name), AGGREGATES)}")
+        raise unknown("aggregate", name, AGGREGATES, "aggregate")
     if freq is None or freq.isdecimal():
-        raise UsageError(f"The {name} of each step needs the step as a time; add freq='D' or the like.")
+        text = f"The {name} of each step needs the step as a time; add {arguments({'freq': 'D'})} or the like."
+        raise UsageError(text, argument="aggregate", value=name, remedy={"aggregate": None})
     return str(name)
 
 
@@ -212,7 +219,7 @@ def check_outliers(outliers: object) -> str | None:
     if outliers is None:
         return None
     if check_text(outliers, "outliers") not in OUTLIERS:
-        raise UsageError(f"Unknown treatment of outliers '{quote(outliers)}'{suggest(str(outliers), OUTLIERS)}")
+        raise unknown("treatment of outliers", outliers, OUTLIERS, "outliers")
     return str(outliers)
 
 
@@ -224,8 +231,8 @@ def _seasons(season: object) -> tuple[int, ...]:
     seasons = tuple(each for each in steps if each is not None and each >= 1)
     if len(set(seasons)) < len(given):
         raise UsageError(
-            f"Season '{quote(season)}' is not a number of steps, nor a list of different ones; use season=24 or "
-            "season=[24, 168], or 1 for no season."
+            f"Season '{quote(season)}' is not a number of steps, nor a list of different ones; use "
+            f"{argument('season=24')} or {argument('season=[24, 168]')}, or 1 for no season."
         )
     return seasons
 
@@ -246,8 +253,8 @@ def _sentinels(na: object) -> tuple[tuple[float, ...] | None, tuple[str, ...]]:
         except (TypeError, ValueError, OverflowError) as error:
             if not isinstance(each, str) or not each.strip():
                 raise UsageError(
-                    f"The value '{quote(each)}' for missing data is neither a number nor a word; write na=[-9999, 'off'], "
-                    "or na='none'."
+                    f"The value '{quote(each)}' for missing data is neither a number nor a word; write "
+                    f"{arguments({'na': [-9999, 'off']})}, or {arguments({'na': 'none'})}."
                 ) from error
             words.append(each.strip())
     endless = next((number for number in numbers if not isfinite(number)), None)

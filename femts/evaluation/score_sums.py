@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, nearest, suggest
 from femts.evaluation.metric import Metric, Units
 from femts.evaluation.sums import WindowSeries
 from femts.evaluation.values import Viewer
@@ -158,7 +158,9 @@ def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     groups = (*GROUPS, *BY_SERIES)
     for name in names:
         if not isinstance(name, str) or name not in groups:
-            raise UsageError(f"Scores cannot be grouped by '{quote(name)}'{suggest(str(name), groups)}")
+            text = f"Scores cannot be grouped by '{quote(name)}'{suggest(str(name), groups)}"
+            raise UsageError(text, argument="by", value=by, remedy={"by": nearest(str(name), groups)})
     if len(set(names)) > 1 and set(names) & set(BY_SERIES):
-        raise UsageError("Scores cannot be grouped by series together with step or channel; use either.")
+        text = "Scores cannot be grouped by series together with step or channel; use either."
+        raise UsageError(text, argument="by", value=by, remedy={"by": BY_SERIES[0]})
     return tuple(dict.fromkeys(names))

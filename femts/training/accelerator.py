@@ -13,6 +13,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
+from femts.text import arguments
 from femts.training.nodes import joined_nodes
 
 
@@ -25,6 +26,12 @@ class Accelerator:
     devices: int
 
 
+def _absent(name: str, kind: str, device: str) -> UsageError:
+    cpu = arguments({"device": "cpu"})
+    text = f"{name} is not available (torch finds no {kind}); use {cpu} or leave it at auto."
+    return UsageError(text, argument="device", value=device, remedy={"device": None})
+
+
 def find_accelerator(training: TrainingConfig) -> Accelerator:
     """Resolve device and precision; `auto` means CUDA, with bf16 if the card supports it, or else the CPU in float32.
 
@@ -35,9 +42,9 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("CUDA is not available (torch finds no CUDA device); use device='cpu' or leave it at auto.")
+        raise _absent("CUDA", "CUDA device", device)
     if device == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("MPS is not available (torch finds no Apple GPU); use device='cpu' or leave it at auto.")
+        raise _absent("MPS", "Apple GPU", device)
     nodes = joined_nodes()
     if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
@@ -52,9 +59,11 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
-        raise UsageError(
-            "Precision 'bf16' is not supported by this CUDA device; use precision='32' or leave it at auto."
+        text = (
+            "Precision 'bf16' is not supported by this CUDA device; use "
+            f"{arguments({'precision': '32'})} or leave it at auto."
         )
+        raise UsageError(text, argument="precision", value="bf16", remedy={"precision": None})
     for operation, name in requested().items():
         chosen(operation, torch.device(device))
         if training.compile and name != "torch":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import Blank, arguments, quote
 
 CONFIG = "config.json"
 WEIGHT_FILES = "*.safetensors"  # never a pickle
@@ -36,21 +36,22 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
         UsageError: The weights are not given, do not exist, or could not be downloaded.
     """
     if not weights:
-        raise UsageError(
+        text = (
             "A pretrained model needs weights, which femts never downloads by default; set their folder, or their "
-            "name on the Hugging Face hub, with settings={'model.weights': FOLDER}."
+            f"name on the Hugging Face hub, with {arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
+        raise UsageError(text, argument="model.weights")
     if os.path.isdir(weights):
         if revision is not None:
-            raise UsageError(
-                "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
-            )
+            text = "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
+            raise UsageError(text, argument="model.revision", value=revision)
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
-        raise UsageError(
+        text = (
             f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with "
-            "settings={'model.weights': FOLDER}."
+            f"{arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
+        raise UsageError(text, argument="model.weights", value=weights)
     from huggingface_hub import snapshot_download
 
     at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{quote(revision)}'"
@@ -63,10 +64,11 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
                 f"Weights {at} could not be downloaded from the Hugging Face hub ({type(error).__name__}); check the "
                 "network and the name, or give a folder."
             ) from error
-        raise UsageError(
+        text = (
             f"Weights {at} are neither a folder nor in the local cache of the Hugging Face hub; give a folder, or "
-            "download them with settings={'model.download': True}."
-        ) from error
+            f"download them with {arguments({'settings': {'model.download': True}})}."
+        )
+        raise UsageError(text, argument="model.weights", value=weights) from error
 
 
 def read_weights_config(folder: Path) -> WeightsConfig:

@@ -19,7 +19,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
-from femts.text import quote
+from femts.text import argument, quote
 from femts.training.checkpoint import Finished
 from femts.training.constants import GRACE, RESERVED
 from femts.training.data_module import DataModule
@@ -73,7 +73,9 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 made.write(request.out)
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
     except (Interrupted, KeyboardInterrupt) as error:
-        remedy = "nothing was kept" if request.out is None else f"{request.out} continues with resume=True"
+        remedy = (
+            "nothing was kept" if request.out is None else f"{request.out} continues with {argument('resume=True')}"
+        )
         raise Interrupted(f"Model selection was interrupted; {remedy}.") from error
     except Finished:
         assert request.out is not None
