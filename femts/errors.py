@@ -6,12 +6,15 @@ import difflib
 import errno
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from femts.text import MOST, Message, argument, quote
 
+F = TypeVar("F", bound=Callable[..., Any])
+Remedy = Mapping[str, Any] | None
 MOST_CHOICES = 40  # most names listed in a message
 NO_MEMORY = (
     f"Out of memory; use fewer rows or columns, a shorter {argument('seq_len')} or {argument('pred_len')}, a smaller "
@@ -55,12 +58,7 @@ class UsageError(FemtsError, ValueError):
     """
 
     def __init__(
-        self,
-        text: object = "",
-        *,
-        argument: str | None = None,
-        value: object = None,
-        remedy: Mapping[str, Any] | None = None,
+        self, text: object = "", *, argument: str | None = None, value: object = None, remedy: Remedy = None
     ) -> None:
         super().__init__(text)
         self.argument, self.value, self.remedy = argument, value, dict(remedy or {})
@@ -76,15 +74,9 @@ class TableFault(UsageError):
     """
 
     def __init__(
-        self,
-        fault: str,
-        advice: str = "",
-        remedy: Mapping[str, Any] | None = None,
-        column: str | None = None,
-        argument: str | None = None,
-        value: object = None,
+        self, fault: str, advice: str = "", remedy: Remedy = None, column: str | None = None, **blame: Any
     ) -> None:
-        super().__init__(fault + advice, argument=argument, value=value, remedy=remedy)
+        super().__init__(fault + advice, remedy=remedy, **blame)
         self.fault, self.advice, self.column = Message(fault), Message(advice), column
 
 
@@ -144,13 +136,29 @@ def out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def blamed(argument: str, value: object) -> Iterator[None]:
-    """Name the `argument` that is being read, and its `value`, in a `UsageError` that names none."""
+    """Name the `argument` that is being read, and its `value`, in a `UsageError` that names none; leaving it out mends
+    it, unless it is a setting."""
     try:
         yield
     except UsageError as error:
         if error.argument is None:
             error.argument, error.value = argument, value
+            error.remedy = error.remedy or ({} if "." in argument else {argument: None})
         raise
+
+
+def reads(argument: str, place: int = 0) -> Callable[[F], F]:
+    """Decorator of a function that reads the value of an `argument`, its parameter number `place`, as in `blamed`."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def read(*args: Any, **kwargs: Any) -> Any:
+            with blamed(argument, (*args, *kwargs.values())[place]):
+                return function(*args, **kwargs)
+
+        return cast(F, read)
+
+    return decorate
 
 
 @contextmanager
@@ -191,13 +199,8 @@ def suggest(name: str, choices: Iterable[str]) -> str:
 def unknown(what: str, name: object, choices: Iterable[str], argument: str | None = None) -> UsageError:
     """Error about a `name` that is no `what`, such as a metric; its remedy is the closest valid name, if one is close."""
     choices = list(choices)
-    near = nearest(str(name), choices)
-    return UsageError(
-        f"Unknown {what} '{quote(name)}'{suggest(str(name), choices)}",
-        argument=argument,
-        value=name,
-        remedy={argument: near} if argument and near else None,
-    )
+    near, text = nearest(str(name), choices), f"Unknown {what} '{quote(name)}'{suggest(str(name), choices)}"
+    return UsageError(text, argument=argument, value=name, remedy={argument: near} if argument and near else None)
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:

@@ -41,9 +41,6 @@ def load_plugins() -> None:
             ) from error
 
 
-_NAMED = {"model": "model", "metric": "training.metric", "loss": "training.loss", "prior": "model.prior"}
-
-
 class Registry(dict[str, T]):
     """Components of one kind by name, from femts and from plugins. Looking up an unknown name raises UsageError with
     the closest valid name.
@@ -85,7 +82,7 @@ class Registry(dict[str, T]):
     def __missing__(self, name: str) -> T:
         known = self.names()
         if name not in self:
-            raise unknown(self.kind, name, known, _NAMED.get(self.kind))
+            raise unknown(self.kind, name, known, "model" if self.kind == "model" else None)
         return self[name]
 
 

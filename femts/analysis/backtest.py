@@ -87,10 +87,8 @@ def backtest(
     check_flag(refit, "refit")
     bounds = QuantileSpec.of(level, quantiles)
     if refit and any(bounds):
-        text = (
-            f"A backtest with refitting has no intervals, because a refitted model has no held-out errors; omit "
-            f"{argument('level')} and {argument('quantiles')}, or {argument('refit')}."
-        )
+        fault = "A backtest with refitting has no intervals, because a refitted model has no held-out errors"
+        text = f"{fault}; omit {argument('level')} and {argument('quantiles')}, or {argument('refit')}."
         raise UsageError(text, argument="refit", value=refit, remedy={"refit": None})
     steps = forecaster.config.pred_len if horizon is None else horizon
     step_size = steps if step_size is None else step_size
@@ -186,9 +184,8 @@ def _cutoffs(
                 f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
                 f"require {together}, {needed} of them before the first forecast; {remedy}."
             )
-            raise UsageError(
-                text, argument="n_windows", value=n_windows, remedy={"n_windows": fitting} if fitting > 0 else None
-            )
+            fewer = {"n_windows": fitting} if fitting > 0 else None
+            raise UsageError(text, argument="n_windows", value=n_windows, remedy=fewer)
     return rolling_cutoffs(data.lengths, windows, step, steps, season)
 
 
@@ -251,9 +248,8 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
             f"Forecasts of {sum(trained)} of {len(cutoffs)} cutoffs would cover rows on which this model was trained, "
             f"so their errors would mean nothing; {remedy}, or refit before each forecast with {argument('refit=True')}."
         )
-        raise UsageError(
-            text, argument="n_windows", value=len(cutoffs), remedy={"n_windows": free} if free else {"refit": True}
-        )
+        mended = {"n_windows": free} if free else {"refit": True}
+        raise UsageError(text, argument="n_windows", value=len(cutoffs), remedy=mended)
     origins, used = Origins(), Counter[str]()
     left_out, selected = set[int](), set[int]()
     for cutoff, use in zip(cutoffs, uses, strict=True):

@@ -63,10 +63,8 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
         if key in settings or (key == SEQ_LEN and seq_len not in (None, "auto")):
             raise UsageError(f"Setting '{key}' is both fixed and searched; remove one of the two.")
     if settings.get("training.max_time") is not None:
-        text = (
-            "Setting 'training.max_time' would make scores depend on the machine; remove it, and limit the study with "
-            f"{argument('time_limit')}."
-        )
+        fault = "Setting 'training.max_time' would make scores depend on the machine"
+        text = f"{fault}; remove it, and limit the study with {argument('time_limit')}."
         raise UsageError(text, argument="training.max_time", value=settings["training.max_time"])
 
 

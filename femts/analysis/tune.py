@@ -28,7 +28,7 @@ from femts.config.values import check_count
 from femts.data.dataset import Dataset
 from femts.data.protocols import look_back_choices
 from femts.data.schema import Reading
-from femts.errors import FemtsError, RunFailure, UsageError, blamed, memory_checked
+from femts.errors import FemtsError, RunFailure, UsageError, memory_checked, renamed
 from femts.evaluation.validation import chosen_by
 from femts.files import check_folder, remove_parts, write_file
 from femts.logging import PROGRESS, quiet_training
@@ -97,6 +97,7 @@ class TuningResult:
 
 
 @memory_checked()
+@renamed({"training.max_time": "time_limit"})
 def tune(
     dataset: Dataset | str | Path | pd.DataFrame,
     model: str = DEFAULT_MODEL,
@@ -151,8 +152,7 @@ def tune(
     folder = None if out is None else check_path(out, "The folder of the study")
     n_trials = None if trials is None else check_count(trials, "trials")
     origins = 1 if origins is None else check_count(origins, "origins")
-    with blamed("time_limit", time_limit):
-        limit = None if time_limit is None else parse_span(time_limit)
+    limit = None if time_limit is None else parse_span(time_limit)
     fixed = {} if settings is None else settings
     check_kind(fixed, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     if "training.seed" in fixed:

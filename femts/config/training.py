@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
-from femts.errors import UsageError, blamed
+from femts.errors import UsageError, reads
 
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -120,8 +120,7 @@ class TrainingConfig:
                 "the same budget; give only one of them."
             )
         if self.max_time is not None:
-            with blamed("training.max_time", self.max_time):
-                parse_span(self.max_time)
+            parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
             text = (
                 "Setting 'training.quantiles' takes increasing numbers between 0 and 1 that include 0.5, the point "
@@ -145,6 +144,7 @@ def _rise_within_1(numbers: tuple[float, ...]) -> bool:
     return all(one < other for one, other in pairwise((0, *numbers, 1)))
 
 
+@reads("training.max_time")
 def parse_span(text: str) -> float:
     """Parse a time span such as `90s`, `9m`, `1h30m` or `45` as seconds; UsageError if it is invalid or 0."""
     match = _SPAN.fullmatch(str(text).strip().lower())

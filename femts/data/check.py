@@ -66,14 +66,14 @@ def without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErro
     remedy = {"columns": others or None} if names.time is not None else {"columns": {**others, "time": ROW}}
     fault = f"{where} has no '{quote(time)}' column (it has {listed(frame.columns)})"
     advice = (
-        f"; rename the time stamp column, or name it with {arguments({'columns': {'time': Blank('NAME')}})} when training; if rows have no stamps but "
-        f"are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
-        f"{names.time or 'ds'}, {names.value}."
+        f"; rename the time stamp column, or name it with {arguments({'columns': {'time': Blank('NAME')}})} when training; "
+        f"if rows have no stamps but are in time order, number them from 0 in a column '{quote(time)}'; or provide the "
+        f"columns {names.series}, {names.time or 'ds'}, {names.value}."
     )
     if names.time is None and may_count:
         return UsageError(fault + advice)
-    given = None if names.time is None else names.named()
-    return TableFault(fault, advice, remedy, argument="columns", value=given)
+    blame: dict[str, Any] = {} if names.time is None else {"argument": "columns", "value": names.given()}
+    return TableFault(fault, advice, remedy, **blame)
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.config.arguments import check_text
 from femts.config.values import whole_number
-from femts.errors import UsageError, blamed, suggest
+from femts.errors import UsageError, reads, suggest
 from femts.text import arguments, quote
 
 if TYPE_CHECKING:
@@ -65,12 +65,10 @@ class Layout:
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             text = f"Argument 'drop' is a {type(names).__name__}; give column names, as in {arguments({'drop': ['flag']})}."
             raise UsageError(text, argument="drop", value=drop)
-        with blamed("skip_rows", skip_rows):
-            rows = 0 if skip_rows is None else whole_number(skip_rows, "Argument 'skip_rows'")
-            if rows is None or not 0 <= rows <= MOST_SKIPPED:
-                raise UsageError(
-                    f"Argument 'skip_rows' takes a number of lines from 0 to {MOST_SKIPPED}, not '{quote(skip_rows)}'."
-                )
+        rows = 0 if skip_rows is None else whole_number(skip_rows, "Argument 'skip_rows'")
+        if rows is None or not 0 <= rows <= MOST_SKIPPED:
+            text = f"Argument 'skip_rows' takes a number of lines from 0 to {MOST_SKIPPED}, not '{quote(skip_rows)}'."
+            raise UsageError(text, argument="skip_rows", value=skip_rows, remedy={"skip_rows": None})
         return cls(None if sheet is None else check_text(sheet, "sheet"), rows, tuple(names))
 
 
@@ -140,7 +138,12 @@ class ColumnNames:
         found = {"categories": categories, "units": dict(self.units)}
         return names | {key: each for key, each in found.items() if each}
 
+    def given(self) -> dict[str, Any]:
+        """The names that differ from the defaults, as in `named`."""
+        return {key: name for key, name in self.named().items() if getattr(USUAL, key) != name}
+
     @classmethod
+    @reads("columns", place=1)
     def of(cls, names: Mapping[str, Any]) -> ColumnNames:
         """Create from names by `time`, `series` and `value`, where they differ from the defaults, and the extra keys of
         `named`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import check_plain
-from femts.errors import UsageError, unknown
+from femts.errors import UsageError, blamed, unknown
 from femts.text import argument, quote
 
 if TYPE_CHECKING:
@@ -122,13 +122,16 @@ ANY = Domain()
 def _number(value: object, name: str) -> float | None:
     if value is None:
         return None
-    check_plain(value, f"Argument '{name}'")
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        text = f"Argument '{name}' is '{quote(value)}', which is not a number; use a number such as 0."
-        raise UsageError(text, argument=name, value=value) from error
-    if not math.isfinite(number):
-        text = f"Argument '{name}' is {quote(value)}, which is not a finite bound; use a number, or omit it."
-        raise UsageError(text, argument=name, value=value, remedy={name: None})
+    with blamed(name, value):
+        check_plain(value, f"Argument '{name}'")
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(
+                f"Argument '{name}' is '{quote(value)}', which is not a number; use a number such as 0."
+            ) from error
+        if not math.isfinite(number):
+            raise UsageError(
+                f"Argument '{name}' is {quote(value)}, which is not a finite bound; use a number, or omit it."
+            )
     return number

@@ -17,7 +17,7 @@ from femts.data.describe import count
 from femts.data.near_steps import near_even
 from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.text import argument, arguments, quote
 
 STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
@@ -256,6 +256,7 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
         return None
 
 
+@reads("freq")
 def read_step(freq: object) -> str | None:
     """Normalise a user's step as in `step_of`: a pandas frequency or a number; UsageError if it is invalid."""
     if freq is None:

@@ -48,10 +48,8 @@ def _counted(rows: Rows) -> Rows:
     """The rows of a table whose rows are counted, with nothing but that number as target."""
     roles = rows.schema.roles
     if roles.target not in ((), (COUNT,)) or roles.past:
-        text = (
-            f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate; remove "
-            f"it, or use {arguments({'aggregate': 'sum'})}."
-        )
+        fault = f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate"
+        text = f"{fault}; remove it, or use {arguments({'aggregate': 'sum'})}."
         raise UsageError(text, argument="aggregate", value="count", remedy={"aggregate": "sum"})
     kept = {*roles.future, *roles.static}
     counted = replace(rows.only(kept - {COUNT}), schema=replace(rows.schema, roles=replace(roles, target=(COUNT,))))
@@ -87,10 +85,8 @@ def _with_series(rows: Rows) -> Rows:
     if schema.panel is False:
         if len(targets) != 1:
             one = arguments({"target": targets[0] if targets else Blank("NAME")})
-            text = (
-                f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values; name the "
-                f"one to forecast with {one}, or remove {argument('panel=False')}."
-            )
+            fault = f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values"
+            text = f"{fault}; name the one to forecast with {one}, or remove {argument('panel=False')}."
             raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
         form = replace(form, value=targets[0])
     keyed = with_keys(rows.frame, form)
@@ -316,7 +312,9 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     else:
         fault = f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series"
         advice = f"; aggregate them with {arguments(remedy)}{by}."
-    return TableFault(fault, advice, remedy) if _are_inseparable(rows) else UsageError(fault + advice)
+    if _are_inseparable(rows):
+        return TableFault(fault, advice, remedy)
+    return UsageError(fault + advice, remedy=remedy)
 
 
 def _are_inseparable(rows: Rows) -> bool:

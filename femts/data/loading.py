@@ -108,12 +108,7 @@ def load_dataset(
     """
     data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
-    check_kind(
-        schema,
-        Schema,
-        "The schema",
-        f"give one of femts.data.schema, or {argument('na')}, {argument('columns')} and so on",
-    )
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or keywords")
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
@@ -201,12 +196,8 @@ def _check_known(data: Dataset) -> None:
                     f"Column '{quote(name)}' of {argument('future_covariates')} equals the target '{quote(target)}' in "
                     "every row, which would leak the answer; remove it."
                 )
-                raise UsageError(
-                    text,
-                    argument="future_covariates",
-                    value=list(roles.future),
-                    remedy={"future_covariates": [each for each in roles.future if each != name] or None},
-                )
+                others = {"future_covariates": [each for each in roles.future if each != name] or None}
+                raise UsageError(text, argument="future_covariates", value=list(roles.future), remedy=others)
 
 
 def _with_published(data: Dataset) -> Dataset:
@@ -229,8 +220,9 @@ def is_path(source: str) -> bool:
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
     if schema.freq not in (None, entry.freq):
-        given = arguments({"freq": schema.freq})
-        text = f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove {given}."
+        text = (
+            f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove {arguments({'freq': schema.freq})}."
+        )
         raise UsageError(text, argument="freq", value=schema.freq, remedy={"freq": None})
     if entry.make is not None:
         table, sha256, place, remedy = entry.make(), "", "The generated table", "correct its card"

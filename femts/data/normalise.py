@@ -111,10 +111,8 @@ def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq
     if rows.schema.panel:
         return _panel(rows, name, freq or rows.schema.freq)
     if rows.long and rows.schema.form.dates is not None:
-        text = (
-            f"{rows.where} has series whose rows are numbered separately, so they do not share time steps; remove "
-            f"{argument('panel=False')}, or provide a wide table with one column per series."
-        )
+        fault = f"{rows.where} has series whose rows are numbered separately, so they do not share time steps"
+        text = f"{fault}; remove {argument('panel=False')}, or provide a wide table with one column per series."
         raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
     rows = as_columns(rows) if rows.long else rows
     return _joint(rows, name, columns, freq)

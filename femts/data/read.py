@@ -128,7 +128,7 @@ def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         absent = next((name for name in wanted if name not in (None, ROW, getattr(USUAL, key), *columns)), None)
         if absent is None:
             continue
-        given = {other: name for other, name in names.named().items() if getattr(USUAL, other, None) != name}
+        given = names.given()
         meant = nearest(absent, columns)
         if key == "series" and names.keys and meant is None:
             given[key] = "+".join(name for name in names.keys if name != absent)
@@ -137,7 +137,7 @@ def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         else:
             given.pop(key)
         fault = f"{where} has no column '{quote(absent)}' for {arguments({'columns': {key: getattr(names, key)}})}"
-        advice, wrong = suggest(absent, columns), names.named()
+        advice, wrong = suggest(absent, columns), names.given()
         raise TableFault(fault, advice, {"columns": given or None}, argument="columns", value=wrong)
 
 

@@ -89,32 +89,26 @@ class Roles:
     def check(self, columns: Sequence[str], where: str) -> dict[str, str]:
         """Role of each named column; UsageError if a column does not exist or has two roles."""
         seen: dict[str, str] = {}
-        for role in NAMED:
-            for column in getattr(self, role):
+        for role, name in NAMED.items():
+            given = list(getattr(self, role))
+            for column in given:
                 if column not in columns:
                     meant = nearest(column, columns)
-                    others = [name for name in getattr(self, role) if name != column]
+                    others = [each for each in given if each != column]
                     if meant is not None and meant not in self.named:
                         others.append(meant)
-                    raise TableFault(
-                        f"{where} has no column '{quote(column)}' for {argument(NAMED[role])}",
+                    fault, advice = (
+                        f"{where} has no column '{quote(column)}' for {argument(name)}",
                         suggest(column, columns),
-                        {NAMED[role]: others or None},
-                        column,
-                        argument=NAMED[role],
-                        value=list(getattr(self, role)),
                     )
+                    raise TableFault(fault, advice, {name: others or None}, column, argument=name, value=given)
                 if column in seen:
                     text = (
                         f"Column '{quote(column)}' is listed in both {arguments({NAMED[seen[column]]: [column]})} and "
-                        f"{arguments({NAMED[role]: [column]})}; give it one role."
+                        f"{arguments({name: [column]})}; give it one role."
                     )
-                    raise UsageError(
-                        text,
-                        argument=NAMED[role],
-                        value=list(getattr(self, role)),
-                        remedy={NAMED[role]: [name for name in getattr(self, role) if name != column] or None},
-                    )
+                    others = [each for each in given if each != column]
+                    raise UsageError(text, argument=name, value=given, remedy={name: others or None})
                 seen[column] = role
         return seen
 
@@ -125,9 +119,8 @@ class Roles:
                 f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "
                 f"{argument('static_covariates')}, or read a long table as a panel ({argument('panel=True')})."
             )
-            raise UsageError(
-                text, argument="static_covariates", value=list(self.static), remedy={"static_covariates": None}
-            )
+            remedy = {"static_covariates": None}
+            raise UsageError(text, argument="static_covariates", value=list(self.static), remedy=remedy)
 
 
 NO_ROLES = Roles()

@@ -13,7 +13,7 @@ from femts.data.column_names import USUAL, ColumnNames, Layout
 from femts.data.domain import ANY, Domain
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
-from femts.errors import UsageError, blamed, suggest, unknown
+from femts.errors import UsageError, reads, suggest, unknown
 from femts.text import argument, arguments, quote
 
 
@@ -105,23 +105,18 @@ class Schema:
             return PLAIN
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
         roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
-        with blamed("freq", reading.get("freq")):
-            freq = _step(reading.get("freq"))
-        with blamed("columns", reading.get("columns")):
-            form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
+        freq = _step(reading.get("freq"))
+        form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
         drop = reading.get("drop")
         layout = Layout.of(reading.get("sheet"), reading.get("skip_rows"), () if drop is None else drop)
-        with blamed("na", reading.get("na")):
-            na, words = _sentinels(reading.get("na"))
-        with blamed("season", reading.get("season")):
-            seasons = _seasons(reading.get("season"))
+        na, words = _sentinels(reading.get("na"))
         return cls(
             na,
             replace(form, layout=layout, missing=words),
             roles,
             SplitRule.of(*(reading.get(name) for name in ("split", "val_rows", "test_rows", "test_from"))),
             Domain.of(*(reading.get(name) for name in ("min", "max", "transform"))),
-            seasons,
+            _seasons(reading.get("season")),
             freq,
             None if reading.get("panel") is None else check_flag(reading["panel"], "panel"),
             _aggregate(reading.get("aggregate"), freq),
@@ -132,7 +127,7 @@ class Schema:
         """Keywords of `of` that differ from the defaults, in plain types."""
         given = {
             "na": self._na(),
-            "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
+            "columns": self.form.given(),
             **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
             "freq": self.freq,
@@ -202,6 +197,7 @@ def _step(freq: object) -> str | None:
     return read_step(freq)
 
 
+@reads("aggregate")
 def _aggregate(name: object, freq: str | None) -> str | None:
     """A user's aggregate; UsageError if it is unknown, or if there are no steps of time to aggregate over."""
     if name is None:
@@ -209,8 +205,9 @@ def _aggregate(name: object, freq: str | None) -> str | None:
     if check_text(name, "aggregate") not in AGGREGATES:
         raise unknown("aggregate", name, AGGREGATES, "aggregate")
     if freq is None or freq.isdecimal():
-        text = f"The {name} of each step needs the step as a time; add {arguments({'freq': 'D'})} or the like."
-        raise UsageError(text, argument="aggregate", value=name, remedy={"aggregate": None})
+        raise UsageError(
+            f"The {name} of each step needs the step as a time; add {arguments({'freq': 'D'})} or the like."
+        )
     return str(name)
 
 
@@ -223,6 +220,7 @@ def check_outliers(outliers: object) -> str | None:
     return str(outliers)
 
 
+@reads("season")
 def _seasons(season: object) -> tuple[int, ...]:
     """Number of steps in each season: a number, or several in a list or text."""
     check_plain(season, "Argument 'season'")
@@ -230,13 +228,12 @@ def _seasons(season: object) -> tuple[int, ...]:
     steps = tuple(whole_number(each, "Argument 'season'") for each in given)
     seasons = tuple(each for each in steps if each is not None and each >= 1)
     if len(set(seasons)) < len(given):
-        raise UsageError(
-            f"Season '{quote(season)}' is not a number of steps, nor a list of different ones; use "
-            f"{argument('season=24')} or {argument('season=[24, 168]')}, or 1 for no season."
-        )
+        fault = f"Season '{quote(season)}' is not a number of steps, nor a list of different ones"
+        raise UsageError(f"{fault}; use {argument('season=24')} or {argument('season=[24, 168]')}, or 1 for no season.")
     return seasons
 
 
+@reads("na")
 def _sentinels(na: object) -> tuple[tuple[float, ...] | None, tuple[str, ...]]:
     """A user's numbers and words that mean "missing". There are no numbers for `none`, and None if they are to be found,
     also if only words are given."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
-from femts.errors import UsageError, blamed
+from femts.errors import UsageError, blamed, reads
 from femts.text import argument, arguments, quote
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class SplitRule:
         Raises:
             UsageError: Fractions or numbers of rows are invalid, or the same thing is given twice.
         """
-        with blamed("split", split):
-            shares = _shares(split)
+        shares = _shares(split)
         counts = {"val_rows": val_rows, "test_rows": test_rows}
         numbers = dict[str, int]()
         for name, value in counts.items():
@@ -152,6 +151,7 @@ class SplitRule:
 USUAL_SPLIT = SplitRule()
 
 
+@reads("split")
 def _shares(given: object) -> tuple[float, ...]:
     if given is None or (isinstance(given, Sequence) and not len(given)):
         return ()

@@ -50,10 +50,8 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
         one, other = (
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
-        text = (
-            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
-            f"one value, or remove it from {argument('static_covariates')}."
-        )
+        fault = f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}"
+        text = f"{fault}; use one value, or remove it from {argument('static_covariates')}."
         raise UsageError(text, argument="static_covariates")
     if numeric and np.isinf(values).any():
         first = int(codes[np.isin(each, np.flatnonzero(np.isinf(values)))][0])

@@ -30,7 +30,7 @@ from safetensors.numpy import load, save
 from torch import Tensor
 
 from femts.data.resident import Context
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.evaluation.constants import LEVELS
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few, widening
@@ -38,6 +38,7 @@ from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
 
 
+@reads("level")
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
     """Distinct levels in percent, in the given order; UsageError unless all are at least 1 and below 100."""
     several = levels if isinstance(levels, Iterable) and not isinstance(levels, str) else [levels]
@@ -267,10 +268,8 @@ class Intervals:
     def check(self, levels: Sequence[float], steps: int) -> None:
         """Raise UsageError for levels or horizons beyond those calibrated; the message says which are."""
         if steps > self.steps:
-            text = (
-                f"Intervals are calibrated for {self.steps} steps, not for {steps}; forecast at most {self.steps}, "
-                f"or run `femts calibrate RUN --horizon {steps}`."
-            )
+            fault = f"Intervals are calibrated for {self.steps} steps, not for {steps}"
+            text = f"{fault}; forecast at most {self.steps}, or run `femts calibrate RUN --horizon {steps}`."
             raise UsageError(text, argument="horizon", value=steps, remedy={"horizon": self.steps})
         highest = self.levels[-1] if self.levels else 0.0
         beyond = next((level for level in levels if level > highest), None)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
-from femts.errors import UsageError, nearest, suggest
+from femts.errors import UsageError, reads, suggest
 from femts.evaluation.metric import Metric, Units
 from femts.evaluation.sums import WindowSeries
 from femts.evaluation.values import Viewer
@@ -152,15 +152,14 @@ def reduced(metric: Metric, sums: Array, kept: Sequence[bool], pooled: Sequence[
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0) if apart else made
 
 
+@reads("by")
 def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as names in `GROUPS`, or only `series`; UsageError for other names."""
     names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)
     groups = (*GROUPS, *BY_SERIES)
     for name in names:
         if not isinstance(name, str) or name not in groups:
-            text = f"Scores cannot be grouped by '{quote(name)}'{suggest(str(name), groups)}"
-            raise UsageError(text, argument="by", value=by, remedy={"by": nearest(str(name), groups)})
+            raise UsageError(f"Scores cannot be grouped by '{quote(name)}'{suggest(str(name), groups)}")
     if len(set(names)) > 1 and set(names) & set(BY_SERIES):
-        text = "Scores cannot be grouped by series together with step or channel; use either."
-        raise UsageError(text, argument="by", value=by, remedy={"by": BY_SERIES[0]})
+        raise UsageError("Scores cannot be grouped by series together with step or channel; use either.")
     return tuple(dict.fromkeys(names))

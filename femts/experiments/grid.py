@@ -104,27 +104,13 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
     own, first = sorted({cell.pred_len for cell in cells}), HORIZONS[0]
     idle = [p for p in roll_out if p not in own and (p not in HORIZONS or p < own[0])]
     if idle:
-        text = (
-            f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}; "
-            f"give {argument('roll_out')} horizons of {_listed(HORIZONS)} above {own[0]}."
-        )
-        raise UsageError(
-            text,
-            argument="roll_out",
-            value=list(roll_out),
-            remedy={"roll_out": [each for each in roll_out if each not in idle] or None},
-        )
+        fault = f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}"
+        raise UsageError(f"{fault}; give {argument('roll_out')} horizons of {_listed(HORIZONS)} above {own[0]}.")
     if first in roll_out and first in own and own[0] < first:
-        text = (
+        raise UsageError(
             f"Models of {own[0]} and of {first} steps are validated on different windows at {first} steps, "
             f"so validation cannot choose between them; leave {first} out of "
             f"{argument('roll_out')}, or {own[0]} out of {argument('pred_lens')}."
-        )
-        raise UsageError(
-            text,
-            argument="roll_out",
-            value=list(roll_out),
-            remedy={"roll_out": [each for each in roll_out if each != first] or None},
         )
     splits: dict[str, list[Any]] = {}
     for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():
@@ -133,12 +119,11 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
             splits.setdefault(cell.dataset, []).append(data.split)
     for dataset, of_horizons in splits.items():
         if of_horizons.count(of_horizons[0]) < len(of_horizons):
-            text = (
+            raise UsageError(
                 f"The split of {dataset} depends on the horizon, because the table is short, so models of {_listed(own)} "
                 "steps do not forecast the same rows; set it with "
                 f"{argument('val_rows')} and {argument('test_rows')}, or omit {argument('roll_out')}."
             )
-            raise UsageError(text, argument="roll_out", value=list(roll_out), remedy={"roll_out": None})
 
 
 def scores_some(model: str) -> bool:

@@ -10,7 +10,7 @@ from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
-from femts.errors import CellWarning, UsageError, suggest, warn
+from femts.errors import CellWarning, UsageError, blamed, suggest, warn
 from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
@@ -213,7 +213,8 @@ def run_grid(
     cells = make_grid(grid, engine.data_root)
     if published:
         check_published(cells, roll_out)
-    check_roll_out(cells, roll_out, engine.data_root)
+    with blamed("roll_out", roll_out):
+        check_roll_out(cells, roll_out, engine.data_root)
     store.check_folder(to_show=not train)
     if train:
         run_cells(cells, store, engine)

@@ -360,10 +360,8 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
     known = list(publications()["dataset"].unique())
     for cell in cells:
         if cell.own is not None or cell.dataset not in known:
-            text = (
-                f"No comparable published results are known for '{quote(cell.dataset)}'; "
-                f"leave {argument('published=True')} out, or take {', '.join(known)}."
-            )
+            fault = f"No comparable published results are known for '{quote(cell.dataset)}'"
+            text = f"{fault}; leave {argument('published=True')} out, or take {', '.join(known)}."
             raise UsageError(text, argument="published", value=True, remedy={"published": None})
         if scores_some(cell.model):
             raise UsageError(
@@ -371,10 +369,8 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
             )
     asked = sorted({cell.pred_len for cell in cells} | set(roll_out))
     if tuple(asked) != HORIZONS:
-        text = (
-            f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}; "
-            f"give {arguments({'pred_lens': 'all'})}, or {arguments({'pred_lens': 96, 'roll_out': 'all'})}."
-        )
+        fault = f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}"
+        text = f"{fault}; give {arguments({'pred_lens': 'all'})}, or {arguments({'pred_lens': 96, 'roll_out': 'all'})}."
         raise UsageError(text, argument="pred_lens", value=asked, remedy={"pred_lens": "all", "roll_out": None})
 
 

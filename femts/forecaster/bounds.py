@@ -16,7 +16,6 @@ from femts.data.frequency import phases
 from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
 from femts.data.resident import Context
-from femts.errors import blamed
 from femts.evaluation.intervals import check_levels
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.forecaster.scoring import calibrated
@@ -42,10 +41,10 @@ class QuantileSpec(NamedTuple):
     @classmethod
     def of(cls, level: Sequence[float] | None, quantiles: Sequence[float] | None) -> QuantileSpec:
         """Bounds from the arguments of `predict`; raise UsageError for an invalid level or quantile."""
-        with blamed("level", level):
-            levels = () if level is None else check_levels(level)
-        with blamed("quantiles", quantiles):
-            return cls(levels, () if quantiles is None else check_quantiles(quantiles))
+        return cls(
+            () if level is None else check_levels(level),
+            () if quantiles is None else check_quantiles(quantiles),
+        )
 
     @property
     def needed(self) -> tuple[float, ...]:

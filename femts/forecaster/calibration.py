@@ -44,10 +44,8 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     if pred_len is None:
         return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
     if check_steps(pred_len, "pred_len") < own:
-        text = (
-            f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}; use "
-            f"{argument(f'pred_len={own}')} or more."
-        )
+        fault = f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}"
+        text = f"{fault}; use {argument(f'pred_len={own}')} or more."
         raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": own})
     return pred_len
 

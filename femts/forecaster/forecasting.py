@@ -153,10 +153,8 @@ def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
     """The forecaster, treating readings far outside the usual range as asked; None is as in training."""
     asked, fitted = check_outliers(outliers), forecaster.preprocess.outliers
     if fitted is None and asked == "missing":
-        text = (
-            "This run was trained with all readings kept, so it does not know which are outliers; train again with "
-            f"{arguments({'outliers': 'missing'})}."
-        )
+        fault = "This run was trained with all readings kept, so it does not know which are outliers"
+        text = f"{fault}; train again with {arguments({'outliers': 'missing'})}."
         raise UsageError(text, argument="outliers", value=outliers, remedy={"outliers": None})
     if fitted is None or asked is None:
         return forecaster

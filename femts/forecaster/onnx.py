@@ -126,10 +126,8 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
         RunFailure: The file cannot be written.
     """
     if len(forecaster.series) > 1:
-        text = (
-            f"This run has {len(forecaster.series)} series, but an ONNX graph holds one; select it, as with "
-            f"{arguments({'series': forecaster.series[0]})}."
-        )
+        fault = f"This run has {len(forecaster.series)} series, but an ONNX graph holds one"
+        text = f"{fault}; select it, as with {arguments({'series': forecaster.series[0]})}."
         raise UsageError(text, argument="series", remedy={"series": forecaster.series[0]})
     apart = {
         "is refitted to each look-back": lambda one: one.config.reads_raw and not _exportable(one, forecaster),

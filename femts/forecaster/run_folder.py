@@ -163,10 +163,8 @@ def check_new_folder(folder: Path) -> None:
     never started training."""
     names = _names(folder)
     if METRICS in names:
-        text = (
-            f"Folder {folder} already holds a finished run; choose another folder, or replace it with "
-            f"{argument('overwrite=True')}."
-        )
+        fault = f"Folder {folder} already holds a finished run"
+        text = f"{fault}; choose another folder, or replace it with {argument('overwrite=True')}."
         raise UsageError(text, argument="out", value=folder, remedy={"overwrite": True})
     begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", SCORED_METRICS, REQUEST)
     if any((folder / name).exists() for name in begun) or (CONFIG not in names and runs_within(folder)):

@@ -20,7 +20,7 @@ from femts.data.describe import count
 from femts.data.loading import load_dataset
 from femts.data.splits import PARTS, Split
 from femts.data.windows import Windows, check_whole, part_windows
-from femts.errors import AccuracyWarning, UsageError, warn
+from femts.errors import AccuracyWarning, UsageError, reads, warn
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
@@ -205,16 +205,12 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     config = forecaster.config
     source = config.source
     if source is None:
-        text = (
-            f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run; "
-            f"pass it again as {argument('dataset=TABLE')}."
-        )
-        raise UsageError(text, argument="dataset")
+        fault = f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run"
+        raise UsageError(f"{fault}; pass it again as {argument('dataset=TABLE')}.")
     if source not in CATALOG and not Path(source).is_file():
-        text = (
+        raise UsageError(
             f"The training data {source} no longer exists; restore it, or pass another as {argument('dataset=TABLE')}."
         )
-        raise UsageError(text, argument="dataset")
     data = read_like(forecaster, source, data_root)
     data = replace(data, schema=config.schema)
     if len(data) == 1:
@@ -222,11 +218,10 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     else:
         data = data.all_rows() if config.refit else data.for_horizon(config.pred_len)
     if data.record != forecaster.data:
-        text = (
+        raise UsageError(
             f"The data {source} is not what this model was trained on; pass other data as {argument('dataset')}, or "
             "at the command line to `femts backtest RUN DATA`."
         )
-        raise UsageError(text, argument="dataset")
     return data
 
 
@@ -246,11 +241,11 @@ def overall_scores(forecaster: Forecaster, data: Dataset) -> OverallScores:
     return OverallScores(forecaster.preprocess, data, forecaster.config.seq_len)
 
 
+@reads("pred_len")
 def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
     """Distinct `horizons` in the given order; raise UsageError if there are none or one is not a number of steps."""
     if not horizons:
-        text = "No horizon was given; pass one or more, such as [96, 192]."
-        raise UsageError(text, argument="pred_len", value=horizons, remedy={"pred_len": None})
+        raise UsageError("No horizon was given; pass one or more, such as [96, 192].")
     return tuple(dict.fromkeys(check_steps(each, "pred_len") for each in horizons))
 
 

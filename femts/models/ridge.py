@@ -132,10 +132,8 @@ class LinearForecast(nn.Module):
     def _rows(self, series: Tensor, observed: Tensor | None) -> TrainingRows:
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
-            text = (
-                f"A ridge regression from {before} steps does not fit in {len(series)} training rows; use a shorter "
-                f"{argument('seq_len')}, or provide more rows."
-            )
+            fault = f"A ridge regression from {before} steps does not fit in {len(series)} training rows"
+            text = f"{fault}; use a shorter {argument('seq_len')}, or provide more rows."
             raise UsageError(text, argument="seq_len", value=before)
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
         if len(series) < before + after + FEWEST:  # windows that extend beyond the rows count in part

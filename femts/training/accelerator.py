@@ -26,12 +26,6 @@ class Accelerator:
     devices: int
 
 
-def _absent(name: str, kind: str, device: str) -> UsageError:
-    cpu = arguments({"device": "cpu"})
-    text = f"{name} is not available (torch finds no {kind}); use {cpu} or leave it at auto."
-    return UsageError(text, argument="device", value=device, remedy={"device": None})
-
-
 def find_accelerator(training: TrainingConfig) -> Accelerator:
     """Resolve device and precision; `auto` means CUDA, with bf16 if the card supports it, or else the CPU in float32.
 
@@ -41,10 +35,11 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     device = training.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        raise _absent("CUDA", "CUDA device", device)
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise _absent("MPS", "Apple GPU", device)
+    needed = {"cuda": (torch.cuda, "CUDA device"), "mps": (torch.backends.mps, "Apple GPU")}
+    if device in needed and not needed[device][0].is_available():
+        absent = f"{device.upper()} is not available (torch finds no {needed[device][1]})"
+        text = f"{absent}; use {arguments({'device': 'cpu'})} or leave it at auto."
+        raise UsageError(text, argument="device", value=device, remedy={"device": None})
     nodes = joined_nodes()
     if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
@@ -59,10 +54,8 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
-        text = (
-            "Precision 'bf16' is not supported by this CUDA device; use "
-            f"{arguments({'precision': '32'})} or leave it at auto."
-        )
+        absent = "Precision 'bf16' is not supported by this CUDA device"
+        text = f"{absent}; use {arguments({'precision': '32'})} or leave it at auto."
         raise UsageError(text, argument="precision", value="bf16", remedy={"precision": None})
     for operation, name in requested().items():
         chosen(operation, torch.device(device))

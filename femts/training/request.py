@@ -85,10 +85,8 @@ class FitRequest:
             text = f"Model 'auto' cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
             raise UsageError(text, argument="training.metric", value=training.metric)
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
-            text = (
-                f"Metric '{training.metric}' requires {arguments({'model': AUTO})}; a single model is validated by {', '.join(BUILT_IN)} or a "
-                "registered metric."
-            )
+            fault = f"Metric '{training.metric}' requires {arguments({'model': AUTO})}"
+            text = f"{fault}; a single model is validated by {', '.join(BUILT_IN)} or a registered metric."
             raise UsageError(text, argument="training.metric", value=training.metric)
         return cls(model, weights or resolved, training, (given, settings), find_accelerator(training), started)
 

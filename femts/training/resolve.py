@@ -25,7 +25,7 @@ from femts.data.protocols import (
 )
 from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
-from femts.errors import UsageError, blamed, suggest
+from femts.errors import UsageError, blamed, reads, suggest
 from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA
 from femts.evaluation.validation import check_selects
@@ -173,6 +173,7 @@ def resolve_run(
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)
 
 
+@reads("pred_len", place=1)
 def horizon(data: Dataset, pred_len: object) -> Choice:
     """Horizon of a run on `data`: `pred_len`, or if that is None or `auto`, a default for the step of the data.
 
@@ -181,11 +182,11 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
     """
     if left_open(pred_len):
         return default_horizon(data.freq, data.rows, _published(data))
-    with blamed("pred_len", pred_len):
-        steps = whole_number(pred_len, "Horizon")
+    steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
-        text = f"Horizon '{quote(pred_len)}' is not a number of steps; give a whole number of at least 1, or auto."
-        raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": None})
+        raise UsageError(
+            f"Horizon '{quote(pred_len)}' is not a number of steps; give a whole number of at least 1, or auto."
+        )
     return Choice(steps)
 
 
@@ -218,9 +219,8 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         steps = whole_number(seq_len, "Look-back")
         if steps is None:
             raise UsageError(f"Look-back '{quote(seq_len)}' is not a number of steps; give a whole number or auto.")
-    if steps < 1:
-        text = f"A look-back of {steps} steps is empty; use {argument('seq_len=1')} or more."
-        raise UsageError(text, argument="seq_len", value=seq_len, remedy={"seq_len": 1})
+        if steps < 1:
+            raise UsageError(f"A look-back of {steps} steps is empty; use {argument('seq_len=1')} or more.")
     return Choice(steps)
 
 
@@ -280,9 +280,8 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
             f"Model '{model}' does not support static covariates; use one that does, such as fem_sm, or leave out "
             f"{arguments({'static_covariates': data.schema.roles.static})}."
         )
-        raise UsageError(
-            text, argument="static_covariates", value=list(data.schema.roles.static), remedy={"static_covariates": None}
-        )
+        left_out = {"static_covariates": None}
+        raise UsageError(text, argument="static_covariates", value=list(data.schema.roles.static), remedy=left_out)
     return {"n_static": width}
 
 
@@ -293,11 +292,10 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     reads = Reads.of(roles, supports.known, supports.calendar, covariates)
     if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
         named = ", ".join(map(quote, roles.future)) if roles.future and not supports.known else "the calendar"
-        text = (
+        raise UsageError(
             f"Model '{model}' cannot read {named} over the forecast horizon; use one that can, such as fem_sm or "
             "tide, or leave training.covariates at auto, which removes the linear effect first."
         )
-        raise UsageError(text, argument="training.covariates", value=covariates)
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
         these = f"{argument('future_covariates')} and {argument('calendar=True')}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import femts
 from femts.cli import main
 from femts.cli.wording import as_options
-from femts.errors import UsageError
+from femts.errors import AgeWarning, UsageError, warn
 from femts.text import Blank, Message, argument, arguments
 
 
@@ -50,7 +54,7 @@ def test_arguments_become_options(marked: str, python: str, options: str) -> Non
             "columns={'time': \"Date d'entrée\"}",
             "--columns 'time=Date d'\"'\"'entrée'",
         ),
-        ({"target": ["it's"]}, "target=[\"it's\"]", "--target 'it'\"'\"'s'"),
+        ({"target": ["it's"]}, 'target=["it\'s"]', "--target 'it'\"'\"'s'"),
         ({"target": ["both ' and \""]}, "target=['both \\' and \"']", "--target 'both '\"'\"' and \"'"),
         ({"columns": {"time": "C:\\new"}}, "columns={'time': 'C:\\\\new'}", "--columns 'time=C:\\new'"),
         (
@@ -103,3 +107,44 @@ def test_errors_name_what_the_caller_writes(capsys: pytest.CaptureFixture[str]) 
         femts.load_dataset("ETTh1", freq="D")
     assert main("train --dataset ETTh1 --freq D --model naive --out run".split()) == 2
     assert capsys.readouterr().err.endswith("not 'D'; remove --freq D.\n")
+
+
+@pytest.fixture
+def long_table(tmp_path: Path) -> Path:
+    hours = pd.date_range("2024-01-01", periods=300, freq="h")
+    parts = [
+        pd.DataFrame({"unique_id": name, "ds": hours, "y": np.arange(300) % 24 + k}) for k, name in enumerate("ab")
+    ]
+    pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
+    return tmp_path / "long.csv"
+
+
+def test_notes_name_what_the_caller_writes(
+    long_table: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="femts")
+    data = femts.load_dataset(long_table)
+    femts.train(data, "naive", 12)
+    noted = "\n".join(caplog.messages)
+    for one in (noted, "\n".join(data.notes), json.dumps(data.notes), repr(data.notes)):
+        assert "panel=False forecasts them jointly" in one
+        assert "\x02" not in one and "\\u0002" not in one and "\\x02" not in one
+    assert "change it with seq_len" in noted
+    assert main(["train", "--dataset", str(long_table), "--model", "naive", "--horizon", "12"]) == 0
+    printed = capsys.readouterr().err
+    assert "; --multivariate forecasts them jointly\n" in printed
+    assert "; change it with --seq-len\n" in printed
+    assert as_options(pickle.loads(pickle.dumps(data.notes))[-2]) == as_options(data.notes[-2])
+
+
+def test_warnings_name_what_the_caller_writes() -> None:
+    with pytest.warns(AgeWarning, match=r"^Train again \(refit=True\)\.$") as caught:
+        warn(f"Train again ({argument('refit=True')}).", AgeWarning)
+    assert as_options(caught[0].message) == "Train again (--refit)."
+
+
+def test_a_message_that_quotes_another_keeps_its_arguments() -> None:
+    inner = UsageError(f"give {argument('seq_len')}")
+    outer = UsageError(f"Scenario 'a': {inner.marked}")
+    assert str(outer) == "Scenario 'a': give seq_len"
+    assert as_options(outer) == "Scenario 'a': give --seq-len"

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.text import Blank, arguments, quote
 
 CONFIG = "config.json"
@@ -29,6 +29,7 @@ class WeightsConfig(NamedTuple):
     quantiles: tuple[float, ...]
 
 
+@reads("model.weights")
 def find_weights(weights: str | None, revision: str | None = None, download: bool = False) -> Path:
     """Folder of the `weights`, given as a folder or a hub name.
 
@@ -36,22 +37,20 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
         UsageError: The weights are not given, do not exist, or could not be downloaded.
     """
     if not weights:
-        text = (
+        raise UsageError(
             "A pretrained model needs weights, which femts never downloads by default; set their folder, or their "
             f"name on the Hugging Face hub, with {arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
-        raise UsageError(text, argument="model.weights")
     if os.path.isdir(weights):
         if revision is not None:
             text = "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
             raise UsageError(text, argument="model.revision", value=revision)
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
-        text = (
+        raise UsageError(
             f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with "
             f"{arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
-        raise UsageError(text, argument="model.weights", value=weights)
     from huggingface_hub import snapshot_download
 
     at = f"'{weights}'" if revision is None else f"'{weights}' at revision '{quote(revision)}'"
@@ -64,11 +63,10 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
                 f"Weights {at} could not be downloaded from the Hugging Face hub ({type(error).__name__}); check the "
                 "network and the name, or give a folder."
             ) from error
-        text = (
+        raise UsageError(
             f"Weights {at} are neither a folder nor in the local cache of the Hugging Face hub; give a folder, or "
             f"download them with {arguments({'settings': {'model.download': True}})}."
-        )
-        raise UsageError(text, argument="model.weights", value=weights) from error
+        ) from error
 
 
 def read_weights_config(folder: Path) -> WeightsConfig:
