@@ -312,7 +312,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     for key in begun | record:
         if begun.get(key) != record.get(key):
             raise UsageError(
-                f"Study {path} was started with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
+                f"Study {path} was started with {argument(key)} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
                 "same value, or choose another folder."
             )
     return study

@@ -202,9 +202,9 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> 
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         value = new.get(key)
-        other = f"{key}={value}" if isinstance(value, bool) else value
+        other = argument(f"{key}={value}") if isinstance(value, bool) else value
         raise UsageError(
-            f"Run {out} was started with {key}={old.get(key)}, not {other}; resume it with the same value, or choose "
+            f"Run {out} was started with {argument(f'{key}={old.get(key)}')}, not {other}; resume it with the same value, or choose "
             "another folder."
         )
 
