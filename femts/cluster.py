@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, unknown
+from femts.text import arguments, quote
 
 ENGINES = ("local", "ray")
 PATIENCE = 5.0  # seconds to wait for the cluster to answer
@@ -20,7 +20,7 @@ PATIENCE = 5.0  # seconds to wait for the cluster to answer
 def check_engine(name: str) -> str:
     """Return `name`; raise UsageError if it is not an engine."""
     if name not in ENGINES:
-        raise UsageError(f"Unknown engine '{quote(name)}'{suggest(name, ENGINES)}")
+        raise unknown("engine", name, ENGINES, "engine")
     return name
 
 
@@ -36,9 +36,8 @@ def connected() -> Iterator[Any]:
     try:
         import ray
     except ImportError as error:
-        raise UsageError(
-            "Engine 'ray' needs Ray, which is not installed; run pip install ray, or use engine='local'."
-        ) from error
+        text = f"Engine 'ray' needs Ray, which is not installed; run pip install ray, or use {arguments({'engine': 'local'})}."
+        raise UsageError(text, argument="engine", value="ray", remedy={"engine": None}) from error
     if ray.is_initialized():
         yield ray
         return

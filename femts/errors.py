@@ -6,15 +6,18 @@ import difflib
 import errno
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from femts.text import MOST, quote, sentence
+from femts.text import MOST, Message, argument, quote
 
+F = TypeVar("F", bound=Callable[..., Any])
+Remedy = Mapping[str, Any] | None
 MOST_CHOICES = 40  # most names listed in a message
 NO_MEMORY = (
-    "Out of memory; use fewer rows or columns, a shorter seq_len or pred_len, a smaller "
+    f"Out of memory; use fewer rows or columns, a shorter {argument('seq_len')} or {argument('pred_len')}, a smaller "
     "training.batch_size and training.eval_batch_size, or a machine with more."
 )
 # Messages of libraries when memory runs out; under `ulimit -v`, loading shared objects and starting threads fail, too.
@@ -36,11 +39,29 @@ class FemtsError(Exception):
     """Base class of all errors that femts raises deliberately; the message is one printable sentence."""
 
     def __init__(self, text: object = "") -> None:
-        super().__init__(sentence(text))
+        super().__init__(Message(text))
+
+    @property
+    def marked(self) -> str:
+        """The message with its arguments marked (`femts.text.argument`)."""
+        return str(self.args[0].marked)
 
 
 class UsageError(FemtsError, ValueError):
-    """Invalid input (exit status 2); the message names the argument, the value and the remedy."""
+    """Invalid input (exit status 2); the message names the argument, the value and the remedy.
+
+    Attributes:
+        argument: name of the argument at fault, or of the setting, such as `training.lr`; None if no single one is.
+        value: its value as it was given.
+        remedy: keywords of the function that was called which mend it, None for those to leave out; empty if there are
+            none.
+    """
+
+    def __init__(
+        self, text: object = "", *, argument: str | None = None, value: object = None, remedy: Remedy = None
+    ) -> None:
+        super().__init__(text)
+        self.argument, self.value, self.remedy = argument, value, dict(remedy or {})
 
 
 class TableFault(UsageError):
@@ -49,18 +70,14 @@ class TableFault(UsageError):
     Attributes:
         fault: what is wrong, with the table as its subject.
         advice: the end of the message, which begins with a semicolon.
-        remedy: keywords of `load_dataset` that mend it, None for those to leave out; empty if the table has to be edited.
         column: name of the column that is absent or has the fault; None if it does not matter who named it.
     """
 
     def __init__(
-        self, fault: str, advice: str, remedy: Mapping[str, Any] | None = None, column: str | None = None
+        self, fault: str, advice: str = "", remedy: Remedy = None, column: str | None = None, **blame: Any
     ) -> None:
-        super().__init__(fault + advice)
-        self.fault, self.advice, self.remedy, self.column = fault, advice, dict(remedy or {}), column
-
-    def __reduce__(self) -> tuple[type[TableFault], tuple[Any, ...]]:
-        return type(self), (self.fault, self.advice, self.remedy, self.column)  # workers send errors to their caller
+        super().__init__(fault + advice, remedy=remedy, **blame)
+        self.fault, self.advice, self.column = Message(fault), Message(advice), column
 
 
 class TableFaults(TableFault):
@@ -100,7 +117,7 @@ def warn(text: str, kind: type[Warning]) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("femts", "contextlib"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, kind, stacklevel=level)
+    warnings.warn(kind(Message(text)), stacklevel=level)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -115,6 +132,44 @@ def out_of_memory(error: BaseException) -> bool:
                 return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+@contextmanager
+def blamed(argument: str, value: object) -> Iterator[None]:
+    """Name the `argument` that is being read, and its `value`, in a `UsageError` that names none; leaving it out mends
+    it, unless it is a setting."""
+    try:
+        yield
+    except UsageError as error:
+        if error.argument is None:
+            error.argument, error.value = argument, value
+            error.remedy = error.remedy or ({} if "." in argument else {argument: None})
+        raise
+
+
+def reads(argument: str, place: int = 0) -> Callable[[F], F]:
+    """Decorator of a function that reads the value of an `argument`, its parameter number `place`, as in `blamed`."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def read(*args: Any, **kwargs: Any) -> Any:
+            with blamed(argument, (*args, *kwargs.values())[place]):
+                return function(*args, **kwargs)
+
+        return cast(F, read)
+
+    return decorate
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Give the arguments of a `UsageError` the names that they have in another function; also a decorator of that."""
+    try:
+        yield
+    except UsageError as error:
+        error.argument = names.get(str(error.argument), error.argument)
+        error.remedy = {names.get(name, name): value for name, value in error.remedy.items()}
+        raise
 
 
 @contextmanager
@@ -139,6 +194,13 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     if near is not None:
         return f"; did you mean '{quote(near)}'?"
     return f"; choose from {', '.join(map(quote, choices[:MOST_CHOICES]))}{', ...' * (len(choices) > MOST_CHOICES)}."
+
+
+def unknown(what: str, name: object, choices: Iterable[str], argument: str | None = None) -> UsageError:
+    """Error about a `name` that is no `what`, such as a metric; its remedy is the closest valid name, if one is close."""
+    choices = list(choices)
+    near, text = nearest(str(name), choices), f"Unknown {what} '{quote(name)}'{suggest(str(name), choices)}"
+    return UsageError(text, argument=argument, value=name, remedy={argument: near} if argument and near else None)
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:

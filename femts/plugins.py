@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import TypeVar
 
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, unknown
 
 GROUP = "femts.plugins"
 _SCRIPT = "__main__"
@@ -82,7 +82,7 @@ class Registry(dict[str, T]):
     def __missing__(self, name: str) -> T:
         known = self.names()
         if name not in self:
-            raise UsageError(f"Unknown {self.kind} '{name}'{suggest(str(name), known)}")
+            raise unknown(self.kind, name, known, "model" if self.kind == "model" else None)
         return self[name]
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 MOST = 80  # characters of a name or cell in a message
 MOST_IN_ALL = 1500  # characters of a message; paths in it may be long
 MOST_CELL = 400  # characters of a table cell on a terminal
+_START, _END = "\x02", "\x03"  # of arguments in a message; names and cells have none, because `quote` escapes them
+_MARKED = re.compile(f"{_START}([^{_START}{_END}]*){_END}")
 _LONG = 256  # bits of the largest integer written out; Python refuses to convert very long ones
 
 
@@ -40,6 +43,56 @@ def quote(value: object, most: int = MOST) -> str:
 def sentence(text: object) -> str:
     """A complete message: one printable line of limited length."""
     return quote(" ".join(str(text).split()), MOST_IN_ALL)
+
+
+class Message(str):
+    """A message to the user in the words of Python, one printable line of limited length.
+
+    Attributes:
+        marked: the text with its arguments marked (`argument`), for messages that quote it and for other doors.
+    """
+
+    marked: str
+
+    def __new__(cls, text: object) -> Self:
+        made = super().__new__(cls, sentence(reworded(text, str)))
+        made.marked = marked(text)
+        return made
+
+
+class Blank(str):
+    """A word in a message for a value that the reader knows, such as NAME."""
+
+
+def argument(python: str) -> str:
+    """An argument in a message, such as `seq_len` or `sheet=NAME`, marked so that each door writes it in its own words;
+    the message has to become a `Message`, as the text of errors and warnings does."""
+    return f"{_START}{python}{_END}"
+
+
+def arguments(given: Mapping[str, Any]) -> str:
+    """Keywords of a call in Python, such as `freq='D', target=['a']`, marked as in `argument`."""
+    return argument(", ".join(f"{name}={_literal(value)}" for name, value in given.items()))
+
+
+def marked(text: object) -> str:
+    """`text` with the marks of its arguments, if it is a `Message` or an error with one."""
+    return str(getattr(text, "marked", text))
+
+
+def reworded(text: object, words: Callable[[str], str]) -> str:
+    """`text` with each marked argument as `words` writes it, and without marks."""
+    plain = _MARKED.sub(lambda found: words(found[1]), marked(text))
+    return plain.replace(_START, "").replace(_END, "")
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case Mapping():
+            return f"{{{', '.join(f'{key!r}: {_literal(each)}' for key, each in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(_literal, value))}]"
+    return quote(repr(value)) if isinstance(value, str) and not isinstance(value, Blank) else str(value)
 
 
 def strict_json(value: Any, **how: Any) -> str:

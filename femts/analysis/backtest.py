@@ -27,7 +27,7 @@ from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import steps_ahead, warn_new_series
 from femts.forecaster.scoring import calibrated, check_step_of_training, read_like
 from femts.forecaster.seen import Use, use_of
-from femts.text import quote
+from femts.text import Message, argument, quote
 from femts.training.refit import refit
 
 logger = logging.getLogger(__name__)
@@ -87,15 +87,15 @@ def backtest(
     check_flag(refit, "refit")
     bounds = QuantileSpec.of(level, quantiles)
     if refit and any(bounds):
-        raise UsageError(
-            "A backtest with refitting has no intervals, because a refitted model has no held-out errors; omit level "
-            "and quantiles, or refit."
-        )
+        fault = "A backtest with refitting has no intervals, because a refitted model has no held-out errors"
+        text = f"{fault}; omit {argument('level')} and {argument('quantiles')}, or {argument('refit')}."
+        raise UsageError(text, argument="refit", value=refit, remedy={"refit": None})
     steps = forecaster.config.pred_len if horizon is None else horizon
     step_size = steps if step_size is None else step_size
     for name, value in (("n_windows", n_windows), ("step_size", step_size), ("horizon", steps)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise UsageError(f"A backtest requires a whole number of at least 1 for {name}, not {value}.")
+            text = f"A backtest requires a whole number of at least 1 for {argument(name)}, not {value}."
+            raise UsageError(text, argument=name, value=value, remedy={name: None})
     if any(bounds):
         calibrated(forecaster).check(bounds.needed, steps)
     rows, where = _rows(forecaster, data)
@@ -180,10 +180,12 @@ def _cutoffs(
             if last < needed:
                 ahead = f"use a horizon of at most {data.rows - needed}{' and one window' * (windows > 1)}, or "
                 remedy = f"{ahead * (data.rows > needed)}provide more rows"
-            raise UsageError(
+            text = (
                 f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
                 f"require {together}, {needed} of them before the first forecast; {remedy}."
             )
+            fewer = {"n_windows": fitting} if fitting > 0 else None
+            raise UsageError(text, argument="n_windows", value=n_windows, remedy=fewer)
     return rolling_cutoffs(data.lengths, windows, step, steps, season)
 
 
@@ -233,18 +235,21 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
         first = next((k + 1 for k in range(len(cutoffs) - 2, -1, -1) if not fresh[k]), 0)
         cutoffs, uses = [replace(each, window=each.window - first) for each in cutoffs[first:]], uses[first:]
         if first:
-            logger.info(
+            note = (
                 f"{len(cutoffs)} of {len(cutoffs) + first} windows are forecast, because earlier ones cover rows used "
-                "for training or validation; refit=True forecasts all of them"
+                f"for training or validation; {argument('refit=True')} forecasts all of them"
             )
+            logger.info(Message(note))
     trained = [bool(use.size) and bool((use.min(axis=0) == Use.TRAINING).all()) for use in uses]
     if any(trained):
         free = next((k for k, each in enumerate(reversed(trained)) if each), 0)
         remedy = f"use at most {free} window{'s' * (free > 1)}" if free else "provide later rows"
-        raise UsageError(
+        text = (
             f"Forecasts of {sum(trained)} of {len(cutoffs)} cutoffs would cover rows on which this model was trained, "
-            f"so their errors would mean nothing; {remedy}, or refit before each forecast with refit=True."
+            f"so their errors would mean nothing; {remedy}, or refit before each forecast with {argument('refit=True')}."
         )
+        mended = {"n_windows": free} if free else {"refit": True}
+        raise UsageError(text, argument="n_windows", value=len(cutoffs), remedy=mended)
     origins, used = Origins(), Counter[str]()
     left_out, selected = set[int](), set[int]()
     for cutoff, use in zip(cutoffs, uses, strict=True):
@@ -262,7 +267,7 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
             f"forecasts of {used['scored']} of {len(cutoffs)} cutoffs are from the model that was scored, because the "
             "one refitted on all rows has seen what follows"
         )
-    remedy = "use fewer windows, or refit before each forecast with refit=True"
+    remedy = f"use fewer windows, or refit before each forecast with {argument('refit=True')}"
     if left_out:
         warn(
             f"{len(left_out)} of {len(data)} series, the first '{quote(data.series[min(left_out)])}', are left out at "

@@ -36,7 +36,7 @@ from femts.data.protocols import default_look_back
 from femts.data.schema import Reading
 from femts.data.splits import PARTS, SHORTEST
 from femts.data.windows import check_windows
-from femts.errors import UsageError, memory_checked, suggest
+from femts.errors import UsageError, blamed, memory_checked, renamed, unknown
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
 from femts.evaluation.metric import Metric
@@ -45,7 +45,7 @@ from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.logging import PROGRESS, quiet_training
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
-from femts.text import quote
+from femts.text import argument, arguments, quote
 from femts.training.data_module import as_dataset, split_for
 from femts.training.refit import refit as refit_on
 from femts.training.request import FitRequest
@@ -102,6 +102,7 @@ class Comparison:
 
 
 @memory_checked()
+@renamed({"pred_len": "horizon", "model": "models", "training.max_time": "time_limit"})
 def compare(
     data: Source,
     models: Sequence[str] | str = MODELS,
@@ -170,19 +171,22 @@ def compare(
     names = tuple(name for name in check_names(models, "models") if name not in NAIVES)
     check_flag(refit, "refit")
     check_flag(probabilistic, "probabilistic")
-    windows = check_count(n_windows, "Argument 'n_windows'")
+    windows = check_count(n_windows, "n_windows")
     metrics = {each.name: each for each in rolling_metrics(probabilistic=True)}
     if check_text(metric, "metric") not in metrics:
-        raise UsageError(f"Unknown metric '{quote(metric)}' of a comparison{suggest(str(metric), metrics)}")
+        raise unknown("metric of a comparison", metric, metrics, "metric")
     if metric in PROBABILISTIC and not probabilistic:
-        raise UsageError(f"Metric '{metric}' needs quantiles; leave probabilistic=False out, or use metric='mase'.")
+        remedy = f"leave {argument('probabilistic=False')} out, or use {arguments({'metric': 'mase'})}"
+        text = f"Metric '{metric}' needs quantiles; {remedy}."
+        raise UsageError(text, argument="metric", value=metric, remedy={"probabilistic": None})
     recipe = {"seq_len": seq_len, "seed": seed, "settings": settings, "time_limit": time_limit, "device": device}
     requests = {name: _request(name, recipe) for name in names}
     dataset = as_dataset(data, data_root, reading, compare)
     steps = resolve_horizon(dataset, horizon).steps
-    apart = steps if step_size is None else check_count(step_size, "Argument 'step_size'")
+    apart = steps if step_size is None else check_count(step_size, "step_size")
     before = rows_before(dataset.lengths, windows, apart, steps)
-    _check_rows(dataset, before[:, 0], apart, windows, steps)
+    with blamed("n_windows", n_windows):
+        _check_rows(dataset, before[:, 0], apart, windows, steps)
     trained = rolling_cutoffs(dataset.lengths, windows, apart, steps)
     origins = rolling_cutoffs(dataset.lengths, windows, apart, steps, dataset.season)
     known = training_rows_at(dataset, trained[0])
@@ -192,7 +196,7 @@ def compare(
     bounds = QuantileSpec.of(None, QUANTILES if probabilistic else None)
     forecasts = {run.model: run.forecasts(origins, bounds) for run in runs}
     look_back = default_look_back("seasons", steps, known.rows, known.season).steps
-    look_back = max(dataset.season, look_back if left_open(seq_len) else check_count(seq_len, "Argument 'seq_len'"))
+    look_back = max(dataset.season, look_back if left_open(seq_len) else check_count(seq_len, "seq_len"))
     for name, frame in rolling_naive_forecasts(dataset, origins, steps, look_back).items():
         points = {f"q-{100 * q:g}": frame["forecast"] for q in bounds.quantiles}
         forecasts[name] = frame.assign(**points)

@@ -23,7 +23,7 @@ from femts.evaluation.scale import SeasonalScale
 from femts.evaluation.score_sums import reduced
 from femts.evaluation.values import Units, Values
 from femts.forecaster.forecaster import Forecaster
-from femts.text import quote
+from femts.text import arguments, quote
 
 Array = NDArray[np.float64]
 
@@ -185,9 +185,9 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     check_kind(frame, pd.DataFrame, "The backtest", "give the table that femts.backtest returned")
     panel = bool(forecaster.config.schema.panel)
     if by is not None and (check_text(by, "by") != "series" or not panel):
-        raise UsageError(
-            f"A backtest cannot be grouped by '{quote(by)}'; use by='series' for a long table, or omit it."
-        )
+        series = arguments({"by": "series"})
+        text = f"A backtest cannot be grouped by '{quote(by)}'; use {series} for a long table, or omit it."
+        raise UsageError(text, argument="by", value=by, remedy={"by": None})
     needed = ("window", "series", "cutoff") if panel else ("cutoff", "column")
     missing = [name for name in (*needed, *FORECASTS, "actual") if name not in frame.columns]
     if missing:

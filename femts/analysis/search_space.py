@@ -14,7 +14,7 @@ from femts.config.training import TrainingConfig
 from femts.config.values import whole_number
 from femts.errors import UsageError, suggest
 from femts.models.registry import model_card
-from femts.text import quote
+from femts.text import argument, quote
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -63,10 +63,9 @@ def check_search(search: object, settings: Mapping[str, Any], seq_len: object) -
         if key in settings or (key == SEQ_LEN and seq_len not in (None, "auto")):
             raise UsageError(f"Setting '{key}' is both fixed and searched; remove one of the two.")
     if settings.get("training.max_time") is not None:
-        raise UsageError(
-            "Setting 'training.max_time' would make scores depend on the machine; remove it, and limit the study with "
-            "time_limit."
-        )
+        fault = "Setting 'training.max_time' would make scores depend on the machine"
+        text = f"{fault}; remove it, and limit the study with {argument('time_limit')}."
+        raise UsageError(text, argument="training.max_time", value=settings["training.max_time"])
 
 
 def make_distribution(key: str, values: str | Sequence[Any], model: str) -> BaseDistribution:

@@ -28,14 +28,14 @@ from femts.config.values import check_count
 from femts.data.dataset import Dataset
 from femts.data.protocols import look_back_choices
 from femts.data.schema import Reading
-from femts.errors import FemtsError, RunFailure, UsageError, memory_checked
+from femts.errors import FemtsError, RunFailure, UsageError, memory_checked, renamed
 from femts.evaluation.validation import chosen_by
 from femts.files import check_folder, remove_parts, write_file
 from femts.logging import PROGRESS, quiet_training
 from femts.models.registry import build_model
 from femts.plotting import FORECAST, MOST_PANELS, PAST, TRUTH, Picture
 from femts.progress import progress_line
-from femts.text import quote, spreadsheet_safe, strict_json
+from femts.text import argument, quote, spreadsheet_safe, strict_json
 from femts.training.accelerator import find_accelerator
 from femts.training.data_module import DataModule, as_dataset, split_for
 from femts.training.resolve import Lengths, horizon, resolve_run, resolve_training
@@ -97,6 +97,7 @@ class TuningResult:
 
 
 @memory_checked()
+@renamed({"training.max_time": "time_limit"})
 def tune(
     dataset: Dataset | str | Path | pd.DataFrame,
     model: str = DEFAULT_MODEL,
@@ -149,13 +150,14 @@ def tune(
     started = time.monotonic()
     optuna = import_optuna()
     folder = None if out is None else check_path(out, "The folder of the study")
-    n_trials = None if trials is None else check_count(trials, "Argument 'trials'")
-    origins = 1 if origins is None else check_count(origins, "Argument 'origins'")
+    n_trials = None if trials is None else check_count(trials, "trials")
+    origins = 1 if origins is None else check_count(origins, "origins")
     limit = None if time_limit is None else parse_span(time_limit)
     fixed = {} if settings is None else settings
     check_kind(fixed, Mapping, "The settings", "give a mapping such as {'training.lr': 1e-3}")
     if "training.seed" in fixed:
-        raise UsageError("Setting 'training.seed' cannot be set in tuning; use the argument seed.")
+        text = f"Setting 'training.seed' cannot be set in tuning; use {argument('seed')} instead."
+        raise UsageError(text, argument="training.seed", value=fixed["training.seed"])
     lengths, search = Lengths(pred_len, seq_len, protocol), {} if search is None else search
     data = as_dataset(dataset, data_root, reading, tune)
     objective = _Objective(data, model, lengths, search, {**fixed, "training.seed": seed}, origins)
@@ -310,7 +312,7 @@ def _open_study(record: Mapping[str, Any], folder: Path | None) -> optuna.Study:
     for key in begun | record:
         if begun.get(key) != record.get(key):
             raise UsageError(
-                f"Study {path} was started with {key} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
+                f"Study {path} was started with {argument(key)} {quote(begun.get(key))}, not {quote(record.get(key))}; use the "
                 "same value, or choose another folder."
             )
     return study

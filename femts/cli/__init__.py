@@ -63,9 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FemtsError as error:
         from femts.training.stopping import Interrupted
 
-        interrupted, text = isinstance(error, Interrupted), str(error)
+        interrupted, text = isinstance(error, Interrupted), as_options(error)
         if isinstance(error, TableFaults) and error.remedy:
-            text = f"{error.fault}; run {command_line(sys.argv[1:] if argv is None else argv, error.remedy)}"
+            text = (
+                f"{as_options(error.fault)}; run {command_line(sys.argv[1:] if argv is None else argv, error.remedy)}"
+            )
         return _fail(text, INTERRUPTED if interrupted else 2 if isinstance(error, UsageError) else 1)
     except _Mistake as error:
         return _usage(error)
@@ -95,9 +97,9 @@ def _warnings_as_notes() -> Iterator[None]:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
         if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
-            return f"note: {printable(as_options(str(message)).removesuffix('.'))}\n"
+            return f"note: {printable(as_options(message).removesuffix('.'))}\n"
         if issubclass(category, AccuracyWarning):
-            return f"warning: {printable(as_options(str(message)).removesuffix('.'))}\n"
+            return f"warning: {printable(as_options(message).removesuffix('.'))}\n"
         return printable_lines(plain(message, category, filename, lineno, line))
 
     warnings.formatwarning = form
@@ -130,7 +132,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    say(f"femts: {sentence(as_options(message))}", error=True)
+    say(f"femts: {sentence(message)}", error=True)
     return status
 
 

@@ -43,7 +43,7 @@ def parts(text: str) -> list[str]:
 
 def count(option: str, text: str) -> int:
     """Parse the number given to `option`; UsageError if it is not a number or below 1."""
-    return check_count(text, f"Option '{option}'")
+    return check_count(text, option)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

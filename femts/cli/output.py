@@ -11,7 +11,7 @@ from femts.cli.streams import say
 from femts.cli.wording import as_options
 from femts.data.describe import count
 from femts.logging import PROGRESS
-from femts.text import printable, spreadsheet_safe, strict_json, table
+from femts.text import Message, printable, spreadsheet_safe, strict_json, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ class StderrHandler(logging.Handler):
         self.noted = set[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = record.getMessage()
+        line = as_options(record.msg) if isinstance(record.msg, Message) else record.getMessage()
         if record.name == PROGRESS.name:
             say(printable(line), error=True)
         elif line not in self.noted:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from femts.cli.output import say_notes
 from femts.cli.run_options import gaps_noted, read_history
+from femts.cli.wording import as_options
 from femts.cluster import connected
 from femts.errors import FemtsError, RunFailure, UsageError
 from femts.logging import PROGRESS
@@ -158,7 +159,7 @@ def join(
                 _check_form(made.table, series, parts, places)
             except FemtsError as error:
                 failed.append(error)
-                PROGRESS.info(f"{path}: failed: {error}")
+                PROGRESS.info(f"{path}: failed: {as_options(error)}")
             else:
                 say_notes(f"{path}: {note}" for note in made.notes)
                 for name in made.table[series].unique():

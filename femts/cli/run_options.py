@@ -13,6 +13,7 @@ import typer
 
 from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
+from femts.cli.wording import as_options
 from femts.config.values import whole_number
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
 from femts.forecaster.replacing import current
@@ -77,7 +78,7 @@ def gaps_noted() -> Iterator[list[str]]:
         for kind in (GapWarning, AgeWarning, UnitsWarning):
             warnings.simplefilter("always", kind)
         yield notes
-    notes += [str(gap.message).removesuffix(".") for gap in gaps]
+    notes += [as_options(gap.message).removesuffix(".") for gap in gaps]
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,21 +11,13 @@ from typing import Any
 import typer
 
 from femts.cli.command import app
-from femts.data.describe import arguments
-
-_BEFORE = r"(?<![\w.'/,-])"  # no part of a longer name, of a name in quotes, or of a folder such as paper-seq_len=512
-_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|\w(?:[\w.%+-]*\w)?"
+from femts.text import arguments, reworded
 
 
-def as_options(text: str) -> str:
-    """`text` with arguments of Python written as options: `seq_len=512` as `--seq-len 512`, `panel=False` as
-    `--multivariate`, and a plain `seq_len` as `--seq-len`. Names without an underscore need a value, because they may
-    also be words."""
-    options = _options()
-    given = rf"({'|'.join(options)})=({_VALUE})"
-    text = re.sub(rf"{_BEFORE}{given}(, (?={given}))?", lambda found: _option(options, found), text)
-    plain = "|".join(name for name in options if "_" in name)
-    return re.sub(rf"{_BEFORE}({plain})\b(?![=/-]|\.\w)", lambda found: options[found[1]][0], text)
+def as_options(message: object) -> str:
+    """An error, warning or note with its arguments as options: `seq_len=512` as `--seq-len 512`, `panel=False` as
+    `--multivariate`, and a plain `seq_len` as `--seq-len`."""
+    return reworded(message.args[0] if isinstance(message, Warning) and message.args else message, _options_of)
 
 
 def command_line(words: Sequence[str], changes: Mapping[str, Any]) -> str:
@@ -56,15 +47,22 @@ def _options() -> dict[str, list[str]]:
     return options
 
 
-def _option(options: dict[str, list[str]], found: re.Match[str]) -> str:
-    spellings, text, after = options[found[1]], found[2], " " if found[3] else ""
-    if text in ("True", "False"):
-        return (spellings[0] if text == "True" else spellings[-1]) + after
+def _options_of(python: str) -> str:
+    """Arguments of Python as options; unchanged if one has none, or was shortened."""
     try:
-        value = _plain(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError):
-        return found[0]
-    return f"{spellings[0]} {shlex.quote(value)}{after}"
+        match ast.parse(f"_({python})", mode="eval").body:
+            case ast.Call(args=names, keywords=given):
+                plain = [_options()[_plain(name)][0] for name in names]
+                return " ".join([*plain, *(_option(_options()[str(each.arg)], each.value) for each in given)])
+    except (SyntaxError, ValueError, KeyError):
+        pass
+    return python
+
+
+def _option(spellings: Sequence[str], value: ast.expr) -> str:
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        return spellings[0] if value.value else spellings[-1]
+    return f"{spellings[0]} {shlex.quote(_plain(value))}"
 
 
 def _plain(value: ast.expr) -> str:
@@ -72,8 +70,8 @@ def _plain(value: ast.expr) -> str:
     match value:
         case ast.Constant():
             return {"True": "true", "False": "false", "Ellipsis": "..."}.get(str(value.value), str(value.value))
-        case ast.Name():  # a placeholder such as FILE
-            return value.id
+        case ast.Name() | ast.UnaryOp():  # a placeholder such as FILE, and a negative number
+            return ast.unparse(value)
         case ast.List():
             names = map(_plain, value.elts)
             return ",".join(f'"{name}"' if "," in name else name for name in names)

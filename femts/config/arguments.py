@@ -20,7 +20,7 @@ def check_flag(value: object, name: str) -> bool:
     """Return `value` if it is a boolean; raise UsageError otherwise."""
     if type(value).__name__ in ("bool", "bool_"):  # Python or numpy
         return bool(value)
-    raise UsageError(f"Argument '{name}' is {_named(value)}; use True or False.")
+    raise UsageError(f"Argument '{name}' is {_named(value)}; use True or False.", argument=name, value=value)
 
 
 def check_kind(value: object, kind: type | tuple[type, ...], what: str, remedy: str) -> None:
@@ -33,7 +33,7 @@ def check_text(value: object, name: str) -> str:
     """Return `value` if it is a string; raise UsageError otherwise."""
     if isinstance(value, str):
         return value
-    raise UsageError(f"Argument '{name}' is {_named(value)}; pass a name as a string.")
+    raise UsageError(f"Argument '{name}' is {_named(value)}; pass a name as a string.", argument=name, value=value)
 
 
 def check_names(value: object, name: str) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def check_names(value: object, name: str) -> tuple[str, ...]:
         if several and not others:
             return tuple(os.fsdecode(each) for each in dict.fromkeys(several))
         wrong = f"contains {_named(others[0])}" if others else "is empty"
-    raise UsageError(f"Argument '{name}' {wrong}; pass a name, or a list of names.")
+    raise UsageError(f"Argument '{name}' {wrong}; pass a name, or a list of names.", argument=name, value=value)
 
 
 def _named(value: object) -> str:

@@ -60,7 +60,8 @@ def check_value(kind: type, name: str, value: Any, where: str, sentence: str = _
     bounds = _bounds(kind).get(name)  # type: ignore[arg-type]
     numbers = value if isinstance(value, tuple) else () if value is None else (value,)
     if bounds is not None and not all(map(bounds.take, numbers)):
-        raise UsageError(sentence.format(where=where, name=name, words=bounds.words, value=value))
+        text = sentence.format(where=where, name=name, words=bounds.words, value=value)
+        raise UsageError(text, argument=f"{where}.{name}".strip("."), value=value)
 
 
 @cache

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from femts.config.model import SHAPE
 from femts.config.values import check_plain, is_single, whole_number
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, blamed, suggest
+from femts.text import argument, marked, quote
 
 _Config = TypeVar("_Config")
 _types = cache(get_type_hints)  # evaluates all annotations of a class, which takes a millisecond
@@ -45,7 +45,7 @@ def make_config(kind: type[_Config], given: Mapping[str, Any], settings: Mapping
         raise
     except ValueError as error:
         raise UsageError(
-            f"Setting {', '.join(f'{where}.{k}={quote(v)}' for k, v in settings.items())} cannot be used: {error}"
+            f"Setting {', '.join(f'{where}.{k}={quote(v)}' for k, v in settings.items())} cannot be used: {marked(error)}"
         ) from error
 
 
@@ -55,13 +55,17 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
     Raises:
         UsageError: As in `apply_settings`.
     """
-    names = [f.name for f in fields(kind) if f.name not in SHAPE]
+    names, key = [f.name for f in fields(kind) if f.name not in SHAPE], f"{where}.{name}"
     if name in SHAPE:
-        raise UsageError(f"Setting '{where}.{name}' is determined by the data, seq_len and pred_len; remove it.")
+        lengths = f"{argument('seq_len')} and {argument('pred_len')}"
+        raise UsageError(
+            f"Setting '{where}.{name}' is determined by the data, {lengths}; remove it.", argument=key, value=value
+        )
     if name not in names:
-        raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}")
-    check_plain(value, f"Setting '{where}.{name}'")
-    return _read(value, _types(kind)[name], f"{where}.{name}")
+        raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}", argument=key, value=value)
+    with blamed(key, value):
+        check_plain(value, f"Setting '{key}'")
+        return _read(value, _types(kind)[name], key)
 
 
 def _read(value: Any, kind: Any, key: str) -> Any:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from femts.config.bounds import Bounds, Count, Natural, NotNegative, Positive, Share, check_bounds
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 
 _SPAN = re.compile(r"(?=\d)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -122,10 +122,11 @@ class TrainingConfig:
         if self.max_time is not None:
             parse_span(self.max_time)
         if 0.5 not in self.quantiles or not _rise_within_1(self.quantiles):
-            raise UsageError(
+            text = (
                 "Setting 'training.quantiles' takes increasing numbers between 0 and 1 that include 0.5, the point "
                 f"forecast, not {', '.join(f'{q:g}' for q in self.quantiles)}."
             )
+            raise UsageError(text, argument="training.quantiles", value=self.quantiles)
 
     def steps(self, epoch: int) -> int:
         """Optimiser steps in the budget, given the number of steps per epoch."""
@@ -143,6 +144,7 @@ def _rise_within_1(numbers: tuple[float, ...]) -> bool:
     return all(one < other for one, other in pairwise((0, *numbers, 1)))
 
 
+@reads("training.max_time")
 def parse_span(text: str) -> float:
     """Parse a time span such as `90s`, `9m`, `1h30m` or `45` as seconds; UsageError if it is invalid or 0."""
     match = _SPAN.fullmatch(str(text).strip().lower())

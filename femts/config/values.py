@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from femts.errors import UsageError
+from femts.errors import UsageError, blamed
 from femts.text import quote
 
 MOST_BYTES = 2**20  # size of a file
@@ -119,19 +119,20 @@ def left_open(steps: object) -> bool:
     return steps is None or (isinstance(steps, str) and steps.strip().lower() == "auto")
 
 
-def check_count(value: object, what: str, least: int = 1) -> int:
-    """`value`, a number or text, as a whole number of at least `least`; UsageError, starting with `what`, if it is
-    not."""
-    number = whole_number(value, what)
-    if number is None or number < least:
-        raise UsageError(f"{what} takes a whole number of at least {least}, not '{quote(value)}'.")
+def check_count(value: object, name: str, least: int = 1) -> int:
+    """`value` of the argument or option `name`, a number or text, as a whole number of at least `least`; UsageError if
+    it is not."""
+    what = f"{'Option' if name.startswith('-') else 'Argument'} '{name}'"
+    with blamed(name, value):
+        number = whole_number(value, what)
+        if number is None or number < least:
+            raise UsageError(f"{what} takes a whole number of at least {least}, not '{quote(value)}'.")
     return number
 
 
-def check_steps(steps: object) -> int:
-    """Return `steps` if it is a valid horizon; raise UsageError otherwise."""
+def check_steps(steps: object, name: str = "horizon") -> int:
+    """Return `steps`, the argument `name`, if it is a valid horizon; raise UsageError otherwise."""
     if isinstance(steps, bool) or not isinstance(steps, Integral) or not 1 <= int(steps) <= MOST_STEPS:
-        raise UsageError(
-            f"A horizon of {quote(steps)} steps is not supported; use a whole number from 1 to {MOST_STEPS}."
-        )
+        text = f"A horizon of {quote(steps)} steps is not supported; use a whole number from 1 to {MOST_STEPS}."
+        raise UsageError(text, argument=name, value=steps, remedy={name: None})
     return int(steps)

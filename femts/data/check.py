@@ -17,7 +17,7 @@ from femts.data.schema import Schema
 from femts.data.stamps import are_clocks, as_text, whole_numbers
 from femts.data.units import measured
 from femts.errors import TableFault, UsageError
-from femts.text import quote
+from femts.text import Blank, arguments, quote
 
 LARGEST = 3.4e38  # largest number in single precision
 _THOUSANDS = re.compile(
@@ -66,11 +66,14 @@ def without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErro
     remedy = {"columns": others or None} if names.time is not None else {"columns": {**others, "time": ROW}}
     fault = f"{where} has no '{quote(time)}' column (it has {listed(frame.columns)})"
     advice = (
-        "; rename the time stamp column, or name it with columns={'time': NAME} when training; if rows have no stamps but "
-        f"are in time order, number them from 0 in a column '{quote(time)}'; or provide the columns {names.series}, "
-        f"{names.time or 'ds'}, {names.value}."
+        f"; rename the time stamp column, or name it with {arguments({'columns': {'time': Blank('NAME')}})} when training; "
+        f"if rows have no stamps but are in time order, number them from 0 in a column '{quote(time)}'; or provide the "
+        f"columns {names.series}, {names.time or 'ds'}, {names.value}."
     )
-    return UsageError(fault + advice) if names.time is None and may_count else TableFault(fault, advice, remedy)
+    if names.time is None and may_count:
+        return UsageError(fault + advice)
+    blame: dict[str, Any] = {} if names.time is None else {"argument": "columns", "value": names.given()}
+    return TableFault(fault, advice, remedy, **blame)
 
 
 def words_of(frame: pd.DataFrame) -> list[str]:
@@ -260,7 +263,8 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         elif WITH_UNIT.fullmatch(text.strip()):
             remedy = "write numbers without units, or all with the same"
         elif words := words_among_numbers(column):
-            remedy = f"if such text means a missing value, give na={[*map(_short, na), *words]}; otherwise {remedy}"
+            given = [*map(_short, na), *words]
+            remedy = f"if such text means a missing value, give {arguments({'na': given})}; otherwise {remedy}"
         fault = f"{where} has the text '{text}' in column '{quote(name)}' at data row {row + 1}"
         if _AMOUNT.match(text.strip().lower()) or WITH_UNIT.fullmatch(text.strip()):
             raise UsageError(f"{fault}; {remedy}.")  # which is read as a number if the other rows are alike

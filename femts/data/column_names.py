@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femts.config.arguments import check_text
 from femts.config.values import whole_number
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, reads, suggest
+from femts.text import arguments, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,12 +63,12 @@ class Layout:
         """Create from what a user gives; UsageError if a value is invalid."""
         names = (drop,) if isinstance(drop, str) else drop
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-            raise UsageError(f"Argument 'drop' is a {type(names).__name__}; give column names, as in drop=['flag'].")
+            text = f"Argument 'drop' is a {type(names).__name__}; give column names, as in {arguments({'drop': ['flag']})}."
+            raise UsageError(text, argument="drop", value=drop)
         rows = 0 if skip_rows is None else whole_number(skip_rows, "Argument 'skip_rows'")
         if rows is None or not 0 <= rows <= MOST_SKIPPED:
-            raise UsageError(
-                f"Argument 'skip_rows' takes a number of lines from 0 to {MOST_SKIPPED}, not '{quote(skip_rows)}'."
-            )
+            text = f"Argument 'skip_rows' takes a number of lines from 0 to {MOST_SKIPPED}, not '{quote(skip_rows)}'."
+            raise UsageError(text, argument="skip_rows", value=skip_rows, remedy={"skip_rows": None})
         return cls(None if sheet is None else check_text(sheet, "sheet"), rows, tuple(names))
 
 
@@ -138,7 +138,12 @@ class ColumnNames:
         found = {"categories": categories, "units": dict(self.units)}
         return names | {key: each for key, each in found.items() if each}
 
+    def given(self) -> dict[str, Any]:
+        """The names that differ from the defaults, as in `named`."""
+        return {key: name for key, name in self.named().items() if getattr(USUAL, key) != name}
+
     @classmethod
+    @reads("columns", place=1)
     def of(cls, names: Mapping[str, Any]) -> ColumnNames:
         """Create from names by `time`, `series` and `value`, where they differ from the defaults, and the extra keys of
         `named`.
@@ -151,7 +156,9 @@ class ColumnNames:
         listed = isinstance(found, Mapping) and all(isinstance(each, list) for each in found.values())
         listed &= isinstance(units, Mapping) and all(isinstance(unit, str) for unit in units.values())
         if not listed or not all(isinstance(name, str | None) for name in given.values()):
-            raise UsageError("Argument 'columns' takes column names, as in columns={'time': 'when'}.")
+            raise UsageError(
+                f"Argument 'columns' takes column names, as in {arguments({'columns': {'time': 'when'}})}."
+            )
         unknown = next((key for key in given if key not in _KEYS), None)
         if unknown is not None:
             raise UsageError(f"Unknown kind of column '{quote(unknown)}'{suggest(unknown, _KEYS[:3])}")

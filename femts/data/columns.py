@@ -20,7 +20,7 @@ from femts.data.stamps import as_text, first_days, read_dates, starts_of, times_
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import Blank, arguments, quote
 
 NOTES = "femts.notes"  # key in `attrs` for notes to the user about a table
 DOUBTS = "femts.doubts"  # key in `attrs` for why columns cannot be used as numbers, by name
@@ -207,7 +207,7 @@ def _levels(
         listed = ", ".join(f"'{quote(name)}'" for name in index.names)
         raise UsageError(
             f"{where} has an index of the levels {listed}, of which {len(dated) or 'none'} "
-            f"contain{'s' if not dated else ''} dates; name the one with the time stamps, as in columns={{'time': NAME}}."
+            f"contain{'s' if not dated else ''} dates; name the one with the time stamps, as in {arguments({'columns': {'time': Blank('NAME')}})}."
         )
     series = names.series if index.nlevels == 2 else "level_{}"
     labels = {

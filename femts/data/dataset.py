@@ -19,7 +19,7 @@ from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
 from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.text import argument, quote
 
 Array = NDArray[np.float64]
 
@@ -457,14 +457,14 @@ class Dataset:
         """
         if origins > self.most_origins:
             if len(self) > 1:
-                raise UsageError(
-                    f"Several series are validated at one origin, not at {origins}; remove origins={origins}."
-                )
+                text = f"Several series are validated at one origin, not at {origins}; remove {argument(f'origins={origins}')}."
+                raise UsageError(text, argument="origins", value=origins, remedy={"origins": None})
             (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
-            raise UsageError(
+            text = (
                 f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
                 f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
             )
+            raise UsageError(text, argument="origins", value=origins, remedy={"origins": self.most_origins})
         schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # otherwise it would be split again
         train, stop, cut = self.split.train[:, 1], self.split.val[:, 1], list[Dataset]()
         held_out = stop - train

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from femts.text import quote
 
 MOST_NAMES = 6  # names listed
@@ -25,23 +22,6 @@ def names(columns: tuple[str, ...]) -> str:
 def stamp(when: object) -> str:
     """A time stamp for display, without the time if it is midnight."""
     return str(when).removesuffix(" 00:00:00")
-
-
-def arguments(given: Mapping[str, Any]) -> str:
-    """Keywords of a call in Python, such as `freq='D', target=['a']`."""
-    return ", ".join(f"{name}={_literal(value)}" for name, value in given.items())
-
-
-def _literal(value: Any) -> str:
-    match value:
-        case Mapping():
-            return f"{{{', '.join(f'{key!r}: {_literal(each)}' for key, each in value.items())}}}"
-        case list() | tuple():
-            return f"[{', '.join(map(_literal, value))}]"
-        case str():
-            mark = '"' if "'" in value and '"' not in value else "'"
-            return f"{mark}{quote(value)}{mark}"
-    return str(value)
 
 
 def shown_past(steps: int, season: int) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import check_plain
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, blamed, unknown
+from femts.text import argument, quote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,10 +48,11 @@ class Domain:
         none = isinstance(low, str) and low.strip().lower() == "none"
         low, high = -math.inf if none else _number(low, "min"), _number(high, "max")
         if low is not None and high is not None and low >= high:
-            raise UsageError(f"min={low:g} is not below max={high:g}; use a lower minimum.")
+            text = f"{argument(f'min={low:g}')} is not below {argument(f'max={high:g}')}; use a lower minimum."
+            raise UsageError(text, argument="min", value=low, remedy={"min": None})
         name = "none" if transform is None else transform
         if not isinstance(name, str) or name not in TRANSFORMS:
-            raise UsageError(f"Unknown transform '{quote(name)}'{suggest(quote(name), TRANSFORMS)}")
+            raise unknown("transform", name, TRANSFORMS, "transform")
         return cls(low, high, name)
 
     def fitted(self, pieces: Sequence[Array]) -> Domain:
@@ -121,13 +122,16 @@ ANY = Domain()
 def _number(value: object, name: str) -> float | None:
     if value is None:
         return None
-    check_plain(value, f"Argument '{name}'")
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(
-            f"Argument '{name}' is '{quote(value)}', which is not a number; use a number such as 0."
-        ) from error
-    if not math.isfinite(number):
-        raise UsageError(f"Argument '{name}' is {quote(value)}, which is not a finite bound; use a number, or omit it.")
+    with blamed(name, value):
+        check_plain(value, f"Argument '{name}'")
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(
+                f"Argument '{name}' is '{quote(value)}', which is not a number; use a number such as 0."
+            ) from error
+        if not math.isfinite(number):
+            raise UsageError(
+                f"Argument '{name}' is {quote(value)}, which is not a finite bound; use a number, or omit it."
+            )
     return number

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from femts.data.columns import holds_dates
-from femts.data.describe import arguments
 from femts.data.read import LoadedTable
 from femts.data.schema import Schema
 from femts.data.unpack import STDIN
 from femts.errors import FemtsError, TableFault, TableFaults
+from femts.text import argument, arguments, marked
 
 LARGE_FILE, LARGE_FRAME = 2**25, 2**22  # bytes, and cells, from which on the first rows are judged before all are
 MOST_COLUMNS = 500  # of a large table whose first rows are judged, because that takes a millisecond a column
@@ -85,14 +85,14 @@ def _is_certain(fault: TableFault, schema: Schema, head: pd.DataFrame) -> bool:
 
 def _clause(number: int, fault: TableFault, where: str) -> str:
     """A fault, with its own advice if no keyword mends it or something is only left out."""
-    text = fault.fault.replace(where, "it", 1)
+    text = marked(fault.fault).replace(where, "it", 1)
     sure = fault.remedy and None not in fault.remedy.values()
-    return f"({number}) {text}" if sure else f"({number}) {text} ({fault.advice.strip('; .')})"
+    return f"({number}) {text}" if sure else f"({number}) {text} ({marked(fault.advice).strip('; .')})"
 
 
 def _advice(remedy: Mapping[str, Any]) -> str:
     """What to change in a call, as the end of a sentence."""
     given = arguments({name: value for name, value in remedy.items() if value is not None})
-    left_out = " and ".join(name for name, value in remedy.items() if value is None)
+    left_out = " and ".join(argument(name) for name, value in remedy.items() if value is None)
     parts = [f"give {given}"] * bool(given) + [f"leave out {left_out}"] * bool(left_out)
     return f"; {', and '.join(parts)}." if parts else "."

@@ -17,8 +17,8 @@ from femts.data.describe import count
 from femts.data.near_steps import near_even
 from femts.data.stamps import MOST_NUMBER, YEARS, first_of_periods
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
-from femts.errors import UsageError
-from femts.text import quote
+from femts.errors import UsageError, reads
+from femts.text import argument, arguments, quote
 
 STRETCHES = (12, 3)  # lengths of gap-free stretches to infer a step from; twelve business days include a weekend
 MOST_MISSING, ISLAND = 10, 3  # grid points per time stamp, and time stamps required on each side of the longest gap
@@ -43,10 +43,10 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
         row, remedy = int(np.argmax(again)), ""
         if is_set_back(dates, again):
             with suppress(UsageError):
-                remedy = f", give freq='{step_of(dates.unique().sort_values())}' to average them"
+                remedy = f", give {arguments({'freq': step_of(dates.unique().sort_values())})} to average them"
             remedy += ", or write the stamps in UTC, in case a clock was set back"
         elif isinstance(dates, pd.DatetimeIndex):
-            remedy = ", or add them up, as with freq='D', aggregate='sum'"
+            remedy = f", or add them up, as with {arguments({'freq': 'D', 'aggregate': 'sum'})}"
         raise UsageError(
             f"{where} repeats {count(int(again.sum()), 'date')}, the first {dates[row]} at data row {row + 1}; keep "
             f"one row per date{remedy}."
@@ -120,16 +120,17 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
     often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = f"average the rows over even steps with freq='{round_step(steps)}' or the like, or"
+    remedy = f"average the rows over even steps with {arguments({'freq': round_step(steps)})} or the like, or"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
         remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
-    raise UsageError(
+    text = (
         f"{where} has an irregular frequency: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and "
         f"{odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy} give freq=1 to number the rows instead, and season=N if N rows "
-        "are a season."
+        f"{steps[odd]}, {often} {usual}; {remedy} give {argument('freq=1')} to number the rows instead, and "
+        f"{argument('season=N')} if N rows are a season."
     )
+    raise UsageError(text, remedy={"freq": 1})
 
 
 def round_step(steps: pd.TimedeltaIndex) -> str:
@@ -164,7 +165,7 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
         raise UsageError(f"{where} has no data rows; provide at least one.")
     step, remedy = f"the step '{freq}' of the training data", "resample the rows to that grid"
     if isinstance(dates, pd.DatetimeIndex) and not freq.isdecimal():
-        remedy += f", or train with freq='{freq}', which averages them"
+        remedy += f", or train with {arguments({'freq': freq})}, which averages them"
     if given:
         step, remedy = f"the requested step '{freq}'", "give the step of the rows, or resample them to that grid"
     if few_missing(dates, freq, given):
@@ -176,7 +177,8 @@ def check_step(dates: pd.Index, freq: str, where: str = "The frame", given: bool
         row = int(np.argmax(dates[1:] - dates[:-1])) + 1
         missing = f": {'nine in ten' if given else 'more than half'} of the stamps are missing, most of them after "
         missing += str(dates[row - 1])
-    raise UsageError(f"{where} does not keep {step} at data row {row + 1} ({dates[row]}){missing}; {remedy}.")
+    text = f"{where} does not keep {step} at data row {row + 1} ({dates[row]}){missing}; {remedy}."
+    raise UsageError(text, argument="freq" if given else None, value=freq if given else None)
 
 
 def few_missing(dates: pd.Index, freq: str, sure: bool = False) -> bool:
@@ -254,6 +256,7 @@ def steps_between(first: object, last: object, freq: str) -> int | None:
         return None
 
 
+@reads("freq")
 def read_step(freq: object) -> str | None:
     """Normalise a user's step as in `step_of`: a pandas frequency or a number; UsageError if it is invalid."""
     if freq is None:

@@ -13,7 +13,7 @@ import pandas as pd
 from femts.data.check import MISSING, parsed, words_of
 from femts.data.column_names import bounded
 from femts.data.columns import with_keys
-from femts.data.describe import arguments, count, names
+from femts.data.describe import count, names
 from femts.data.frequency import is_set_back, order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
 from femts.data.name_words import is_amount
@@ -25,7 +25,7 @@ from femts.data.stamp_parts import is_clock
 from femts.data.stamps import as_text, whole_numbers
 from femts.data.units import measured
 from femts.errors import TableFault, UsageError
-from femts.text import quote
+from femts.text import Blank, Message, argument, arguments, quote
 
 _SERIES = "femts.series"  # a column that no table has
 MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
@@ -48,10 +48,9 @@ def _counted(rows: Rows) -> Rows:
     """The rows of a table whose rows are counted, with nothing but that number as target."""
     roles = rows.schema.roles
     if roles.target not in ((), (COUNT,)) or roles.past:
-        raise UsageError(
-            f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate; remove "
-            "it, or use aggregate='sum'."
-        )
+        fault = f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate"
+        text = f"{fault}; remove it, or use {arguments({'aggregate': 'sum'})}."
+        raise UsageError(text, argument="aggregate", value="count", remedy={"aggregate": "sum"})
     kept = {*roles.future, *roles.static}
     counted = replace(rows.only(kept - {COUNT}), schema=replace(rows.schema, roles=replace(roles, target=(COUNT,))))
     return replace(counted, frame=counted.frame.assign(**{COUNT: 1.0}))
@@ -85,11 +84,10 @@ def _with_series(rows: Rows) -> Rows:
     form = replace(schema.form, series="+".join(found.keys))
     if schema.panel is False:
         if len(targets) != 1:
-            one = f"'{quote(targets[0])}'" if targets else "NAME"
-            raise UsageError(
-                f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values; name the "
-                f"one to forecast with target={one}, or remove panel=False."
-            )
+            one = arguments({"target": targets[0] if targets else Blank("NAME")})
+            fault = f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values"
+            text = f"{fault}; name the one to forecast with {one}, or remove {argument('panel=False')}."
+            raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
         form = replace(form, value=targets[0])
     keyed = with_keys(rows.frame, form)
     codes, series = number_series(keyed[form.series], len(keyed), rows.where)
@@ -135,10 +133,11 @@ def _with_targets(rows: Rows) -> Rows:
         found = _looked_at(rows.only(name for name in rows.columns if name not in further))
         chosen, reasons = _in_order(rows, found.targets), list(found.left_out)
         if not chosen and rows.schema.aggregate is not None:
-            raise UsageError(
+            fault = (
                 f"{rows.where} has no column whose {rows.schema.aggregate} could be forecast: {reasons_in_words(reasons)}; "
-                "name one with target=NAME, or count the rows with aggregate='count'."
+                f"name one with {argument('target=NAME')}, or count the rows with {arguments({'aggregate': 'count'})}."
             )
+            raise UsageError(fault, argument="aggregate", value=rows.schema.aggregate, remedy={"aggregate": "count"})
         chosen = chosen or _numbers(rows, found)
     if not chosen:
         raise UsageError(
@@ -221,7 +220,8 @@ def _with_sentinels(rows: Rows) -> Rows:
     cells = sum(int(np.isin(each, chosen).sum()) for each in values.values())
     where = names(tuple(name for name in found if set(found[name]) & set(chosen)))
     listed_numbers = ", ".join(f"{number:g}" for number in chosen)
-    note = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')}); keep such numbers with na='none'"
+    read = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')})"
+    note = Message(f"{read}; keep such numbers with {arguments({'na': 'none'})}")
     return replace(rows, schema=replace(rows.schema, na=chosen), notes=(*rows.notes, note))
 
 
@@ -231,7 +231,8 @@ def _with_step(rows: Rows) -> Rows:
         return rows
     step = _step_of_values(rows)
     if step is not None:
-        note = f"only its rows at steps of '{step}' have values, so that is the step; another one is set with freq=STEP"
+        only = f"only its rows at steps of '{step}' have values, so that is the step"
+        note = Message(f"{only}; another one is set with {argument('freq=STEP')}")
         return replace(rows, schema=replace(rows.schema, freq=step), notes=(*rows.notes, note))
     longest = rows.stamps[rows.codes == np.argmax(np.bincount(rows.codes))].unique().sort_values()
     if len(longest) < FEWEST or np.ptp(np.diff(as_numbers(longest))) == 0:
@@ -249,7 +250,8 @@ def _with_step(rows: Rows) -> Rows:
         freq = round_step(steps)
         if freq == "W":
             freq = f"W-{WEEKDAYS[int(np.bincount(rows.stamps.day_of_week).argmax())]}"
-        note = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'; another one is set with freq=STEP"
+        apart = f"its rows are about {_spoken(usual)} apart, so the step is '{freq}'"
+        note = Message(f"{apart}; another one is set with {argument('freq=STEP')}")
         return replace(rows, schema=replace(rows.schema, freq=freq), notes=(*rows.notes, note))
     return rows
 
@@ -310,7 +312,9 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     else:
         fault = f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series"
         advice = f"; aggregate them with {arguments(remedy)}{by}."
-    return TableFault(fault, advice, remedy) if _are_inseparable(rows) else UsageError(fault + advice)
+    if _are_inseparable(rows):
+        return TableFault(fault, advice, remedy)
+    return UsageError(fault + advice, remedy=remedy)
 
 
 def _are_inseparable(rows: Rows) -> bool:

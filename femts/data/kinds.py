@@ -17,6 +17,7 @@ from femts.data.columns import holds_dates
 from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
 from femts.data.sentinels import stands_for_missing
 from femts.data.stamps import are_clocks, as_text, times_of
+from femts.text import Message, arguments
 
 Kind = Literal[
     "dates",
@@ -216,7 +217,8 @@ def _kind_of_text(made: Column, each: _Cells, dates: Dates | None) -> Column:
         if holds_dates(words.head(8)):
             return replace(made, kind="dates")
     marks = words_among_numbers(each.cells) if each.distinct > 4 * MARKS else []
-    detail = f"numbers and {', '.join(map(repr, marks))}; na={marks} reads such text as missing" if marks else ""
+    reads = f"{arguments({'na': marks})} reads such text as missing"
+    detail = Message(f"numbers and {', '.join(map(repr, marks))}; {reads}") if marks else ""
     if _are_names(made, each):
         return replace(made, kind="category", detail=detail)
     return replace(made, kind="identifier", detail=detail)

@@ -30,7 +30,7 @@ from femts.data.splits import ratio_split
 from femts.data.unpack import STDIN
 from femts.errors import FemtsError, TableFault, UsageError, memory_checked
 from femts.files import file_sha256
-from femts.text import quote
+from femts.text import Message, argument, arguments, quote
 
 
 @memory_checked()
@@ -108,7 +108,7 @@ def load_dataset(
     """
     data_root = None if data_root is None else check_path(data_root, "The data root")
     schema = Schema.of(**reading) if schema is None else schema
-    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or na=, columns= and so on")
+    check_kind(schema, Schema, "The schema", "give one of femts.data.schema, or keywords")
     if isinstance(source, str) and not is_path(source):
         data = _from_catalogue(card(source), data_root, download, schema)
         if schema.panel:
@@ -148,7 +148,8 @@ def _dataset(rows: Rows, opened: LoadedTable, asked: bool | None) -> Dataset:
         return _with_published(with_roles(data, data.schema.roles) if data.schema.roles.any else data)
     notes = (*opened.notes, *data.notes)
     if asked is None:
-        notes += ("the table is long, so one model is trained on separate series; panel=False forecasts them jointly",)
+        long = "the table is long, so one model is trained on separate series"
+        notes += (Message(f"{long}; {argument('panel=False')} forecasts them jointly"),)
     tested = (data.split.test[:, 0] > 0) & (data.split.test[:, 0] < data.split.test[:, 1])
     if schema.split.given and not tested.any():
         wish = ", ".join(f"{name} {value}" for name, value in schema.split.to_dict().items())
@@ -186,14 +187,17 @@ def _check_known(data: Dataset) -> None:
     """Refuse future covariates that equal a target under another name, and calendar features without dates."""
     roles = data.schema.roles
     if roles.calendar and not isinstance(data.stamps, pd.DatetimeIndex):
-        raise UsageError("Calendar features need dates, which these data do not have; remove calendar=True.")
+        text = f"Calendar features need dates, which these data do not have; remove {argument('calendar=True')}."
+        raise UsageError(text, argument="calendar", value=True, remedy={"calendar": None})
     for k, name in enumerate(roles.future):
         for c, target in enumerate(data.columns[: data.n_targets]):
             if np.array_equal(data.covariates[:, k], data.values[:, c], equal_nan=True):
-                raise UsageError(
-                    f"Column '{quote(name)}' of future_covariates equals the target '{quote(target)}' in every row, "
-                    "which would leak the answer; remove it."
+                text = (
+                    f"Column '{quote(name)}' of {argument('future_covariates')} equals the target '{quote(target)}' in "
+                    "every row, which would leak the answer; remove it."
                 )
+                others = {"future_covariates": [each for each in roles.future if each != name] or None}
+                raise UsageError(text, argument="future_covariates", value=list(roles.future), remedy=others)
 
 
 def _with_published(data: Dataset) -> Dataset:
@@ -216,7 +220,10 @@ def is_path(source: str) -> bool:
 def _from_catalogue(entry: DatasetCard, root: str | Path | None, download: bool, schema: Schema) -> Dataset:
     notes: tuple[str, ...] = ()
     if schema.freq not in (None, entry.freq):
-        raise UsageError(f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove freq='{schema.freq}'.")
+        text = (
+            f"{entry.name} has the step '{entry.freq}', not '{schema.freq}'; remove {arguments({'freq': schema.freq})}."
+        )
+        raise UsageError(text, argument="freq", value=schema.freq, remedy={"freq": None})
     if entry.make is not None:
         table, sha256, place, remedy = entry.make(), "", "The generated table", "correct its card"
     else:
@@ -267,9 +274,7 @@ def _check_step(entry: DatasetCard, when: pd.DatetimeIndex) -> None:
         with warnings.catch_warnings(action="ignore"):  # pandas 2 warns about aliases that pandas 3 rejects
             step = to_offset(entry.freq)
     except ValueError as error:
-        raise UsageError(
-            f"{card}, which is not a pandas frequency; write freq='h', '15min', 'D' or the like."
-        ) from error
+        raise UsageError(f"{card}, which is not a pandas frequency; write h, 15min, D or the like.") from error
     row = int(np.argmax(np.diff(when) == pd.Series(np.diff(when)).mode()[0])) if len(when) > 1 else -1
     if step is not None and row >= 0 and when[row] + step != when[row + 1]:
         raise UsageError(f"{card}, but its time stamps go from {when[row]} to {when[row + 1]}; correct the card.")

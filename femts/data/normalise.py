@@ -28,7 +28,7 @@ from femts.data.schema import Schema
 from femts.data.splits import Split
 from femts.data.static import read_static
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import argument, quote
 
 Array = NDArray[np.float64]
 MOST_EMPTY, ROOM = 1000, 2**24  # most cells of a wide table per value of the long one, and cells always allowed
@@ -111,10 +111,9 @@ def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq
     if rows.schema.panel:
         return _panel(rows, name, freq or rows.schema.freq)
     if rows.long and rows.schema.form.dates is not None:
-        raise UsageError(
-            f"{rows.where} has series whose rows are numbered separately, so they do not share time steps; remove "
-            "panel=False, or provide a wide table with one column per series."
-        )
+        fault = f"{rows.where} has series whose rows are numbered separately, so they do not share time steps"
+        text = f"{fault}; remove {argument('panel=False')}, or provide a wide table with one column per series."
+        raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
     rows = as_columns(rows) if rows.long else rows
     return _joint(rows, name, columns, freq)
 
@@ -134,17 +133,20 @@ def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
             notes = (*notes, f"{names(tuple(bounds))} are bounds of forecasts and are left out")
             further = [column for column in further if column not in bounds]
         if further and not schema.roles.target:
-            raise UsageError(
-                f"{rows.where} has the additional column '{quote(further[0])}'; name it in past_covariates, "
-                "future_covariates or static_covariates, or remove it."
+            text = (
+                f"{rows.where} has the additional column '{quote(further[0])}'; name it in "
+                f"{argument('past_covariates')}, {argument('future_covariates')} or {argument('static_covariates')}, or "
+                "remove it."
             )
+            raise UsageError(text, remedy={"drop": [*schema.form.layout.drop, *further]})
         values = rows.values((*roles.target, *roles.past, *roles.future))
     elif schema.roles.any:
         lacking = form.value if form.series in rows.columns else form.series
-        raise UsageError(
+        text = (
             f"{rows.where} has no column '{quote(lacking)}', so it is not a long table, and columns of a wide table "
-            "cannot have roles in a panel; provide a long table, or remove panel=True."
+            f"cannot have roles in a panel; provide a long table, or remove {argument('panel=True')}."
         )
+        raise UsageError(text, argument="panel", value=True, remedy={"panel": None})
     else:
         values = rows.values(None)
         check_bound_names(rows.columns)  # they are columns of its forecast again

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import arguments, quote
 
 Array = NDArray[np.float64]
 SMALL = 1e-12  # smallest argument of the inverse power, for forecasts outside the range of the transform
@@ -68,12 +68,13 @@ class PowerTransform:
         if low.any():
             *place, column = np.argwhere(low)[0].tolist()
             value, least = values[(*place, column)], 0.0 - self.shift
-            remedy = "use transform='log1p' or transform='none'" if not self.shift else "use transform='none'"
+            remedy = " or ".join(arguments({"transform": name}) for name in ("log1p", "none")[bool(self.shift) :])
             words, number = where(*place)
-            raise UsageError(
+            text = (
                 f"{words} has {value:g} in column '{quote(columns[column])}' at data row {number + 1}, and this "
-                f"transform requires values above {least:g}; {remedy}."
+                f"transform requires values above {least:g}; use {remedy}."
             )
+            raise UsageError(text, argument="transform", remedy={"transform": None})
 
     def _like(self, values: Array) -> Array:
         """Powers that broadcast against `values` (S or n, ..., T), for as many channels as they have."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from femts.config.arguments import check_text
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import unknown
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
 """Horizons in the tables of the literature, in steps."""
@@ -39,7 +38,7 @@ class Choice(NamedTuple):
 def check_protocol(name: object) -> str:
     """Return `name` if it is one of `PROTOCOLS`; raise UsageError otherwise."""
     if check_text(name, "protocol") not in PROTOCOLS:
-        raise UsageError(f"Unknown protocol '{quote(name)}'{suggest(str(name), PROTOCOLS)}")
+        raise unknown("protocol", name, PROTOCOLS, "protocol")
     return str(name)
 
 

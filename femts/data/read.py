@@ -26,7 +26,7 @@ from femts.data.unpack import STDIN, name_of, open_text, place, raw, too_large
 from femts.data.write import write_table as write_table
 from femts.errors import TableFault, UsageError, nearest, suggest
 from femts.files import file_sha256
-from femts.text import quote
+from femts.text import Message, argument, arguments, quote
 
 HEAD = 2**16  # cells at the beginning of a table that are judged before all are read
 _NUMBER, _FRACTION = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*"), re.compile(r"\s*(-\d+(\.\d*)?|[+-]?\d+\.\d*)\s*")
@@ -73,7 +73,8 @@ def read_source(source: Any, names: ColumnNames) -> LoadedTable:
     for name, parts in (("sheet", "sheets"), ("skip_rows", "lines above its header")):
         given = getattr(names.layout, name)
         if given and name not in known:
-            raise TableFault(f"{where} has no {parts}", f"; remove {name}={given!r}.", {name: None})
+            advice = f"; remove {arguments({name: given})}."
+            raise TableFault(f"{where} has no {parts}", advice, {name: None}, argument=name, value=given)
     if path is None:
         return LoadedTable(to_frame(source, where, None), names, "frame", where)
     frame = read_table(path, names)
@@ -95,7 +96,8 @@ def open_table(given: LoadedTable) -> LoadedTable:
         others = [name for name in names.layout.drop if name != absent]
         others += [meant] if (meant := nearest(absent, columns)) is not None and meant not in others else []
         fault = f"{where} has no column '{quote(absent)}' to drop"
-        raise TableFault(fault, suggest(absent, columns), {"drop": others or None})
+        drop = list(names.layout.drop)
+        raise TableFault(fault, suggest(absent, columns), {"drop": others or None}, argument="drop", value=drop)
     frame, noted = to_frame(frame, where, names), tuple[str, ...]()
     if words := known_marks(frame):
         marked = listed(tuple(dict.fromkeys(name for having in words.values() for name in having)))
@@ -126,7 +128,7 @@ def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
         absent = next((name for name in wanted if name not in (None, ROW, getattr(USUAL, key), *columns)), None)
         if absent is None:
             continue
-        given = {other: name for other, name in names.named().items() if getattr(USUAL, other, None) != name}
+        given = names.given()
         meant = nearest(absent, columns)
         if key == "series" and names.keys and meant is None:
             given[key] = "+".join(name for name in names.keys if name != absent)
@@ -134,8 +136,9 @@ def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
             given[key] = given[key].replace(absent, meant)
         else:
             given.pop(key)
-        fault = f"{where} has no column '{quote(absent)}' for columns={{'{key}': '{quote(getattr(names, key))}'}}"
-        raise TableFault(fault, suggest(absent, columns), {"columns": given or None})
+        fault = f"{where} has no column '{quote(absent)}' for {arguments({'columns': {key: getattr(names, key)}})}"
+        advice, wrong = suggest(absent, columns), names.given()
+        raise TableFault(fault, advice, {"columns": given or None}, argument="columns", value=wrong)
 
 
 def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, ColumnNames, tuple[str, ...]]:
@@ -149,7 +152,9 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
         return frame, replace(names, time=first), (note,)
     if ROW in map(str, frame.columns):
         return frame, names, ()
-    note = "it has no date column, so its rows are numbered; set the season length with season=N"
+    note = Message(
+        f"it has no date column, so its rows are numbered; set the season length with {argument('season=N')}"
+    )
     return with_numbers(frame), replace(names, time=ROW), (note,)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from femts.errors import TableFault, UsageError, nearest, suggest
-from femts.text import quote
+from femts.text import argument, arguments, quote
 
 # Fields of `Roles` that name columns, and the arguments that set them.
 NAMED = {
@@ -82,43 +82,45 @@ class Roles:
         seen = self.check(columns, f"'{name}'")
         targets = self.target or tuple(c for c in columns if c not in seen)
         if not targets:
-            raise UsageError(
-                f"No column of '{quote(name)}' is left to forecast; list fewer in past_covariates "
-                "and future_covariates."
-            )
+            fewer = f"list fewer in {argument('past_covariates')} and {argument('future_covariates')}"
+            raise UsageError(f"No column of '{quote(name)}' is left to forecast; {fewer}.")
         return replace(self, target=targets)
 
     def check(self, columns: Sequence[str], where: str) -> dict[str, str]:
         """Role of each named column; UsageError if a column does not exist or has two roles."""
         seen: dict[str, str] = {}
-        for role in NAMED:
-            for column in getattr(self, role):
+        for role, name in NAMED.items():
+            given = list(getattr(self, role))
+            for column in given:
                 if column not in columns:
                     meant = nearest(column, columns)
-                    others = [name for name in getattr(self, role) if name != column]
+                    others = [each for each in given if each != column]
                     if meant is not None and meant not in self.named:
                         others.append(meant)
-                    raise TableFault(
-                        f"{where} has no column '{quote(column)}' for {NAMED[role]}",
+                    fault, advice = (
+                        f"{where} has no column '{quote(column)}' for {argument(name)}",
                         suggest(column, columns),
-                        {NAMED[role]: others or None},
-                        column,
                     )
+                    raise TableFault(fault, advice, {name: others or None}, column, argument=name, value=given)
                 if column in seen:
-                    raise UsageError(
-                        f"Column '{quote(column)}' is listed in both {NAMED[seen[column]]}=['{quote(column)}'] and "
-                        f"{NAMED[role]}=['{quote(column)}']; give it one role."
+                    text = (
+                        f"Column '{quote(column)}' is listed in both {arguments({NAMED[seen[column]]: [column]})} and "
+                        f"{arguments({name: [column]})}; give it one role."
                     )
+                    others = [each for each in given if each != column]
+                    raise UsageError(text, argument=name, value=given, remedy={name: others or None})
                 seen[column] = role
         return seen
 
     def refuse_static(self) -> None:
         """Raise UsageError if static covariates are named, which only panels can have."""
         if self.static:
-            raise UsageError(
+            text = (
                 f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "
-                "static_covariates, or read a long table as a panel (panel=True)."
+                f"{argument('static_covariates')}, or read a long table as a panel ({argument('panel=True')})."
             )
+            remedy = {"static_covariates": None}
+            raise UsageError(text, argument="static_covariates", value=list(self.static), remedy=remedy)
 
 
 NO_ROLES = Roles()
@@ -133,5 +135,6 @@ def names_of(given: object, role: str) -> tuple[str, ...]:
     """Column names from a list or a single name; UsageError for anything else."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"Argument '{role}' is a {type(given).__name__}; give column names, as in {role}=['OT'].")
+        text = f"Argument '{role}' is a {type(given).__name__}; give column names, as in {arguments({role: ['OT']})}."
+        raise UsageError(text, argument=role, value=given)
     return tuple(names)

@@ -18,7 +18,7 @@ from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
 from femts.data.stamps import read_stamps
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import Message, argument, quote
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def read_rows(
     if isinstance(stamps, pd.DatetimeIndex) and (by_dates or schema.freq == "1"):
         if not by_dates:
             note = f"its rows are numbered in the order of the dates in '{quote(time)}'"
-            notes = (*notes, f"{note}; set the season length with season=N")
+            notes = (*notes, Message(f"{note}; set the season length with {argument('season=N')}"))
         names = replace(names, time=ROW, dates=time)
         stamps = _numbered(stamps, codes, series, where)
     keys = [name for name in (names.series, *names.keys) if name in columns] if long else []

@@ -13,8 +13,8 @@ from femts.data.column_names import USUAL, ColumnNames, Layout
 from femts.data.domain import ANY, Domain
 from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, reads, suggest, unknown
+from femts.text import argument, arguments, quote
 
 
 class Reading(TypedDict, total=False):
@@ -99,7 +99,8 @@ class Schema:
         names = list(Reading.__annotations__)
         unknown = next((name for name in reading if name not in names), None)
         if unknown is not None:
-            raise UsageError(f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}")
+            text = f"Unknown argument '{quote(unknown)}' of the data{suggest(unknown, names)}"
+            raise UsageError(text, argument=unknown, value=reading[unknown])
         if not reading:
             return PLAIN
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
@@ -126,7 +127,7 @@ class Schema:
         """Keywords of `of` that differ from the defaults, in plain types."""
         given = {
             "na": self._na(),
-            "columns": {key: name for key, name in self.form.named().items() if getattr(USUAL, key) != name},
+            "columns": self.form.given(),
             **to_arguments(self.roles.to_dict()),
             "season": list(self.season),
             "freq": self.freq,
@@ -196,14 +197,17 @@ def _step(freq: object) -> str | None:
     return read_step(freq)
 
 
+@reads("aggregate")
 def _aggregate(name: object, freq: str | None) -> str | None:
     """A user's aggregate; UsageError if it is unknown, or if there are no steps of time to aggregate over."""
     if name is None:
         return None
     if check_text(name, "aggregate") not in AGGREGATES:
-        raise UsageError(f"Unknown aggregate '{quote(name)}'{suggest(str(name), AGGREGATES)}")
+        raise unknown("aggregate", name, AGGREGATES, "aggregate")
     if freq is None or freq.isdecimal():
-        raise UsageError(f"The {name} of each step needs the step as a time; add freq='D' or the like.")
+        raise UsageError(
+            f"The {name} of each step needs the step as a time; add {arguments({'freq': 'D'})} or the like."
+        )
     return str(name)
 
 
@@ -212,10 +216,11 @@ def check_outliers(outliers: object) -> str | None:
     if outliers is None:
         return None
     if check_text(outliers, "outliers") not in OUTLIERS:
-        raise UsageError(f"Unknown treatment of outliers '{quote(outliers)}'{suggest(str(outliers), OUTLIERS)}")
+        raise unknown("treatment of outliers", outliers, OUTLIERS, "outliers")
     return str(outliers)
 
 
+@reads("season")
 def _seasons(season: object) -> tuple[int, ...]:
     """Number of steps in each season: a number, or several in a list or text."""
     check_plain(season, "Argument 'season'")
@@ -223,13 +228,12 @@ def _seasons(season: object) -> tuple[int, ...]:
     steps = tuple(whole_number(each, "Argument 'season'") for each in given)
     seasons = tuple(each for each in steps if each is not None and each >= 1)
     if len(set(seasons)) < len(given):
-        raise UsageError(
-            f"Season '{quote(season)}' is not a number of steps, nor a list of different ones; use season=24 or "
-            "season=[24, 168], or 1 for no season."
-        )
+        fault = f"Season '{quote(season)}' is not a number of steps, nor a list of different ones"
+        raise UsageError(f"{fault}; use {argument('season=24')} or {argument('season=[24, 168]')}, or 1 for no season.")
     return seasons
 
 
+@reads("na")
 def _sentinels(na: object) -> tuple[tuple[float, ...] | None, tuple[str, ...]]:
     """A user's numbers and words that mean "missing". There are no numbers for `none`, and None if they are to be found,
     also if only words are given."""
@@ -246,8 +250,8 @@ def _sentinels(na: object) -> tuple[tuple[float, ...] | None, tuple[str, ...]]:
         except (TypeError, ValueError, OverflowError) as error:
             if not isinstance(each, str) or not each.strip():
                 raise UsageError(
-                    f"The value '{quote(each)}' for missing data is neither a number nor a word; write na=[-9999, 'off'], "
-                    "or na='none'."
+                    f"The value '{quote(each)}' for missing data is neither a number nor a word; write "
+                    f"{arguments({'na': [-9999, 'off']})}, or {arguments({'na': 'none'})}."
                 ) from error
             words.append(each.strip())
     endless = next((number for number in numbers if not isfinite(number)), None)

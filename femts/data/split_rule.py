@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
-from femts.errors import UsageError
-from femts.text import quote
+from femts.errors import UsageError, blamed, reads
+from femts.text import argument, arguments, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,18 +46,20 @@ class SplitRule:
         """
         shares = _shares(split)
         counts = {"val_rows": val_rows, "test_rows": test_rows}
-        numbers = {
-            name: whole_number(value, f"Argument '{name}'") for name, value in counts.items() if value is not None
-        }
-        for name, number in numbers.items():
-            if number is None or number < 1:
-                raise UsageError(
-                    f"Argument '{name}' is {quote(counts[name])}; give a whole number of rows, at least 1."
-                )
+        numbers = dict[str, int]()
+        for name, value in counts.items():
+            with blamed(name, value):
+                number = 1 if value is None else whole_number(value, f"Argument '{name}'")
+                if number is None or number < 1:
+                    raise UsageError(f"Argument '{name}' is {quote(value)}; give a whole number of rows, at least 1.")
+            numbers |= {} if value is None else {name: number}
         if shares and (numbers or test_from is not None):
-            raise UsageError("The split is given both as fractions and as rows or a date; use only one of them.")
+            text = "The split is given both as fractions and as rows or a date; use only one of them."
+            raise UsageError(text, argument="split", value=split, remedy={"split": None})
         if "test_rows" in numbers and test_from is not None:
-            raise UsageError("The test split is given both by test_rows and by test_from; use only one of them.")
+            both = f"by {argument('test_rows')} and by {argument('test_from')}"
+            text = f"The test split is given both {both}; use only one of them."
+            raise UsageError(text, argument="test_from", value=test_from, remedy={"test_from": None})
         return cls(
             shares, numbers.get("val_rows"), numbers.get("test_rows"), None if test_from is None else str(test_from)
         )
@@ -91,9 +93,10 @@ class SplitRule:
 
     def _check_single(self, stamps: pd.Index | None, rows: int, counts: Sequence[int], where: str) -> None:
         if stamps is not None and self.test_from is not None and not 0 < counts[2] < rows:
-            raise UsageError(
+            text = (
                 f"The date {self.test_from} is outside {where}, {stamps[0]} to {stamps[-1]}; give a date in this range."
             )
+            raise UsageError(text, argument="test_from", value=self.test_from, remedy={"test_from": None})
         for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
                 raise UsageError(f"{where} has {rows} rows, and none are left for the {part} split; change the split.")
@@ -120,18 +123,16 @@ class SplitRule:
         from femts.data.wall_clock import instants
 
         if not isinstance(stamps, pd.DatetimeIndex):
-            raise UsageError(
-                f"{where} has no dates, so test_from='{quote(self.test_from)}' cannot be used; use test_rows=N."
-            )
+            text = f"{where} has no dates, so {arguments({'test_from': self.test_from})} cannot be used; use {argument('test_rows=N')}."
+            raise UsageError(text, argument="test_from", value=self.test_from, remedy={"test_from": None})
         try:
             first = pd.Timestamp(self.test_from)
             if stamps.tz is not None and first.tz is None:
                 first = instants(pd.DatetimeIndex([first]), stamps.tz)[0]
             later = np.pad(np.cumsum(stamps >= first), (1, 0))
         except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(
-                f"The date '{quote(self.test_from)}' cannot be read; write it as test_from='2024-01-31'."
-            ) from error
+            text = f"The date '{quote(self.test_from)}' cannot be read; write it as {arguments({'test_from': '2024-01-31'})}."
+            raise UsageError(text, argument="test_from", value=self.test_from) from error
         return np.asarray(later[spans[:, 1]] - later[spans[:, 0]], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,6 +151,7 @@ class SplitRule:
 USUAL_SPLIT = SplitRule()
 
 
+@reads("split")
 def _shares(given: object) -> tuple[float, ...]:
     if given is None or (isinstance(given, Sequence) and not len(given)):
         return ()

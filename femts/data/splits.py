@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from femts.data.protocols import SHORT
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, unknown
 
 Rows = NDArray[np.int64]
 Part = Literal["train", "val", "test"]
@@ -63,7 +63,7 @@ class Split:
     def part(self, name: str) -> Rows:
         """Ranges (S, 2) of the split `name`; UsageError if there is no such split."""
         if name not in PARTS:
-            raise UsageError(f"Unknown split '{name}'{suggest(name, PARTS)}")
+            raise unknown("split", name, PARTS, "part")
         return self.rows[:, PARTS.index(name)]
 
     def short(self, pred_len: int) -> bool:
@@ -124,16 +124,15 @@ class Split:
         room_for_forecast = pred_len if overhang else rows - 1 if part == "train" else rows
         if pred_len > room_for_forecast:
             remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "provide more rows"
-            raise UsageError(
-                f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
-            )
+            mended = {"pred_len": room_for_forecast} if room_for_forecast > 0 else None
+            text = f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
+            raise UsageError(text, argument="pred_len", value=pred_len, remedy=mended)
         room_for_lookback = self.longest_look_back(part, pred_len)
         if seq_len > room_for_lookback:
             where = f"the {rows} train rows" if part == "train" else f"the {start} rows before the {part} rows"
-            raise UsageError(
-                f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'; "
-                f"the longest look-back that fits is {room_for_lookback}."
-            )
+            fault = f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'"
+            text = f"{fault}; the longest look-back that fits is {room_for_lookback}."
+            raise UsageError(text, argument="seq_len", value=seq_len, remedy={"seq_len": room_for_lookback})
 
 
 def ett_split(rows_per_hour: int) -> Split:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
-from femts.text import quote
+from femts.text import argument, quote
 
 MOST_WORDS = 256  # categories per column; each is a model input
 
@@ -50,10 +50,9 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
         one, other = (
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
-        raise UsageError(
-            f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}; use "
-            "one value, or remove it from static_covariates."
-        )
+        fault = f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}"
+        text = f"{fault}; use one value, or remove it from {argument('static_covariates')}."
+        raise UsageError(text, argument="static_covariates")
     if numeric and np.isinf(values).any():
         first = int(codes[np.isin(each, np.flatnonzero(np.isinf(values)))][0])
         raise UsageError(
@@ -99,7 +98,8 @@ class StaticColumn:
         """Fit to the `cells` of the training series; UsageError for too many categories, or if all are missing."""
         cells = cells.dropna()
         if cells.empty:
-            raise UsageError(f"Static covariate '{quote(name)}' has no value; remove it from static_covariates.")
+            text = f"Static covariate '{quote(name)}' has no value; remove it from {argument('static_covariates')}."
+            raise UsageError(text, argument="static_covariates")
         if cells.dtype != object:
             spread = float(cells.std(ddof=0))
             return cls(name, (), float(cells.mean()), spread if spread > 0 else 1.0)

@@ -19,7 +19,7 @@ from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.raw import Raw
 from femts.data.resident import Context, Odd, ScaledSeries, SeriesFacts
 from femts.errors import UsageError
-from femts.text import quote
+from femts.text import argument, quote
 
 FAR = 10.0  # standard deviations from the training mean
 
@@ -406,10 +406,11 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
         longest = data.split.longest_look_back(part, pred_len)
         data.split.check_fits(name, part, max(1, min(seq_len, longest)) if reads_raw else seq_len, pred_len)
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
-        raise UsageError(
+        text = (
             f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "
-            "rows); use a shorter pred_len, or provide more rows."
+            f"rows); use a shorter {argument('pred_len')}, or provide more rows."
         )
+        raise UsageError(text, argument="pred_len", value=pred_len)
 
 
 def check_whole(data: Dataset, part: str, pred_len: int) -> None:
@@ -419,9 +420,8 @@ def check_whole(data: Dataset, part: str, pred_len: int) -> None:
     rows = int((stop - start).max())
     if data.split.short(pred_len) and pred_len > rows:
         remedy = f"the longest that fits is {rows}" if rows else "provide more rows"
-        raise UsageError(
-            f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{quote(data.name)}'; {remedy}."
-        )
+        text = f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{quote(data.name)}'; {remedy}."
+        raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": rows} if rows else None)
 
 
 def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:

@@ -30,7 +30,7 @@ from safetensors.numpy import load, save
 from torch import Tensor
 
 from femts.data.resident import Context
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.evaluation.constants import LEVELS
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few, widening
@@ -38,6 +38,7 @@ from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
 from femts.models.base import ForecastModel
 
 
+@reads("level")
 def check_levels(levels: Sequence[float] | float) -> tuple[float, ...]:
     """Distinct levels in percent, in the given order; UsageError unless all are at least 1 and below 100."""
     several = levels if isinstance(levels, Iterable) and not isinstance(levels, str) else [levels]
@@ -75,10 +76,11 @@ def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> 
     for level in levels:
         if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
-            raise UsageError(
+            text = (
                 f"Level {level:g} cannot be calibrated on {windows} validation windows, because its interval would be "
                 f"infinite; use a level of at most {math.floor(highest)}, or provide more rows."
             )
+            raise UsageError(text, argument="level", value=level, remedy={"level": [math.floor(highest)]})
 
 
 def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
@@ -266,23 +268,21 @@ class Intervals:
     def check(self, levels: Sequence[float], steps: int) -> None:
         """Raise UsageError for levels or horizons beyond those calibrated; the message says which are."""
         if steps > self.steps:
-            raise UsageError(
-                f"Intervals are calibrated for {self.steps} steps, not for {steps}; forecast at most {self.steps}, "
-                f"or run `femts calibrate RUN --horizon {steps}`."
-            )
+            fault = f"Intervals are calibrated for {self.steps} steps, not for {steps}"
+            text = f"{fault}; forecast at most {self.steps}, or run `femts calibrate RUN --horizon {steps}`."
+            raise UsageError(text, argument="horizon", value=steps, remedy={"horizon": self.steps})
         highest = self.levels[-1] if self.levels else 0.0
         beyond = next((level for level in levels if level > highest), None)
         if beyond is None:
             return
         if self.own:
-            raise UsageError(
-                f"This model provides intervals for levels up to {highest:g}, not for {beyond:g}; use a lower level."
-            )
+            text = f"This model provides intervals for levels up to {highest:g}, not for {beyond:g}; use a lower level."
+            raise UsageError(text, argument="level", value=beyond)
         ends = " and ".join(f"{end:g}" for end in ends_of(beyond))
         remedy = f", because {self.windows} validation windows are too few; use at most {highest:g}"
         if reachable(beyond, self.windows, self.disjoint):
             remedy = f"; use at most {highest:g}, or run `femts calibrate RUN --level {beyond:g}` (quantiles {ends})"
-        raise UsageError(f"Level {beyond:g} is not calibrated{remedy}.")
+        raise UsageError(f"Level {beyond:g} is not calibrated{remedy}.", argument="level", value=beyond)
 
     def to_bytes(self) -> bytes:
         """Serialise to safetensors, the file of a run that `metrics.json` names."""

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from femts.data.batch import Batch
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.models.base import ForecastModel, Forecasts
 from femts.models.parts.pinball import pinball
 
 
+@reads("quantiles")
 def check_quantiles(quantiles: Sequence[float] | float) -> tuple[float, ...]:
     """Distinct quantiles in the given order; UsageError unless all are numbers between 0 and 1."""
     several = quantiles if isinstance(quantiles, Iterable) and not isinstance(quantiles, str) else [quantiles]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, reads, suggest
 from femts.evaluation.metric import Metric, Units
 from femts.evaluation.sums import WindowSeries
 from femts.evaluation.values import Viewer
@@ -152,6 +152,7 @@ def reduced(metric: Metric, sums: Array, kept: Sequence[bool], pooled: Sequence[
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0) if apart else made
 
 
+@reads("by")
 def check_groups(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """`by` as names in `GROUPS`, or only `series`; UsageError for other names."""
     names = tuple(by) if isinstance(by, list | tuple) else () if by is None else (by,)

@@ -74,4 +74,5 @@ def check_selects(name: str) -> None:
     """Raise UsageError if the metric `name` is unknown or cannot select checkpoints."""
     if name not in BUILT_IN and not METRICS[name].selects:
         able = (*BUILT_IN, *(other for other in METRICS.names() if METRICS[other].selects and other not in BUILT_IN))
-        raise UsageError(f"Metric '{name}' cannot select checkpoints; use one of {', '.join(able)}.")
+        text = f"Metric '{name}' cannot select checkpoints; use one of {', '.join(able)}."
+        raise UsageError(text, argument="training.metric", value=name)

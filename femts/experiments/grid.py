@@ -29,6 +29,7 @@ from femts.data.windows import check_windows
 from femts.errors import UsageError
 from femts.experiments.cell import Cell, check_settings
 from femts.models.registry import build_config, model_card
+from femts.text import argument
 from femts.training.request import FitRequest
 from femts.training.resolve import check_past, resolve_training
 
@@ -103,14 +104,13 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
     own, first = sorted({cell.pred_len for cell in cells}), HORIZONS[0]
     idle = [p for p in roll_out if p not in own and (p not in HORIZONS or p < own[0])]
     if idle:
-        raise UsageError(
-            f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}; "
-            f"give roll_out horizons of {_listed(HORIZONS)} above {own[0]}."
-        )
+        fault = f"No model of {_listed(own)} steps is scored recursively at {_listed(idle)}"
+        raise UsageError(f"{fault}; give {argument('roll_out')} horizons of {_listed(HORIZONS)} above {own[0]}.")
     if first in roll_out and first in own and own[0] < first:
         raise UsageError(
             f"Models of {own[0]} and of {first} steps are validated on different windows at {first} steps, "
-            f"so validation cannot choose between them; leave {first} out of roll_out, or {own[0]} out of pred_lens."
+            f"so validation cannot choose between them; leave {first} out of "
+            f"{argument('roll_out')}, or {own[0]} out of {argument('pred_lens')}."
         )
     splits: dict[str, list[Any]] = {}
     for cell in {(cell.dataset, cell.pred_len): cell for cell in cells if cell.own is not None and own[1:]}.values():
@@ -121,7 +121,8 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
         if of_horizons.count(of_horizons[0]) < len(of_horizons):
             raise UsageError(
                 f"The split of {dataset} depends on the horizon, because the table is short, so models of {_listed(own)} "
-                "steps do not forecast the same rows; set it with val_rows and test_rows, or omit roll_out."
+                "steps do not forecast the same rows; set it with "
+                f"{argument('val_rows')} and {argument('test_rows')}, or omit {argument('roll_out')}."
             )
 
 
@@ -140,11 +141,13 @@ def _check_grid(grid: Grid) -> None:
     check_settings((*grid.settings, *grid.param_grid))
     for key in grid.settings:
         if key in grid.param_grid:
-            raise UsageError(f"Setting '{key}' is given both a value and a param_grid; remove one of them.")
+            text = f"Setting '{key}' is given both a value and a {argument('param_grid')}; remove one of them."
+            raise UsageError(text, argument=key, value=grid.settings[key])
     if "model.windows" in grid.param_grid:
-        raise UsageError(
+        text = (
             "Setting 'model.windows' changes which windows are scored, so validation cannot choose it; fix its value."
         )
+        raise UsageError(text, argument="model.windows", value=grid.param_grid["model.windows"])
     if any(seed < 0 for seed in grid.seeds):
         raise UsageError(f"Seed {min(grid.seeds)} is negative; give whole numbers of at least 0.")
 
@@ -184,7 +187,8 @@ def _changes(model: str, settings: Mapping[str, Any], **shape: int) -> dict[str,
         given, training = resolve_training(model, {}, settings)
         made = {"training": training, "model": build_config(model, **shape, settings=given)}
     except UsageError as error:
-        raise UsageError(f"Model '{model}' does not accept these settings: {error}") from error
+        text = f"Model '{model}' does not accept these settings: {error.marked}"
+        raise UsageError(text, argument=error.argument, value=error.value) from error
     parts = {key: key.partition(".")[::2] for key in settings}
     return {
         key: settings[key]

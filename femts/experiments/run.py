@@ -10,7 +10,7 @@ from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
 from femts.data.schema import Reading, Schema
-from femts.errors import CellWarning, UsageError, suggest, warn
+from femts.errors import CellWarning, UsageError, blamed, suggest, warn
 from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, check_roll_out, make_grid
 from femts.experiments.results import Store
@@ -213,7 +213,8 @@ def run_grid(
     cells = make_grid(grid, engine.data_root)
     if published:
         check_published(cells, roll_out)
-    check_roll_out(cells, roll_out, engine.data_root)
+    with blamed("roll_out", roll_out):
+        check_roll_out(cells, roll_out, engine.data_root)
     store.check_folder(to_show=not train)
     if train:
         run_cells(cells, store, engine)
@@ -260,14 +261,15 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
 def _check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
-        raise UsageError(f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, known)}")
+        text = f"Unknown argument '{quote(unknown)}' of a table{suggest(unknown, known)}"
+        raise UsageError(text, argument=unknown, value=options[unknown])
 
 
 def _engine(options: TaskOptions) -> Engine:
     root, jobs = options.get("data_root"), options.get("jobs")
     return Engine(
         options.get("engine", "local"),
-        None if jobs is None else check_count(jobs, "Argument 'jobs'"),
+        None if jobs is None else check_count(jobs, "jobs"),
         options.get("time_limit"),
         options.get("device", "auto"),
         None if root is None else check_path(root, "The data root"),
@@ -278,19 +280,20 @@ def _several(value: object, name: str) -> tuple[Any, ...]:
     """One or several values as a tuple; raise UsageError naming the argument for an empty list."""
     several = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     if not several:
-        raise UsageError(f"Argument '{quote(name)}' is empty; pass at least one value, or omit it.")
+        text = f"Argument '{quote(name)}' is empty; pass at least one value, or omit it."
+        raise UsageError(text, argument=name, value=value, remedy={name: None})
     return several
 
 
 def _steps(value: object, name: str) -> tuple[int, ...]:
-    what = f"Argument '{name}'"
-    return () if value is None else tuple(dict.fromkeys(check_count(each, what) for each in _several(value, name)))
+    return () if value is None else tuple(dict.fromkeys(check_count(each, name) for each in _several(value, name)))
 
 
 def _seed(value: object) -> int:
     number = whole_number(value, "A seed")
     if number is None or number < 0:
-        raise UsageError(f"Seed '{quote(value)}' is not valid; use whole numbers of at least 0.")
+        text = f"Seed '{quote(value)}' is not valid; use whole numbers of at least 0."
+        raise UsageError(text, argument="seeds", value=value, remedy={"seeds": None})
     return number
 
 
@@ -298,5 +301,6 @@ def _mapping(value: object, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise UsageError(f"Argument '{name}' is a {type(value).__name__}; give a mapping of names to values.")
+        text = f"Argument '{name}' is a {type(value).__name__}; give a mapping of names to values."
+        raise UsageError(text, argument=name, value=value)
     return dict(value)

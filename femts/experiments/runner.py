@@ -33,6 +33,7 @@ from femts.files import Busy
 from femts.logging import PROGRESS
 from femts.plugins import modules_of
 from femts.progress import progress_line
+from femts.text import Message, marked
 
 INTERRUPTED, BUSY = 130, 75  # exit statuses of a process
 logger = logging.getLogger("femts.experiments.runner")  # in the process of a cell, `__name__` is `__main__`
@@ -107,7 +108,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
     # loaded once, so that errors are raised before anything runs
     for source, cell in {cell.source: cell for cell in left}.items():
         for note in cell.notes(engine.data_root):
-            logger.info(f"{source}: {note}")
+            logger.info(Message(f"{source}: {marked(note)}"))
     with (_ray if engine.name == "ray" else _local)(jobs, threads, device) as (submit, stop), progress_line() as show:
         futures = {submit(Work(cell, store, threads, device, root, deadline, modules)): cell for cell in left}
         told = set[Future[str]]()

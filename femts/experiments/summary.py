@@ -21,7 +21,7 @@ from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store
 from femts.models.registry import has_seen, model_card
-from femts.text import quote
+from femts.text import argument, arguments, quote
 
 NAIVE = "seasonal_naive"
 TABLE = {  # columns of a table and their dtypes
@@ -360,20 +360,18 @@ def check_published(cells: Sequence[Cell], roll_out: Sequence[int] = ()) -> None
     known = list(publications()["dataset"].unique())
     for cell in cells:
         if cell.own is not None or cell.dataset not in known:
-            raise UsageError(
-                f"No comparable published results are known for '{quote(cell.dataset)}'; "
-                f"leave published=True out, or take {', '.join(known)}."
-            )
+            fault = f"No comparable published results are known for '{quote(cell.dataset)}'"
+            text = f"{fault}; leave {argument('published=True')} out, or take {', '.join(known)}."
+            raise UsageError(text, argument="published", value=True, remedy={"published": None})
         if scores_some(cell.model):
             raise UsageError(
                 f"Model '{cell.model}' scores only a subset of the windows, but published scores are over all; leave it out."
             )
     asked = sorted({cell.pred_len for cell in cells} | set(roll_out))
     if tuple(asked) != HORIZONS:
-        raise UsageError(
-            f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}; "
-            "give pred_lens='all', or pred_lens=96, roll_out='all'."
-        )
+        fault = f"Published means are over {', '.join(map(str, HORIZONS))} steps, not over {', '.join(map(str, asked))}"
+        text = f"{fault}; give {arguments({'pred_lens': 'all'})}, or {arguments({'pred_lens': 96, 'roll_out': 'all'})}."
+        raise UsageError(text, argument="pred_lens", value=asked, remedy={"pred_lens": "all", "roll_out": None})
 
 
 def make_published(table: pd.DataFrame) -> pd.DataFrame:

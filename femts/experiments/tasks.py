@@ -28,7 +28,7 @@ from femts.data.schema import Schema
 from femts.errors import UsageError
 from femts.evaluation.scale import SeasonalScale
 from femts.experiments.results import first_error
-from femts.text import quote
+from femts.text import argument, quote
 
 Metric = Literal["mase", "sql", "wape", "wql"]
 METRICS: tuple[str, ...] = get_args(Metric)
@@ -130,7 +130,7 @@ def _read_list(path: Path) -> list[Task]:
             Schema.of(**tasks[-1].reading)
         except (ValidationError, UsageError) as error:
             name = f" '{quote(entry['name'])}'" if isinstance(entry, Mapping) and "name" in entry else ""
-            reason = first_error(error) if isinstance(error, ValidationError) else str(error).rstrip(".")
+            reason = first_error(error) if isinstance(error, ValidationError) else error.marked.rstrip(".")
             raise UsageError(f"Task {number}{name} of {path} is invalid: {reason}.") from error
     return tasks
 
@@ -147,7 +147,7 @@ def resolve_source(source: str, folder: Path, root: str | Path | None) -> str:
     found = next((path for path in tried if path.is_file()), None)
     if found is None:
         places = " or ".join(str(path.parent) for path in tried)
-        raise UsageError(f"File {quote(source)} is not in {places}; check its name, or set data_root.")
+        raise UsageError(f"File {quote(source)} is not in {places}; check its name, or set {argument('data_root')}.")
     return str(found.resolve())
 
 

@@ -12,6 +12,7 @@ from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
 from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
 from femts.forecaster.scoring import score_windows, scorer_on
+from femts.text import argument
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
     """Intervals recalibrated on the validation split of `data`; see `Forecaster.calibrate`."""
-    model, steps = forecaster.model, check_steps(_steps(forecaster, pred_len))
+    model, steps = forecaster.model, check_steps(_steps(forecaster, pred_len), "pred_len")
     usual = level is None or (isinstance(level, list | tuple) and not level)
     further = () if usual else check_levels(level)
     if model.levels:  # the model has its own intervals
@@ -42,11 +43,10 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     own = forecaster.config.pred_len
     if pred_len is None:
         return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
-    if check_steps(pred_len) < own:
-        raise UsageError(
-            f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}; use "
-            f"pred_len={own} or more."
-        )
+    if check_steps(pred_len, "pred_len") < own:
+        fault = f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}"
+        text = f"{fault}; use {argument(f'pred_len={own}')} or more."
+        raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": own})
     return pred_len
 
 

@@ -18,7 +18,7 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.describe import count, names
 from femts.data.preprocess import Preprocess
-from femts.errors import UsageError, memory_checked, suggest
+from femts.errors import UsageError, memory_checked, nearest, suggest
 from femts.evaluation.intervals import Intervals
 from femts.evaluation.overall import Scores
 from femts.forecaster import calibration, run_folder, scoring
@@ -172,7 +172,8 @@ class Forecaster:
         if self.preprocess.static is not None:
             raise UsageError("A model with static covariates cannot be narrowed to one series; use it as it is.")
         if check_text(name, "series") not in self.series:
-            raise UsageError(f"Series '{quote(name)}' was not in the training data{suggest(name, self.series)}")
+            text = f"Series '{quote(name)}' was not in the training data{suggest(name, self.series)}"
+            raise UsageError(text, argument="series", value=name, remedy={"series": nearest(name, self.series)})
         number = self.series.index(name)
         try:
             data: Dataset | None = self.training_data()[name]
@@ -538,7 +539,6 @@ def check_device(device: object) -> torch.device:
         place = torch.device(device)  # type: ignore[call-overload]
         torch.empty(0, device=place)
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
-        raise UsageError(
-            f"Device '{quote(device)}' is not available; use cpu, or one that femts doctor lists."
-        ) from error
+        text = f"Device '{quote(device)}' is not available; use cpu, or one that femts doctor lists."
+        raise UsageError(text, argument="device", value=device, remedy={"device": "cpu"}) from error
     return place

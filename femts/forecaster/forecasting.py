@@ -32,7 +32,7 @@ from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
 from femts.models.fem_zero import FemZero
-from femts.text import quote
+from femts.text import arguments, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -153,10 +153,9 @@ def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
     """The forecaster, treating readings far outside the usual range as asked; None is as in training."""
     asked, fitted = check_outliers(outliers), forecaster.preprocess.outliers
     if fitted is None and asked == "missing":
-        raise UsageError(
-            "This run was trained with all readings kept, so it does not know which are outliers; train again with "
-            "outliers='missing'."
-        )
+        fault = "This run was trained with all readings kept, so it does not know which are outliers"
+        text = f"{fault}; train again with {arguments({'outliers': 'missing'})}."
+        raise UsageError(text, argument="outliers", value=outliers, remedy={"outliers": None})
     if fitted is None or asked is None:
         return forecaster
     kept = replace(fitted, keep=asked == "keep")
@@ -170,7 +169,7 @@ def _scenario(
     try:
         return inputs.future_values(forecaster, data, future, ahead, steps)
     except UsageError as error:
-        raise UsageError(f"Scenario '{quote(name)}': {error}") from error
+        raise UsageError(f"Scenario '{quote(name)}': {error.marked}", argument="future", value=future) from error
 
 
 def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecasts, ends: QuantileSpec) -> pd.DataFrame:

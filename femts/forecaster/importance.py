@@ -25,7 +25,7 @@ from femts.data.categories import origins
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.splits import Split
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, nearest, suggest
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.forecaster.forecasting import forecast_series
 from femts.forecaster.scoring import scored_part
@@ -97,13 +97,9 @@ def permutation_importance(
     """Importance of each input of `forecaster`; see `Forecaster.importance`."""
     of, every, data = scored_part(forecaster, part, None, dataset)
     usual = (FITS, REPEATED_FITS) if of.model.supports.raw else (WINDOWS, REPEATS)
-    most = (
-        min(usual[0], of.model.most_windows or usual[0])
-        if windows is None
-        else check_count(windows, "Argument 'windows'", 2)
-    )
-    times = usual[1] if repeats is None else check_count(repeats, "Argument 'repeats'")
-    rng = np.random.default_rng(check_count(seed, "Argument 'seed'", 0))
+    most = min(usual[0], of.model.most_windows or usual[0]) if windows is None else check_count(windows, "windows", 2)
+    times = usual[1] if repeats is None else check_count(repeats, "repeats")
+    rng = np.random.default_rng(check_count(seed, "seed", 0))
     index = _spread(len(every), most, rng)
     if len(index) < 2:
         raise UsageError(
@@ -229,7 +225,8 @@ def _chosen(columns: Sequence[str] | None, listed: Sequence[str]) -> Sequence[st
     chosen = check_names(columns, "columns")
     for name in chosen:
         if name not in listed:
-            raise UsageError(f"The model reads no column '{quote(name)}'{suggest(name, listed)}")
+            text = f"The model reads no column '{quote(name)}'{suggest(name, listed)}"
+            raise UsageError(text, argument="columns", value=columns, remedy={"columns": nearest(name, listed)})
     return chosen
 
 

@@ -27,7 +27,7 @@ from femts.data.wall_clock import instants
 from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.models.fem_zero import ZeroShot
-from femts.text import quote
+from femts.text import Message, argument, arguments, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.bounds import OddReading, SeriesForecasts
@@ -82,7 +82,8 @@ def read_history(
     history = _table_of(history, where)
     if not config.schema.panel:
         if series is not None:
-            raise UsageError("This model was trained on a single table without series; omit series.")
+            text = f"This model was trained on a single table without series; omit {argument('series')}."
+            raise UsageError(text, argument="series", value=series, remedy={"series": None})
         return _table_history(forecaster, history)
     rows = table_rows(history, config.schema, where, forecaster.columns, forecaster.freq, series=forecaster.series)
     data = to_dataset(rows, "history", forecaster.columns, forecaster.freq)
@@ -90,7 +91,8 @@ def read_history(
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
         if missing is not None:
-            raise UsageError(f"The history has no series '{quote(missing)}'{suggest(missing, data.series)}")
+            text = f"The history has no series '{quote(missing)}'{suggest(missing, data.series)}"
+            raise UsageError(text, argument="series", value=series, remedy={"series": None})
         data = data.take(np.array([data.series.index(name) for name in chosen]))
     return History(data, rows.time, wide=not rows.long)
 
@@ -223,9 +225,11 @@ def future_values(
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
     needed = f"{listed} for the {first} steps {span}"
     if names and not is_table(future):
-        raise UsageError(f"This model was trained with future covariates; provide {needed}, as future=TABLE.")
+        text = f"This model was trained with future covariates; provide {needed}, as {argument('future=TABLE')}."
+        raise UsageError(text, argument="future", value=future)
     if future is not None and not names:
-        raise UsageError("Future covariates were given, but this model was trained without any; leave them out.")
+        text = "Future covariates were given, but this model was trained without any; leave them out."
+        raise UsageError(text, argument="future", value=future, remedy={"future": None})
     if future is None:
         return np.empty((len(data), steps, 0))
     if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
@@ -323,7 +327,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
             "use a time zone in both or in neither."
         )
     elif distance > config.pred_len:
-        learn = "refit on all rows (refit=True)"
+        learn = f"refit on all rows ({argument('refit=True')})"
         remedy = "train again on recent rows" if config.refit else learn
         text = f"The history ends {distance} steps after the last training row ({until}); {remedy}."
     else:
@@ -416,7 +420,8 @@ def odd_note(odd: Sequence[OddReading]) -> str:
     ]
     more = f" and {len(odd) - MOST_ODD} more" * (len(odd) > MOST_ODD)
     are = "lies far outside the usual range and is" if len(odd) == 1 else "lie far outside the usual range and are"
-    return f"{', '.join(listed)}{more} {are} read as missing; keep such values with outliers='keep'"
+    keep = f"keep such values with {arguments({'outliers': 'keep'})}"
+    return Message(f"{', '.join(listed)}{more} {are} read as missing; {keep}")
 
 
 NOTICEABLE = 1.05  # factor on the width of an interval, as printed

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, nearest, suggest
 from femts.explain.posterior import explainable
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import RunConfig
 from femts.models.mean import MeanConfig, MeanModel
-from femts.text import quote
+from femts.text import arguments
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -57,14 +57,14 @@ def explained_member(forecaster: Forecaster, name: str | None) -> Forecaster:
     members = members_of(forecaster)
     if not members:
         if name is not None:
-            raise UsageError(
-                f"Model '{forecaster.config.model}' is not an ensemble and has no members; remove member='{quote(name)}'."
-            )
+            text = f"Model '{forecaster.config.model}' is not an ensemble and has no members; remove {arguments({'member': name})}."
+            raise UsageError(text, argument="member", value=name, remedy={"member": None})
         return forecaster
     names = [member.config.model for member in members]
     if name is not None:
         if name not in names:
-            raise UsageError(f"This ensemble has no member '{name}'{suggest(name, names)}")
+            text = f"This ensemble has no member '{name}'{suggest(name, names)}"
+            raise UsageError(text, argument="member", value=name, remedy={"member": nearest(name, names)})
         return members[names.index(name)]
     for member in members:
         try:

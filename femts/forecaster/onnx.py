@@ -28,7 +28,7 @@ from femts.forecaster.forecasting import forecast_array
 from femts.mixers.ops.precision import full_precision
 from femts.mixers.ops.scan import prefixes
 from femts.models.fem_zero import ZeroShot
-from femts.text import quote
+from femts.text import arguments
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -126,10 +126,9 @@ def export(forecaster: Forecaster, path: str | Path, horizon: int | None = None)
         RunFailure: The file cannot be written.
     """
     if len(forecaster.series) > 1:
-        raise UsageError(
-            f"This run has {len(forecaster.series)} series, but an ONNX graph holds one; select it, as with "
-            f"series='{quote(forecaster.series[0])}'."
-        )
+        fault = f"This run has {len(forecaster.series)} series, but an ONNX graph holds one"
+        text = f"{fault}; select it, as with {arguments({'series': forecaster.series[0]})}."
+        raise UsageError(text, argument="series", remedy={"series": forecaster.series[0]})
     apart = {
         "is refitted to each look-back": lambda one: one.config.reads_raw and not _exportable(one, forecaster),
         "uses decision trees outside of torch": lambda one: not one.model.in_torch,

@@ -43,7 +43,8 @@ def draw_forecast(
     actual, panel = drawn.get("actual"), forecaster.config.schema.panel
     kind, other = ("series", "columns") if panel else ("columns", "series")
     if drawn.get(other) is not None:
-        raise UsageError(f"Argument '{other}' does not apply to a plot of this forecast; use {kind}.")
+        text = f"Argument '{other}' does not apply to a plot of this forecast; use {kind}."
+        raise UsageError(text, argument=other, value=drawn.get(other), remedy={other: None})
     given = drawn.get(kind)
     named = None if given is None else check_names(given, kind)  # type: ignore[arg-type]
     several, forecasts = scenarios(drawn.get("future")), {"": forecast}

@@ -27,7 +27,7 @@ from femts.config.training import TrainingConfig
 from femts.data.schema import PLAIN, Schema
 from femts.errors import RunFailure, UsageError
 from femts.files import PART, check_folder, write_file
-from femts.text import strict_json
+from femts.text import argument, strict_json
 
 if TYPE_CHECKING:
     from femts.data.known import Reads
@@ -163,16 +163,16 @@ def check_new_folder(folder: Path) -> None:
     never started training."""
     names = _names(folder)
     if METRICS in names:
-        raise UsageError(
-            f"Folder {folder} already holds a finished run; choose another folder, or replace it with overwrite=True."
-        )
+        fault = f"Folder {folder} already holds a finished run"
+        text = f"{fault}; choose another folder, or replace it with {argument('overwrite=True')}."
+        raise UsageError(text, argument="out", value=folder, remedy={"overwrite": True})
     begun = (CHECKPOINT, f"{SCORED}/{CHECKPOINT}", SCORED_METRICS, REQUEST)
     if any((folder / name).exists() for name in begun) or (CONFIG not in names and runs_within(folder)):
-        raise UsageError(
-            f"Folder {folder} holds an unfinished run; continue it with resume=True or choose another folder."
-        )
+        text = f"Folder {folder} holds an unfinished run; continue it with {argument('resume=True')} or choose another folder."
+        raise UsageError(text, argument="out", value=folder, remedy={"resume": True})
     if names - {CANDIDATES} and CONFIG not in names:
-        raise UsageError(f"Folder {folder} contains files that are not a run; choose a new or empty folder.")
+        text = f"Folder {folder} contains files that are not a run; choose a new or empty folder."
+        raise UsageError(text, argument="out", value=folder)
 
 
 def check_replaceable(folder: Path) -> None:

@@ -121,7 +121,7 @@ def _config_of(content: bytes, folder: Path) -> RunConfig:
             return RunConfig.from_dict(record)
     except UsageError as error:
         raise UsageError(
-            f"Run {folder} cannot be used, because its {CONFIG} does not match this version of femts: {error}"
+            f"Run {folder} cannot be used, because its {CONFIG} does not match this version of femts: {error.marked}"
         ) from error
     except (
         yaml.YAMLError,

@@ -20,7 +20,7 @@ from femts.data.describe import count
 from femts.data.loading import load_dataset
 from femts.data.splits import PARTS, Split
 from femts.data.windows import Windows, check_whole, part_windows
-from femts.errors import AccuracyWarning, UsageError, warn
+from femts.errors import AccuracyWarning, UsageError, reads, warn
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
 from femts.evaluation.intervals import Intervals, check_levels
@@ -33,7 +33,7 @@ from femts.evaluation.scale import SeasonalScale
 from femts.evaluation.score_sums import BY_SERIES, ScoreSums, check_groups
 from femts.evaluation.values import Units, Viewer
 from femts.forecaster.seen import Use, use_of
-from femts.text import quote
+from femts.text import argument, arguments, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -48,7 +48,7 @@ def score_windows(
     forecaster: Forecaster, part: str, pred_len: int | None, data: Dataset, like: Windows | None = None
 ) -> Windows:
     """Windows of `part` to score, on the forecaster's device; `like` are other windows of the same data."""
-    steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len)
+    steps = forecaster.config.pred_len if pred_len is None else check_steps(pred_len, "pred_len")
     lengths, part = (forecaster.config.seq_len, steps), check_text(part, "part")
     if steps > forecaster.config.pred_len:
         check_whole(data, part, steps)
@@ -103,12 +103,11 @@ def _unseen(forecaster: Forecaster, part: str, data: Dataset) -> Dataset:
     name, seen = quote(data.name), (trained > 0) & (begin > 0)
     if not seen.any() and not (part == "test" and (selected > 0).any()):
         return data
+    later = f"provide later rows, or set the split, such as by {argument('test_from=DATE')}"
     if (trained >= lengths)[lengths > 0].all():
         raise UsageError(
-            f"All rows of the {part} split of '{name}' were used for training, so their errors would mean nothing; provide "
-            "later rows, or set the split, such as by test_from=DATE."
+            f"All rows of the {part} split of '{name}' were used for training, so their errors would mean nothing; {later}."
         )
-    later = "provide later rows, or set the split, such as by test_from=DATE"
     if seen.any():
         of = f" in {int(seen.sum())} of {len(data)} series" if len(data) > 1 else ""
         warn(
@@ -147,7 +146,8 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         kinds = ("series", "a table") if own.panel else ("a table", "series")
         raise UsageError(
             f"Dataset '{quote(data.name)}' has {'series of their own' if schema.panel else 'columns of one series'}, "
-            f"but this model was trained on {kinds[0]}; load it with panel={bool(own.panel)}."
+            f"but this model was trained on {kinds[0]}; load it with "
+            f"{arguments({'panel': bool(own.panel)})}."
         )
     data = data.for_horizon(forecaster.config.pred_len)
     if data.columns != forecaster.columns:
@@ -205,12 +205,12 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
     config = forecaster.config
     source = config.source
     if source is None:
-        raise UsageError(
-            f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run; "
-            "pass it again as dataset=TABLE."
-        )
+        fault = f"The training data '{quote(config.dataset)}' was passed as an object and is not kept in the run"
+        raise UsageError(f"{fault}; pass it again as {argument('dataset=TABLE')}.")
     if source not in CATALOG and not Path(source).is_file():
-        raise UsageError(f"The training data {source} no longer exists; restore it, or pass another as dataset=TABLE.")
+        raise UsageError(
+            f"The training data {source} no longer exists; restore it, or pass another as {argument('dataset=TABLE')}."
+        )
     data = read_like(forecaster, source, data_root)
     data = replace(data, schema=config.schema)
     if len(data) == 1:
@@ -219,8 +219,8 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
         data = data.all_rows() if config.refit else data.for_horizon(config.pred_len)
     if data.record != forecaster.data:
         raise UsageError(
-            f"The data {source} is not what this model was trained on; pass other data as dataset=, or at the command "
-            "line to `femts backtest RUN DATA`."
+            f"The data {source} is not what this model was trained on; pass other data as {argument('dataset')}, or "
+            "at the command line to `femts backtest RUN DATA`."
         )
     return data
 
@@ -241,11 +241,12 @@ def overall_scores(forecaster: Forecaster, data: Dataset) -> OverallScores:
     return OverallScores(forecaster.preprocess, data, forecaster.config.seq_len)
 
 
+@reads("pred_len")
 def check_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
     """Distinct `horizons` in the given order; raise UsageError if there are none or one is not a number of steps."""
     if not horizons:
         raise UsageError("No horizon was given; pass one or more, such as [96, 192].")
-    return tuple(dict.fromkeys(map(check_steps, horizons)))
+    return tuple(dict.fromkeys(check_steps(each, "pred_len") for each in horizons))
 
 
 def score_horizons(

@@ -13,6 +13,7 @@ from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.registry import register
+from femts.text import argument
 
 NAIVE, SEASONAL_NAIVE, DRIFT, MEAN = "naive", "seasonal_naive", "drift", "mean"
 
@@ -63,10 +64,9 @@ class Naive(ForecastModel):
 def check_season(season: int | None, seq_len: int) -> None:
     """Raise UsageError if a look-back of `seq_len` steps does not hold a whole season."""
     if season is not None and not 1 <= season <= seq_len:
-        raise UsageError(
-            f"A season of {season} steps does not fit into a look-back of {seq_len}; set model.season between 1 and "
-            f"{seq_len}, or use a longer seq_len."
-        )
+        fault = f"A season of {season} steps does not fit into a look-back of {seq_len}"
+        text = f"{fault}; set model.season between 1 and {seq_len}, or use a longer {argument('seq_len')}."
+        raise UsageError(text, argument="model.season", value=season)
 
 
 @dataclass(frozen=True)

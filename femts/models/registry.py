@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, SHAPE, ModelConfig
 from femts.config.settings import make_config
-from femts.errors import UsageError
+from femts.errors import UsageError, reads
 from femts.models.base import ForecastModel
 from femts.plugins import Registry, import_all
+from femts.text import arguments
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def model_names() -> list[str]:
     return [name for name in MODELS.names() if not MODELS[name].model_class.combines]
 
 
+@reads("model")
 def model_card(name: str) -> ModelCard:
     """The entry of `name`; raise UsageError with the nearest known name if there is none."""
     if check_text(name, "model") == AUTO:
@@ -118,15 +120,17 @@ def build_model(name: str, config: ModelConfig, quantiles: Sequence[float] = ())
     return model_class(config, quantiles)
 
 
+@reads("model")
 def check_trained(name: str) -> None:
     """Raise UsageError if the model is a combination of others, which cannot be trained itself."""
     if model_card(name).model_class.combines:
         raise UsageError(
-            f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or model='auto', and cannot be "
-            "trained itself; use one that `femts models` lists."
+            f"Model '{name}' is an ensemble of trained models, built by femts.mean_of or {arguments({'model': AUTO})}, and "
+            "cannot be trained itself; use one that `femts models` lists."
         )
 
 
+@reads("model")
 def check_library(name: str) -> None:
     """Raise UsageError if the library of a model is not installed."""
     needs = model_card(name).model_class.needs
@@ -139,7 +143,6 @@ def check_library(name: str) -> None:
 def check_learns_quantiles(name: str) -> None:
     """Raise UsageError if a model cannot be trained by the pinball loss."""
     if not model_card(name).model_class.supports.quantiles:
-        raise UsageError(
-            f"Model '{name}' does not support training.loss=pinball; remove it, since intervals do not need it, or "
-            "use a model such as fem_sm or dlinear."
-        )
+        fault = f"Model '{name}' does not support training.loss=pinball"
+        text = f"{fault}; remove it, since intervals do not need it, or use a model such as fem_sm or dlinear."
+        raise UsageError(text, argument="training.loss", value="pinball")

@@ -25,6 +25,7 @@ from femts.models.base import ForecastModel, Supports
 from femts.models.naive import check_season
 from femts.models.registry import register
 from femts.models.ridge_fit import TrainingRows, choose, maps, parts_of_fit
+from femts.text import argument
 
 FEWEST = 8  # windows within the training rows; if there are fewer, partial windows count in part
 MOST_STEPS = 720  # default steps forecast at once
@@ -131,10 +132,9 @@ class LinearForecast(nn.Module):
     def _rows(self, series: Tensor, observed: Tensor | None) -> TrainingRows:
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
-            raise UsageError(
-                f"A ridge regression from {before} steps does not fit in {len(series)} training rows; use a shorter "
-                "seq_len, or provide more rows."
-            )
+            fault = f"A ridge regression from {before} steps does not fit in {len(series)} training rows"
+            text = f"{fault}; use a shorter {argument('seq_len')}, or provide more rows."
+            raise UsageError(text, argument="seq_len", value=before)
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()
         if len(series) < before + after + FEWEST:  # windows that extend beyond the rows count in part
             observed = torch.ones_like(series, dtype=torch.bool) if observed is None else observed

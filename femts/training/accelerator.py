@@ -13,6 +13,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.errors import UsageError
 from femts.mixers.kernels import chosen, requested
+from femts.text import arguments
 from femts.training.nodes import joined_nodes
 
 
@@ -34,10 +35,11 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     device = training.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("CUDA is not available (torch finds no CUDA device); use device='cpu' or leave it at auto.")
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("MPS is not available (torch finds no Apple GPU); use device='cpu' or leave it at auto.")
+    needed = {"cuda": (torch.cuda, "CUDA device"), "mps": (torch.backends.mps, "Apple GPU")}
+    if device in needed and not needed[device][0].is_available():
+        absent = f"{device.upper()} is not available (torch finds no {needed[device][1]})"
+        text = f"{absent}; use {arguments({'device': 'cpu'})} or leave it at auto."
+        raise UsageError(text, argument="device", value=device, remedy={"device": None})
     nodes = joined_nodes()
     if nodes is not None and training.devices not in (1, nodes.processes):
         raise UsageError(
@@ -52,9 +54,9 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
     # Emulated bf16 on an older card is slower than float32.
     native = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if training.precision == "bf16" and device == "cuda" and not native:
-        raise UsageError(
-            "Precision 'bf16' is not supported by this CUDA device; use precision='32' or leave it at auto."
-        )
+        absent = "Precision 'bf16' is not supported by this CUDA device"
+        text = f"{absent}; use {arguments({'precision': '32'})} or leave it at auto."
+        raise UsageError(text, argument="precision", value="bf16", remedy={"precision": None})
     for operation, name in requested().items():
         chosen(operation, torch.device(device))
         if training.compile and name != "torch":

@@ -22,6 +22,7 @@ from femts.errors import UsageError
 from femts.files import write_file
 from femts.forecaster.run_folder import CHECKPOINT, CONFIG, FORMAT, METRICS, REQUEST, RunConfig, check_new_folder
 from femts.forecaster.saved_run import read_config, read_metrics, read_preprocess
+from femts.text import argument
 from femts.training.constants import MARGIN
 
 _NAME = "femts checkpoint"
@@ -183,7 +184,8 @@ def find_state(config: RunConfig, preprocess: Mapping[str, Any], out: Path | Non
 def check_resumable(out: Path | None, resume: bool) -> None:
     """Raise UsageError if a run is to be resumed without a folder."""
     if resume and out is None:
-        raise UsageError("To resume, name the run folder with out=FOLDER.")
+        text = f"To resume, name the run folder with {argument('out=FOLDER')}."
+        raise UsageError(text, argument="resume", value=True, remedy={"resume": None})
 
 
 def changed_data(dataset: str, out: Path) -> UsageError:
@@ -200,9 +202,9 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> 
         if key in _FREE or key == "dataset.source" or old.get(key) == new.get(key):
             continue
         value = new.get(key)
-        other = f"{key}={value}" if isinstance(value, bool) else value
+        other = argument(f"{key}={value}") if isinstance(value, bool) else value
         raise UsageError(
-            f"Run {out} was started with {key}={old.get(key)}, not {other}; resume it with the same value, or choose "
+            f"Run {out} was started with {argument(f'{key}={old.get(key)}')}, not {other}; resume it with the same value, or choose "
             "another folder."
         )
 

@@ -21,7 +21,7 @@ from femts.data.windows import Windows, check_windows, part_windows, training_ro
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
-from femts.text import quote
+from femts.text import arguments, quote
 from femts.training.resolve import horizon
 
 # Candidates and look-backs are tried on the same data, and fitting thousands of series takes minutes.
@@ -94,16 +94,18 @@ def as_dataset(
     unknown = next((name for name in reading if name not in Reading.__annotations__), None)
     if unknown is not None:
         if unknown in (each.name for each in fields(TrainingConfig)):
-            raise UsageError(f"Unknown argument '{unknown}'; pass it as settings={{'training.{unknown}': ...}}.")
+            settings = {"settings": {f"training.{unknown}": reading[unknown]}}
+            text = f"Unknown argument '{unknown}'; pass it as {arguments(settings)}."
+            raise UsageError(text, argument=unknown, value=reading[unknown], remedy={unknown: None, **settings})
         own = [name for name, each in signature(caller).parameters.items() if each.kind is not each.VAR_KEYWORD]
-        raise UsageError(f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*own, *Reading.__annotations__])}")
+        text = f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*own, *Reading.__annotations__])}"
+        raise UsageError(text, argument=unknown, value=reading[unknown], remedy={unknown: None})
     if not isinstance(source, Dataset):
         return load_dataset(source, data_root, **reading)  # type: ignore[misc]
     if reading:
-        raise UsageError(
-            f"Argument '{next(iter(reading))}' says how to read a table, but the dataset is already loaded; give it to "
-            "femts.load_dataset."
-        )
+        name, value = next(iter(reading.items()))
+        text = f"Argument '{name}' says how to read a table, but the dataset is already loaded; give it to femts.load_dataset."
+        raise UsageError(text, argument=name, value=value, remedy=dict.fromkeys(reading))
     return source
 
 

@@ -16,6 +16,7 @@ from femts.forecaster.forecaster import Forecaster, load
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import METRICS, SCORED, RunConfig, begin_run, clear_run, clear_runs
 from femts.mixers.kernels import recorded
+from femts.text import argument
 from femts.training.batches import StepBatches
 from femts.training.checkpoint import Finished, TrainState, changed_data, check_resumable, find_state
 from femts.training.constants import SCORED_SHARE
@@ -72,9 +73,8 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                     intervals = held_out_intervals(made)
                     made = replace(train_on_all_rows(last, made), intervals=intervals)
             except KeyboardInterrupt as error:
-                remedy = (
-                    "nothing was kept" if out is None else f"progress is saved in {out}; continue it with resume=True"
-                )
+                kept = f"progress is saved in {out}; continue it with {argument('resume=True')}"
+                remedy = "nothing was kept" if out is None else kept
                 raise Interrupted(f"Training was interrupted; {remedy}.") from error
             if out is not None and folder is not None:
                 made.write(folder)

@@ -18,10 +18,11 @@ from torch import distributed
 
 from femts.environment import Nodes, launched_nodes
 from femts.errors import RunFailure, UsageError
+from femts.text import argument
 from femts.training.stopping import Diverged
 
 WAIT = timedelta(days=30)  # for the next training, while rank 0 reads, selects and scores
-LOST = "A process of this training ended early or cannot be reached; start it again with resume=True."
+LOST = f"A process of this training ended early or cannot be reached; start it again with {argument('resume=True')}."
 
 
 class _Group:

@@ -15,7 +15,7 @@ from femts.errors import UsageError
 from femts.evaluation.criterion import CRITERIA, DEFAULT
 from femts.evaluation.validation import BUILT_IN
 from femts.models.registry import model_card
-from femts.text import quote
+from femts.text import arguments, quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.constants import SHORT_STEPS
 from femts.training.resolve import BUDGETS, Lengths, resolve_training
@@ -78,17 +78,16 @@ class FitRequest:
         if model == AUTO and (resolved or training.learned_quantiles):
             odd = f"model.{next(iter(resolved))}" if resolved else "training.loss=pinball"
             raise UsageError(
-                f"Setting '{quote(odd)}' applies to a single model, but model='auto' selects the model; name a model."
+                f"Setting '{quote(odd)}' applies to a single model, but {arguments({'model': AUTO})} selects the model; name a model.",
+                argument=odd.partition("=")[0],
             )
         if model == AUTO and training.metric not in ("", *CRITERIA):
-            raise UsageError(
-                f"Model 'auto' cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
-            )
+            text = f"Model 'auto' cannot select by '{quote(training.metric)}'; use one of {', '.join(CRITERIA)}, or name a model."
+            raise UsageError(text, argument="training.metric", value=training.metric)
         if model != AUTO and training.metric in CRITERIA and training.metric not in BUILT_IN:
-            raise UsageError(
-                f"Metric '{training.metric}' requires model='auto'; a single model is validated by {', '.join(BUILT_IN)} or a "
-                "registered metric."
-            )
+            fault = f"Metric '{training.metric}' requires {arguments({'model': AUTO})}"
+            text = f"{fault}; a single model is validated by {', '.join(BUILT_IN)} or a registered metric."
+            raise UsageError(text, argument="training.metric", value=training.metric)
         return cls(model, weights or resolved, training, (given, settings), find_accelerator(training), started)
 
     def for_candidate(

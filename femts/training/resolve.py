@@ -25,14 +25,14 @@ from femts.data.protocols import (
 )
 from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, blamed, reads, suggest
 from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA
 from femts.evaluation.validation import check_selects
 from femts.forecaster.run_folder import RunConfig
 from femts.models.losses import find_loss
 from femts.models.registry import build_config, check_learns_quantiles, check_library, check_trained, model_card
-from femts.text import quote
+from femts.text import Blank, Message, argument, arguments, quote
 from femts.training.constants import DRAWN_CHANNELS, MANY_CHANNELS
 
 if TYPE_CHECKING:
@@ -70,30 +70,38 @@ def resolve_training(
     for key, value in settings.items():
         prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
-            raise UsageError(f"Unknown setting '{quote(key)}'{_suggest_setting(key, model)}")
+            text = f"Unknown setting '{quote(key)}'{_suggest_setting(key, model)}"
+            raise UsageError(text, argument=key, value=value)
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
     for name, value in given.items():
-        check_plain(value, f"Argument '{name}'")
+        with blamed(name, value):
+            check_plain(value, f"Argument '{name}'")
         if value is None or value == _DEFAULTS[name]:
             continue
         if name in parts["training"] and quote(value) != quote(training[name]):
-            raise UsageError(
+            text = (
                 f"'{name}' is given twice, as {quote(value)} and as training.{name}={quote(training[name])}; give one."
             )
+            raise UsageError(text, argument=name, value=value, remedy={name: None})
         training[name] = value
     asked = {name for name in BUDGETS if name in parts["training"] or given.get(name) is not None}
     if len(asked) == 1:  # if one of these is given, it replaces the recipe's other one
         training = {name: value for name, value in training.items() if name not in BUDGETS or name in asked}
-    resolved = apply_settings(TrainingConfig(), training, where="training")
+    try:
+        resolved = apply_settings(TrainingConfig(), training, where="training")
+    except UsageError as error:
+        name = str(error.argument).removeprefix("training.")
+        if name in given and name not in parts["training"]:  # the caller wrote it as an argument
+            error.argument = {"max_time": "time_limit"}.get(name, name)
+        raise
     _check_registered(resolved)
     if resolved.learned_quantiles:
         check_learns_quantiles(model)
     losses = model_card(model).model_class.losses
     if losses and resolved.loss not in losses:
-        raise UsageError(
-            f"Model '{model}' does not support training.loss={quote(resolved.loss)}; use one of {', '.join(losses)}."
-        )
+        text = f"Model '{model}' does not support training.loss={quote(resolved.loss)}; use one of {', '.join(losses)}."
+        raise UsageError(text, argument="training.loss", value=resolved.loss)
     return parts["model"], resolved
 
 
@@ -165,6 +173,7 @@ def resolve_run(
     return RunConfig(data.name, data.source, model, config, name, training, data.schema)
 
 
+@reads("pred_len", place=1)
 def horizon(data: Dataset, pred_len: object) -> Choice:
     """Horizon of a run on `data`: `pred_len`, or if that is None or `auto`, a default for the step of the data.
 
@@ -206,11 +215,12 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         preset = default_look_back(name, ahead, data.typical_rows, data.season, most, single)
     if left_open(seq_len):
         return preset
-    steps = whole_number(seq_len, "Look-back")
-    if steps is None:
-        raise UsageError(f"Look-back '{quote(seq_len)}' is not a number of steps; give a whole number or auto.")
-    if steps < 1:
-        raise UsageError(f"A look-back of {steps} steps is empty; use seq_len=1 or more.")
+    with blamed("seq_len", seq_len):
+        steps = whole_number(seq_len, "Look-back")
+        if steps is None:
+            raise UsageError(f"Look-back '{quote(seq_len)}' is not a number of steps; give a whole number or auto.")
+        if steps < 1:
+            raise UsageError(f"A look-back of {steps} steps is empty; use {argument('seq_len=1')} or more.")
     return Choice(steps)
 
 
@@ -218,14 +228,15 @@ def length_notes(data: Dataset, model: str, lengths: Lengths) -> list[str]:
     """Sentences on horizon and look-back if they were not given; arguments as in `train`."""
     steps = horizon(data, lengths.pred_len).steps
     back = look_back(data, model, lengths._replace(pred_len=steps))
-    notes = [f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with seq_len"] * bool(back.reason)
-    return horizon_notes(data, lengths.pred_len) + notes
+    note = Message(f"look-back {back.steps} for {steps} ahead, {back.reason}; change it with {argument('seq_len')}")
+    return horizon_notes(data, lengths.pred_len) + [note] * bool(back.reason)
 
 
 def horizon_notes(data: Dataset, pred_len: object) -> list[str]:
     """A sentence on the horizon if it was not given."""
     ahead = horizon(data, pred_len)
-    return [f"horizon {ahead.steps}, {ahead.reason}; change it with pred_len"] * bool(ahead.reason)
+    change = f"change it with {argument('pred_len')}"
+    return [Message(f"horizon {ahead.steps}, {ahead.reason}; {change}")] * bool(ahead.reason)
 
 
 def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[str]:
@@ -234,8 +245,9 @@ def thinned_notes(model: ForecastModel, windows: Mapping[str, Windows]) -> list[
     if most is None or all(len(windows[part]) <= most for part in scored):
         return []
     counts = " and ".join(f"{len(windows[part].subsample(most))} of {len(windows[part])} {part}" for part in scored)
-    remedy = "; score more with settings={'model.windows': N}" if hasattr(model.config, "windows") else ""
-    return [f"scores are of {counts} windows, evenly spaced{remedy}"]
+    more = arguments({"settings": {"model.windows": Blank("N")}})
+    remedy = f"; score more with {more}" if hasattr(model.config, "windows") else ""
+    return [Message(f"scores are of {counts} windows, evenly spaced{remedy}")]
 
 
 def _published(data: Dataset) -> bool:
@@ -259,14 +271,17 @@ def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     them."""
     width = 0 if data.static is None else StaticCodes.fit(data.static).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
-        raise UsageError("Setting 'model.n_static' is determined by static_covariates; remove it.")
+        text = f"Setting 'model.n_static' is determined by {argument('static_covariates')}; remove it."
+        raise UsageError(text, argument="model.n_static", value=asked)
     if not width:
         return {}
     if not model_card(model).model_class.supports.static:
-        raise UsageError(
+        text = (
             f"Model '{model}' does not support static covariates; use one that does, such as fem_sm, or leave out "
-            f"static_covariates={list(data.schema.roles.static)}."
+            f"{arguments({'static_covariates': data.schema.roles.static})}."
         )
+        left_out = {"static_covariates": None}
+        raise UsageError(text, argument="static_covariates", value=list(data.schema.roles.static), remedy=left_out)
     return {"n_static": width}
 
 
@@ -283,7 +298,9 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
         )
     width = KnownInputs.width_of(reads, len(roles.future), data.freq)
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
-        raise UsageError("Setting 'model.n_known' is determined by future_covariates and calendar=True; remove it.")
+        these = f"{argument('future_covariates')} and {argument('calendar=True')}"
+        text = f"Setting 'model.n_known' is determined by {these}; remove it."
+        raise UsageError(text, argument="model.n_known", value=asked)
     return {"n_known": width} if width else {}
 
 
@@ -291,9 +308,8 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
     """A sentence on targets that are bounded by default because of their training values."""
     bounded = tuple(preprocess.columns[each] for each in preprocess.domain.bounded)
     which = "forecasts" if len(bounded) == len(preprocess.columns) else f"forecasts of {names(bounded)}"
-    return [
-        f"{which} are bounded below at 0, because no training value is negative; remove the bound with min='none'"
-    ] * bool(bounded)
+    why, none = "because no training value is negative", arguments({"min": "none"})
+    return [Message(f"{which} are bounded below at 0, {why}; remove the bound with {none}")] * bool(bounded)
 
 
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:
@@ -318,7 +334,8 @@ def seen_notes(config: RunConfig) -> list[str]:
 def check_past(model: str, past: Sequence[str]) -> None:
     """Raise UsageError if past covariates `past` are given to a model that reads only the column it forecasts."""
     if past and model_card(model).model_class.supports.channels == 1:
-        raise UsageError(
-            f"Model '{model}' forecasts each column from its own past alone, so past_covariates={list(past)} would "
+        text = (
+            f"Model '{model}' forecasts each column from its own past alone, so {arguments({'past_covariates': past})} would "
             "have no effect; use a model that reads all columns, such as fem_sm, or leave them out."
         )
+        raise UsageError(text, argument="past_covariates", value=list(past), remedy={"past_covariates": None})

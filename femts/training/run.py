@@ -21,6 +21,7 @@ from femts.forecaster.run_folder import RunConfig
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import ForecastModel
 from femts.models.registry import build_model
+from femts.text import argument
 from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
 from femts.training.constants import LEARNING
@@ -146,6 +147,6 @@ def overwriting(folder: Path) -> Iterator[Path]:
             yield new
     except Interrupted as error:
         raise Interrupted(
-            f"Training was interrupted; the run in {folder} is as before, and the same call with overwrite=True "
+            f"Training was interrupted; the run in {folder} is as before, and the same call with {argument('overwrite=True')} "
             "continues the new one."
         ) from error

@@ -18,6 +18,7 @@ from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable
+from femts.text import argument
 from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import accuracy_notes, scale_notes
 from femts.training.fit import fit
@@ -150,9 +151,12 @@ def _made(request: FitRequest, data: Dataset) -> Forecaster:
 def _check_overwrite(folder: Path | None, resume: bool) -> None:
     """Raise UsageError if there is nothing that may be replaced."""
     if folder is None:
-        raise UsageError("To overwrite a run, name its folder with out=FOLDER.")
+        text = f"To overwrite a run, name its folder with {argument('out=FOLDER')}."
+        raise UsageError(text, argument="overwrite", value=True, remedy={"overwrite": None})
     if resume:
-        raise UsageError("resume=True and overwrite=True cannot be combined; remove one of them.")
+        both = f"{argument('resume=True')} and {argument('overwrite=True')}"
+        text = f"{both} cannot be combined; remove one of them."
+        raise UsageError(text, argument="resume", value=True, remedy={"resume": None})
     check_replaceable(folder)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from femts.data.dataset import Dataset
 from femts.data.schema import Reading
-from femts.errors import AccuracyWarning, UsageError, memory_checked, warn
+from femts.errors import AccuracyWarning, UsageError, memory_checked, renamed, warn
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import Future
 from femts.logging import quiet_training
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @memory_checked()
+@renamed({"pred_len": "horizon", "dataset": "data"})
 def forecast(
     data: Source,
     horizon: int | str | None = None,
@@ -76,7 +77,8 @@ def zero_shot(
     """
     supports = model_card(model).model_class.supports
     if not (supports.raw or supports.fixed):
-        raise UsageError(f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here.")
+        text = f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here."
+        raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
     with quiet_training():
         made = train(data, model, horizon, refit=True, settings=settings)
     notes = *data.notes, *horizon_notes(data, horizon), *known_notes(data, made.config), *bound_notes(made.preprocess)

@@ -73,7 +73,7 @@ def compare(
     check_format(out)
     settings = each_once(map(parse_assignment, wanted.assignments or []), "--set")
     step_size = None if wanted.step_size is None else count("--step-size", wanted.step_size)
-    windows, seed = count("--n-windows", wanted.n_windows), check_count(wanted.seed, "Option '--seed'", 0)
+    windows, seed = count("--n-windows", wanted.n_windows), check_count(wanted.seed, "--seed", 0)
     from femts.data.loading import load_dataset
 
     loaded = load_dataset(data, data_root, **reading.reading())

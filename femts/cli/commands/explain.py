@@ -87,7 +87,7 @@ def explain(
     for name in ("windows", "columns"):
         if table is not None and getattr(wanted, name) is not None:
             raise UsageError(f"Option --{name} applies to input importance only; remove INPUT.csv to compute it.")
-    windows = None if wanted.windows is None else check_count(wanted.windows, "Option '--windows'", 2)
+    windows = None if wanted.windows is None else check_count(wanted.windows, "--windows", 2)
     whole = load_run(run, place.device, place.dataset)
     if table is None:
         columns = None if wanted.columns is None else names(wanted.columns)

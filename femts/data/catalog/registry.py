@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from femts.errors import UsageError, suggest
+from femts.errors import UsageError, nearest, suggest
 from femts.plugins import Registry, load_plugins
 
 if TYPE_CHECKING:
@@ -106,5 +106,6 @@ def card(name: str | DatasetCard) -> DatasetCard:
         load_plugins()
     by_lower = {key.lower(): entry for key, entry in CATALOG.items()}
     if name.lower() not in by_lower:
-        raise UsageError(f"Unknown dataset '{name}', neither in the catalogue nor a file{suggest(name, CATALOG)}")
+        text = f"Unknown dataset '{name}', neither in the catalogue nor a file{suggest(name, CATALOG)}"
+        raise UsageError(text, argument="source", value=name, remedy={"source": nearest(name, CATALOG)})
     return by_lower[name.lower()]

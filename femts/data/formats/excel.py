@@ -23,8 +23,8 @@ from femts.data.formats.text import MISSING
 from femts.data.header import SHOWN, find_header, is_data, is_plain, is_year, without_footer
 from femts.data.stamps import read_dates
 from femts.data.unpack import CELL_ROOM, check_file, check_room
-from femts.errors import UsageError, suggest
-from femts.text import quote
+from femts.errors import UsageError, nearest, suggest
+from femts.text import Message, argument, quote
 
 UNPACKED = 3  # bytes of cells per byte of a workbook's XML
 LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and years as columns
@@ -60,7 +60,10 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             full = {title: sheet for title, sheet in sheets.items() if _has_cells(sheet)}
             if layout.sheet is not None and layout.sheet not in full:
                 what = "is empty" if layout.sheet in sheets else f"does not exist{suggest(layout.sheet, list(sheets))}"
-                raise UsageError(f"Sheet '{quote(layout.sheet)}' of file {path} {what.rstrip('.')}.")
+                near = nearest(layout.sheet, sheets)
+                remedy = {"sheet": None if near in (None, layout.sheet) else near}
+                text = f"Sheet '{quote(layout.sheet)}' of file {path} {what.rstrip('.')}."
+                raise UsageError(text, argument="sheet", value=layout.sheet, remedy=remedy)
             if not full:
                 raise UsageError(f"File {path} is empty; provide a table with a header and rows.")
             chosen = layout.sheet or _best(full)
@@ -76,10 +79,10 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             raise
         raise damaged(path, "an Excel workbook", error, "save") from error
     if len(full) > 1 and layout.sheet is None and not joined:
-        note = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read; choose another with sheet=NAME"
+        what = f"the first of its {len(full)} sheets, '{quote(chosen)}', was read"
         if chosen != next(iter(full)):
             what = f"of its {len(full)} sheets, '{quote(chosen)}' was read, as it looks most like a table"
-            note = f"{what}; choose another with sheet=NAME"
+        note = Message(f"{what}; choose another with {argument('sheet=NAME')}")
         table.attrs[NOTES] = (note, *table.attrs.get(NOTES, ()))
     return table
 
@@ -166,7 +169,8 @@ def _together(table: pd.DataFrame, parts: Sequence[tuple[str, pd.DataFrame]]) ->
     everywhere = set.intersection(*(set(part.columns) for _, part in parts))
     odd = [f"'{quote(name)}'" for name in whole.columns if name not in everywhere]
     same = f"the same columns, apart from {', '.join(odd)}," if odd else "the same columns"
-    note = f"its {len(parts)} sheets {listed} and {last} have {same} and are joined; choose one with sheet=NAME"
+    what = f"its {len(parts)} sheets {listed} and {last} have {same} and are joined"
+    note = Message(f"{what}; choose one with {argument('sheet=NAME')}")
     notes = dict.fromkeys(each for _, part in parts for each in part.attrs.get(NOTES, ()))
     whole.attrs = {**table.attrs, NOTES: (note, *notes)}
     return whole

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from femts.errors import UsageError
-from femts.text import quote
+from femts.errors import UsageError, reads
+from femts.text import Blank, arguments, quote
 
 CONFIG = "config.json"
 WEIGHT_FILES = "*.safetensors"  # never a pickle
@@ -29,6 +29,7 @@ class WeightsConfig(NamedTuple):
     quantiles: tuple[float, ...]
 
 
+@reads("model.weights")
 def find_weights(weights: str | None, revision: str | None = None, download: bool = False) -> Path:
     """Folder of the `weights`, given as a folder or a hub name.
 
@@ -38,18 +39,17 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
     if not weights:
         raise UsageError(
             "A pretrained model needs weights, which femts never downloads by default; set their folder, or their "
-            "name on the Hugging Face hub, with settings={'model.weights': FOLDER}."
+            f"name on the Hugging Face hub, with {arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
     if os.path.isdir(weights):
         if revision is not None:
-            raise UsageError(
-                "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
-            )
+            text = "Setting 'model.revision' applies to names on the hub, but model.weights is a folder; remove it."
+            raise UsageError(text, argument="model.revision", value=revision)
         return Path(weights)
     if not HUB_NAME.fullmatch(weights):
         raise UsageError(
             f"The weights folder '{quote(weights)}' does not exist; restore it, or give another with "
-            "settings={'model.weights': FOLDER}."
+            f"{arguments({'settings': {'model.weights': Blank('FOLDER')}})}."
         )
     from huggingface_hub import snapshot_download
 
@@ -65,7 +65,7 @@ def find_weights(weights: str | None, revision: str | None = None, download: boo
             ) from error
         raise UsageError(
             f"Weights {at} are neither a folder nor in the local cache of the Hugging Face hub; give a folder, or "
-            "download them with settings={'model.download': True}."
+            f"download them with {arguments({'settings': {'model.download': True}})}."
         ) from error
 
 

@@ -16,6 +16,7 @@ from femts.data.protocols import default_look_back, default_protocol, look_back_
 from femts.errors import UsageError
 from femts.models.pretrained import model_of_weights
 from femts.models.registry import build_config, check_library
+from femts.text import Message
 from femts.training.resolve import Lengths
 from femts.training.select.constants import (
     FEW_SERIES,
@@ -137,7 +138,7 @@ def _out(model: str, season: int) -> str:
     try:
         check_library(model)
     except UsageError as error:
-        return str(error)
+        return Message(error)
     return ""
 
 

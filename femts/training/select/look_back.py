@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import reduce
 
 from femts.data.dataset import Dataset
+from femts.text import Message, argument
 from femts.training.request import FitRequest
 from femts.training.resolve import horizon
 from femts.training.select.candidates import RIDGE, ridges
@@ -46,8 +47,6 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
     if not finite:
         return request  # the training itself reports the reason
     best = min(finite, key=lambda each: each.error)
-    note = (
-        f"look-back {best.look_back} for {steps} steps ahead, which had the lowest validation error; change it with "
-        "seq_len"
-    )
+    found = f"look-back {best.look_back} for {steps} steps ahead, which had the lowest validation error"
+    note = Message(f"{found}; change it with {argument('seq_len')}")
     return replace(request, lengths=request.lengths._replace(seq_len=best.look_back), chosen=(note,))

@@ -19,7 +19,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.run_folder import CANDIDATES
 from femts.models.registry import model_card
-from femts.text import quote
+from femts.text import Message, argument, marked, quote
 from femts.training.checkpoint import Finished
 from femts.training.constants import GRACE, RESERVED
 from femts.training.data_module import DataModule
@@ -73,7 +73,9 @@ def choose(request: FitRequest, data: Dataset) -> Forecaster:
                 made.write(request.out)
                 shutil.rmtree(request.out / CANDIDATES, ignore_errors=True)
     except (Interrupted, KeyboardInterrupt) as error:
-        remedy = "nothing was kept" if request.out is None else f"{request.out} continues with resume=True"
+        remedy = (
+            "nothing was kept" if request.out is None else f"{request.out} continues with {argument('resume=True')}"
+        )
         raise Interrupted(f"Model selection was interrupted; {remedy}.") from error
     except Finished:
         assert request.out is not None
@@ -164,7 +166,7 @@ def _too_late(candidate: Candidate, left: float | None, each_takes: float, plann
 
 def _words(tried: CandidateResult, naive: float) -> str:
     if tried.reason:
-        return f"{tried.label}: not tried, as {tried.reason.rstrip('.')}"
+        return Message(f"{tried.label}: not tried, as {marked(tried.reason).rstrip('.')}")
     beside = f"{tried.error / naive:.2f} of the seasonal naive error" if naive > 0 else f"error {tried.error:.4f}"
     return f"{tried.label}: {beside} ({tried.seconds:.1f} s)"
 
@@ -183,7 +185,7 @@ def _taken(
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
         failure = RunFailure if any(each.failed for each in tried) else UsageError
-        raise failure(f"No model could be tried. {reason.rstrip('.')}.")
+        raise failure(f"No model could be tried. {marked(reason).rstrip('.')}.")
     members = [_settled(request, data, each) for each in taken]
     made: Forecaster = members[0] if len(members) == 1 else mean_of(members, weights)
     of_training = {key: value for key, value in made.metrics.items() if key in _OF_TRAINING}

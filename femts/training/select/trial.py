@@ -23,6 +23,7 @@ from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import score_windows
 from femts.logging import quiet_training
 from femts.models.base import Forecasts
+from femts.text import Message
 from femts.training.fit import fit
 from femts.training.request import FitRequest
 from femts.training.select.candidates import Candidate
@@ -164,7 +165,7 @@ def try_candidate(
     except Interrupted:
         raise
     except FemtsError as error:
-        made = CandidateResult(model, reason=str(error), failed=isinstance(error, RunFailure))
+        made = CandidateResult(model, reason=Message(error), failed=isinstance(error, RunFailure))
     else:
         made = CandidateResult(
             model, trained, (forecasts,), (targets,), (limits,), criterion=request.criterion, units=(factors,)
