@@ -296,8 +296,8 @@ class FemZeroTuned(FemZero):
     learns from all origins in it, as the pretraining does."""
 
     training_defaults: ClassVar[Mapping[str, Any]] = {
-        **{"lr": 3e-4, "weight_decay": 0.0, "ema": 0.98, "metric": "pinball"},
-        **{"batch_size": 16, "max_steps": 200, "val_windows": 64},
+        **{"lr": 3e-4, "weight_decay": 0.0, "ema": 0.98, "metric": "pinball", "keep": "best"},
+        **{"batch_size": 16, "max_steps": 200, "val_windows": 24},
     }
 
     def __init__(self, config: FemZeroConfig) -> None:

@@ -125,7 +125,7 @@ def test_a_setting_that_the_caller_gave_as_such_keeps_its_name(data: femts.Datas
 
 
 def test_folders(data: femts.Dataset, tmp_path: Path) -> None:
-    usual = {"model": "ridge", "pred_len": 12, "seq_len": 48, "out": tmp_path / "run"}
+    usual: dict[str, Any] = {"model": "ridge", "pred_len": 12, "seq_len": 48, "out": tmp_path / "run"}
     femts.train(data, **usual)
     error = check(lambda **named: femts.train(data, **named), usual, "out", tmp_path / "run")
     assert error.remedy == {"overwrite": True}

@@ -8,6 +8,7 @@ import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -19,11 +20,13 @@ from safetensors.torch import save_file
 import femts
 from femts.cli import main
 from femts.data.batch import Batch
+from femts.data.raw import Raw
 from femts.models import fem_zero
 from femts.models.fem_zero import (
     QUANTILES,
     FemZero,
     FemZeroConfig,
+    FemZeroTuned,
     SimpleEnsemble,
     ZeroShot,
     ZeroShotConfig,
@@ -358,3 +361,42 @@ def test_missing_readings_are_said_to_be_left_out() -> None:
     frame.loc[[650, 651], "a"] = np.nan
     with pytest.warns(femts.GapWarning, match="lacks 2 of 1400 values, the first in column 'a'; they are left out"):
         femts.forecast(frame, 24)
+
+
+def test_training_further_on_a_table_learns_what_is_its_own(tmp_path: Path) -> None:
+    # Each value is the one 5 steps before or its negative, by turns: no season and no expert has that.
+    rows = 900
+    y = np.random.default_rng(0).standard_normal(rows)
+    for t in range(5, rows):
+        y[t] = y[t - 5] * (-1) ** (t // 5 % 3 == 0) + 0.05 * y[t]
+    table = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=rows, freq="h"), "y": y})
+    limits: dict[str, Any] = {
+        "seq_len": 128,
+        "device": "cpu",
+        "settings": {"training.max_steps": 30, "training.lr": 1e-3},
+    }
+    tuned = femts.train(table, "fem_zero_tuned", 12, out=tmp_path / "run", **limits)
+    plain = femts.train(table, "fem_zero", 12, seq_len=128, device="cpu")
+    assert tuned.metrics["test"]["mae"] < 0.9 * plain.metrics["test"]["mae"]
+    forecast = tuned.predict(table, level=[80])
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), forecast)
+    assert (forecast["y-lo-80"] < forecast["y"]).all()
+
+
+def test_missing_targets_and_beginnings_do_not_count_in_the_loss() -> None:
+    config = build_config("fem_zero_tuned", seq_len=64, pred_len=12, n_channels=1, settings={"season": 1, "windows": 8})
+    model = FemZeroTuned(config)  # type: ignore[arg-type]
+    model.prepare(torch.zeros(1, 1))
+    past, future = torch.tensor(wave(76)).view(1, 76, 1).split([64, 12], 1)
+    past = torch.cat([torch.full((1, 20, 1), torch.nan, dtype=torch.float64), past[:, 20:]], 1)
+    seen = torch.ones(1, 12, 1, dtype=torch.bool)
+    seen[:, 5:] = False
+    raw = Raw(past * 3 + 1, torch.ones(1, 1, 1), torch.full((1, 1, 1), 3.0))
+
+    def loss(future: torch.Tensor) -> torch.Tensor:
+        return model.loss(Batch(past.nan_to_num().float(), future=future, future_observed=seen, raw=raw))
+
+    torch.testing.assert_close(loss(future), loss(future.where(seen, 99.0)), rtol=0, atol=0)
+    assert loss(future) != loss(future + 1)
+    loss(future).backward()
+    assert all(each.grad is not None and each.grad.isfinite().all() for each in model.network.blocks.parameters())

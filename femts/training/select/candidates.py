@@ -88,7 +88,8 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # For many series, the rule itself forms means with ridge, which fits some panels badly.
-    learned = (TREES, "nhits", *["tide"] * data.has_known, "fem_sm" if len(data) > 1 else "fem_sm_ridge")
+    network = "fem_sm" if len(data) > 1 else "fem_sm_ridge"
+    learned = (TREES, "nhits", *["tide"] * data.has_known, f"{ZERO_SHOT}_tuned", network)
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),

@@ -22,11 +22,13 @@ class Fit(NamedTuple):
 
 class Step(NamedTuple):
     """Work of a training step on a batch of v values, look-backs and targets together: `base + value v`, of which a
-    value takes more in proportion from `wide` columns on, for models that mix columns."""
+    value takes more in proportion from `wide` columns on, for models that mix columns. A step reads at most `drawn`
+    columns of a window."""
 
     base: float
     value: float
     wide: float = math.inf
+    drawn: float = math.inf
 
 
 class Allowance(NamedTuple):
@@ -110,6 +112,8 @@ STEPS = {
     "tide": Step(0.005, 8e-8),
     "fem_sm": Step(0.018, 1.7e-6, wide=7),
     "fem_sm_ridge": Step(0.018, 1.7e-6, wide=7),
+    # 16 windows of 64 + 12, 256 + 24, 512 + 24 and 2,048 + 96 steps take .071, .119, .211 and .301.
+    "fem_zero_tuned": Step(0.07, 8e-6, drawn=1),
 }
 OTHER_STEPS = STEPS["fem_sm"]
 # Floating-point operations of a pretrained model in a unit of work: a transformer of width 512 does 4.8e10 on 64 tokens,

@@ -62,10 +62,10 @@ def work_of_fit(fit: classic_fit.Fit, rows: int) -> float:
 def work_of_training(config: RunConfig, data: Dataset) -> tuple[float, float]:
     """Work of a training of a network on `data`: of each step, and of all validations."""
     training, columns = config.training, config.model_config.n_channels
-    base, by_value, wide = constants.STEPS.get(config.model, constants.OTHER_STEPS)
+    base, by_value, wide, drawn = constants.STEPS.get(config.model, constants.OTHER_STEPS)
     by_value *= max(1.0, columns / wide)
     windows, values = training.batch_size * training.accumulate, config.seq_len + config.pred_len
-    step = base + by_value * windows * (training.channels or columns) * values
+    step = base + by_value * windows * min(training.channels or columns, drawn) * values
     of_window = constants.SCORING * (base / windows + by_value * columns * values)
     validated = int((data.split.val[:, 1] - data.split.val[:, 0]).sum())
     return step, VALIDATIONS * min(training.val_windows or validated, validated) * of_window
