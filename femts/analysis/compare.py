@@ -263,7 +263,7 @@ class _Run:
         lengths = Lengths(self.horizon, self.recipe["seq_len"])
         config = resolve_run(rows, model, lengths, settings, request.training, ignores=self.model == AUTO)
         for part in PARTS:
-            check_windows(rows, part, config.seq_len, self.horizon, config.reads_raw)
+            check_windows(rows, part, config.seq_len, self.horizon, config.learns)
 
     def forecasts(self, origins: Sequence[Cutoff], bounds: QuantileSpec) -> pd.DataFrame:
         """Forecasts at all cutoffs."""

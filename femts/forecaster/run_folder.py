@@ -95,6 +95,12 @@ class RunConfig:
         return self._model_class.supports_of(self.model_config).raw
 
     @property
+    def learns(self) -> bool:
+        """Whether the model learns from training windows: it has parameters, and is not fitted to each look-back."""
+        supports = self._model_class.supports_of(self.model_config)
+        return not (supports.raw or supports.fixed)
+
+    @property
     def reads(self) -> Reads:
         """How the model uses future covariates and calendar."""
         from femts.data.known import Reads  # numpy takes long to import

@@ -260,4 +260,4 @@ def _check_horizons(recipe: Recipe, data: Dataset) -> None:
             split, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, request.training
         )
         for part in ("train", "val", "test"):
-            check_windows(split, part, config.seq_len, pred_len, config.reads_raw)
+            check_windows(split, part, config.seq_len, pred_len, config.learns)
