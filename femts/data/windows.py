@@ -393,11 +393,11 @@ def part_windows(
     return windows
 
 
-def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, learns: bool = True) -> None:
+def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, within: bool = True) -> None:
     """Raise UsageError if the split `part` of `data` has no window of these lengths; the message says which would fit.
 
-    Look-backs of a single series are within it if the model `learns` from windows. Others, and those of several series,
-    may begin before their series.
+    Look-backs of a single series are `within` it (`RunConfig.looks_within`). Others, and those of several series, may begin
+    before their series.
     """
     ranges, name = data.split.part(part), quote(data.name)
     if min(seq_len, pred_len) < 1:  # Windows itself raises an error
@@ -406,7 +406,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, learns:
         check_whole(data, part, pred_len)
     if not data.schema.panel and len(ranges) == 1:
         longest = data.split.longest_look_back(part, pred_len)
-        data.split.check_fits(name, part, seq_len if learns else max(1, min(seq_len, longest)), pred_len)
+        data.split.check_fits(name, part, seq_len if within else max(1, min(seq_len, longest)), pred_len)
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         raise UsageError(
             f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "

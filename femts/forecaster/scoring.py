@@ -52,7 +52,7 @@ def score_windows(
     lengths, part = (forecaster.config.seq_len, steps), check_text(part, "part")
     if steps > forecaster.config.pred_len:
         check_whole(data, part, steps)
-    check_windows(data, part, *lengths, forecaster.config.learns)
+    check_windows(data, part, *lengths, forecaster.config.looks_within(data.season))
     windows = part_windows(data, forecaster.preprocess, part, *lengths, like)
     windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)

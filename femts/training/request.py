@@ -131,7 +131,7 @@ class FitRequest:
         model, settings = (DEFAULT_MODEL, {}) if auto else (self.model, self.settings)
         config = resolve_run(data, model, lengths, settings, self.training, ignores=auto)
         for part in PARTS:
-            check_windows(data, part, config.seq_len, config.pred_len, config.learns)
+            check_windows(data, part, config.seq_len, config.pred_len, config.looks_within(data.season))
 
     @property
     def criterion(self) -> str:

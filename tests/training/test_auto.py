@@ -160,7 +160,7 @@ def test_time_limit_uses_a_single_origin() -> None:
 
 
 def test_no_viable_candidate_writes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("dlinear"), Candidate("ridge")))
+    monkeypatch.setattr(choice, "shortlist", lambda *_: (Candidate("seasonal_naive"), Candidate("ridge")))
     with pytest.raises(UsageError, match=r"No model could be tried\. A look-back of 500"):
         train(months(), "auto", 12, seq_len=500, out=tmp_path / "run")
     assert not list(tmp_path.glob("run/*"))

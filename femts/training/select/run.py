@@ -151,7 +151,8 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     """Total duration in seconds of the trainings among the trials, one per model."""
     seconds = dict[str, float]()
     for each in tried:
-        if each.forecaster is not None and each.forecaster.config.learns:
+        supports = None if each.forecaster is None else each.forecaster.model.supports
+        if supports is not None and not (supports.raw or supports.fixed):
             seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
     return REFIT_RATIO * sum(seconds.values())
 
