@@ -28,14 +28,12 @@ from femts.analysis.rolling_scores import (
     win_rates,
 )
 from femts.config.arguments import check_flag, check_names, check_text
-from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.values import check_count, left_open
 from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
 from femts.data.dataset import Dataset
 from femts.data.protocols import default_look_back
 from femts.data.schema import Reading
-from femts.data.splits import PARTS, SHORTEST
-from femts.data.windows import check_windows
+from femts.data.splits import SHORTEST
 from femts.errors import UsageError, blamed, memory_checked, renamed, unknown
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
@@ -49,7 +47,7 @@ from femts.text import argument, arguments, quote
 from femts.training.data_module import as_dataset, split_for
 from femts.training.refit import refit as refit_on
 from femts.training.request import FitRequest
-from femts.training.resolve import Lengths, resolve_run
+from femts.training.resolve import Lengths
 from femts.training.resolve import horizon as resolve_horizon
 from femts.training.train import train
 
@@ -192,7 +190,7 @@ def compare(
     known = training_rows_at(dataset, trained[0])
     runs = [_Run(dataset, name, readable(known, name), steps, recipe, trained if refit else ()) for name in names]
     for run in runs:
-        run.check(requests[run.model])
+        requests[run.model].check_fits(split_for(run.known, steps), Lengths(steps, seq_len))
     bounds = QuantileSpec.of(None, QUANTILES if probabilistic else None)
     forecasts = {run.model: run.forecasts(origins, bounds) for run in runs}
     look_back = default_look_back("seasons", steps, known.rows, known.season).steps
@@ -259,15 +257,6 @@ class _Run:
     refits: Sequence[Cutoff]
     training: float = 0.0
     predicting: float = 0.0
-
-    def check(self, request: FitRequest) -> None:
-        """Raise UsageError if the rows before the first window do not fit the model."""
-        rows = split_for(self.known, self.horizon)
-        model, settings = (DEFAULT_MODEL, {}) if self.model == AUTO else (self.model, request.settings)
-        lengths = Lengths(self.horizon, self.recipe["seq_len"])
-        config = resolve_run(rows, model, lengths, settings, request.training, ignores=self.model == AUTO)
-        for part in PARTS:
-            check_windows(rows, part, config.seq_len, self.horizon, config.reads_raw)
 
     def forecasts(self, origins: Sequence[Cutoff], bounds: QuantileSpec) -> pd.DataFrame:
         """Forecasts at all cutoffs."""

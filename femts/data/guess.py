@@ -124,11 +124,12 @@ def series_keys(
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
+        sizes = {n: int(each.max()) + 1 for n, each in codes.items()}
         choices = [
             each
             for size in range(1, MOST_KEYS + 1)
             for each in itertools.combinations(places, size)
-            if math.prod(columns[n].distinct for n in each) >= most and not (balanced and set(each) <= set(sure))
+            if math.prod(sizes[n] for n in each) >= most and not (balanced and set(each) <= set(sure))
         ]
         fitting = [each for each in choices if not _any_twice([dates[rows], *(codes[n] for n in each)])]
         fitting.sort(key=lambda each: (len(each), len(np.unique(_joined([codes[n] for n in each]))), each))

@@ -157,9 +157,9 @@ def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
 
     If all series are too short, or keep no whole season for training although they hold two, validation and test get
     equal shares of the rows that are left: training keeps at least half of the rows, and a season and one row if there
-    are two seasons or, of series that are too short, one that leaves one row for each. Forecasts of these splits extend
-    past their ends (`Split.overhang`). Series of fewer than
-    `SHORTEST` rows are used for training only.
+    are two seasons or, of series that are too short, more than one, as far as one row is left for each. Forecasts of
+    these splits extend past their ends (`Split.overhang`). Series of fewer than `SHORTEST` rows are used for training
+    only.
 
     Args:
         rows: number of rows of each series.
@@ -167,8 +167,8 @@ def usual_split(rows: Rows, pred_len: int, season: int = 1) -> Split:
         season: number of steps in a season, 1 for none.
     """
     too_short = rows < 2 * pred_len + SHORTEST
-    holds = (rows >= 2 * season) | (too_short & (rows >= season + 3))
-    whole_seasons = np.where((season > 1) & holds, season + 1, 0)
+    holds = (rows >= 2 * season) | (too_short & (rows > season))
+    whole_seasons = np.where((season > 1) & holds, np.minimum(season + 1, rows - 2), 0)
     if (rows < 2 * pred_len + np.maximum(SHORTEST, whole_seasons)).all():
         least = np.maximum(np.maximum(whole_seasons, (rows + 1) // 2), SHORTEST // 2)
         each = np.clip((rows - least) // 2, 0, pred_len)

@@ -363,8 +363,7 @@ def part_windows(
 ) -> Windows:
     """Windows of a split (`train`, `val`, `test`) of all series that have rows in it.
 
-    Look-backs of a single series are within it, except for models that read raw rows. With several series, a look-back
-    may begin before its series, with missing values.
+    A look-back may begin before its series, with missing values; `check_windows` says for which models.
 
     Args:
         data: series and their splits.
@@ -376,9 +375,8 @@ def part_windows(
             are shared.
 
     Raises:
-        UsageError: The split is unknown, or a length does not fit; the message says which would.
+        UsageError: The split is unknown, or has no value to score.
     """
-    check_windows(data, part, seq_len, pred_len, preprocess.reads_raw)
     counts = data.split.windows(part, seq_len, pred_len)
     counts[:, :3] += data.spans[:, :1]
     rows = resident(data, preprocess) if like is None else like.resident
@@ -395,8 +393,12 @@ def part_windows(
     return windows
 
 
-def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_raw: bool = False) -> None:
-    """Raise UsageError if the split `part` of `data` has no window of these lengths; see `part_windows`."""
+def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, within: bool = True) -> None:
+    """Raise UsageError if the split `part` of `data` has no window of these lengths; the message says which would fit.
+
+    Look-backs of a single series are `within` it (`RunConfig.looks_within`). Others, and those of several series, may begin
+    before their series.
+    """
     ranges, name = data.split.part(part), quote(data.name)
     if min(seq_len, pred_len) < 1:  # Windows itself raises an error
         return
@@ -404,7 +406,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, reads_r
         check_whole(data, part, pred_len)
     if not data.schema.panel and len(ranges) == 1:
         longest = data.split.longest_look_back(part, pred_len)
-        data.split.check_fits(name, part, max(1, min(seq_len, longest)) if reads_raw else seq_len, pred_len)
+        data.split.check_fits(name, part, seq_len if within else max(1, min(seq_len, longest)), pred_len)
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         text = (
             f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "

@@ -94,6 +94,12 @@ class RunConfig:
         """Whether the model reads values before scaling."""
         return self._model_class.supports_of(self.model_config).raw
 
+    def looks_within(self, season: int) -> bool:
+        """Whether look-backs have to be within a single series of this season: not those of a model that is fitted to
+        each of them, nor a single season of one without parameters, which learns from no windows."""
+        supports = self._model_class.supports_of(self.model_config)
+        return not (supports.raw or (supports.fixed and self.seq_len <= season))
+
     @property
     def reads(self) -> Reads:
         """How the model uses future covariates and calendar."""

@@ -19,7 +19,7 @@ from femts.data.dataset import Dataset
 from femts.data.describe import count
 from femts.data.loading import load_dataset
 from femts.data.splits import PARTS, Split
-from femts.data.windows import Windows, check_whole, part_windows
+from femts.data.windows import Windows, check_whole, check_windows, part_windows
 from femts.errors import AccuracyWarning, UsageError, reads, warn
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate, evaluate_horizons
@@ -52,6 +52,7 @@ def score_windows(
     lengths, part = (forecaster.config.seq_len, steps), check_text(part, "part")
     if steps > forecaster.config.pred_len:
         check_whole(data, part, steps)
+    check_windows(data, part, *lengths, forecaster.config.looks_within(data.season))
     windows = part_windows(data, forecaster.preprocess, part, *lengths, like)
     windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)

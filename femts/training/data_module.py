@@ -56,7 +56,7 @@ class DataModule:
         """
         lengths, windows = (config.seq_len, config.pred_len), dict[str, Windows]()
         for part in parts:  # checked before many series are fitted
-            check_windows(data, part, *lengths, config.reads_raw)
+            check_windows(data, part, *lengths, config.looks_within(data.season))
         fitted, asked = _FITTED.setdefault(data, {}), (units, config.reads, config.training.scaler)
         if asked not in fitted:
             fitted[asked] = Preprocess.fit(data, *asked)

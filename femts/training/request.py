@@ -11,6 +11,9 @@ from typing import Any
 from femts.config.arguments import check_text
 from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.config.training import TrainingConfig, parse_span
+from femts.data.dataset import Dataset
+from femts.data.splits import PARTS
+from femts.data.windows import check_windows
 from femts.errors import UsageError
 from femts.evaluation.criterion import CRITERIA, DEFAULT
 from femts.evaluation.validation import BUILT_IN
@@ -18,7 +21,7 @@ from femts.models.registry import model_card
 from femts.text import arguments, quote
 from femts.training.accelerator import Accelerator, find_accelerator
 from femts.training.constants import SHORT_STEPS
-from femts.training.resolve import BUDGETS, Lengths, resolve_training
+from femts.training.resolve import BUDGETS, Lengths, resolve_run, resolve_training
 
 WEIGHTS = "model.weights"  # given to `auto`, it adds the pretrained model of these weights
 
@@ -119,6 +122,15 @@ class FitRequest:
             )
         same: dict[str, Any] = {"lengths": self.lengths, "progress": self.progress, "most_windows": most_windows}
         return replace(other, training=training, out=out, resume=out is not None, ignores=True, **same)
+
+    def check_fits(self, data: Dataset, lengths: Lengths) -> None:
+        """Raise UsageError if a training, for `auto` that of the default model, does not fit `data`, which are split for
+        its horizon."""
+        auto = self.model == AUTO
+        model, settings = (DEFAULT_MODEL, {}) if auto else (self.model, self.settings)
+        config = resolve_run(data, model, lengths, settings, self.training, ignores=auto)
+        for part in PARTS:
+            check_windows(data, part, config.seq_len, config.pred_len, config.looks_within(data.season))
 
     @property
     def criterion(self) -> str:

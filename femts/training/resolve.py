@@ -213,6 +213,8 @@ def look_back(data: Dataset, model: str, lengths: Lengths) -> Choice:
         # months. That of `seasonal_naive` was 11.9, 12.8 and 14.0 from a season; of 15 and 18 months, 17.7 and 15.2 without.
         single = card.supports.fixed or data.rows >= 2 * data.season
         preset = default_look_back(name, ahead, data.typical_rows, data.season, most, single)
+        if card.supports.fixed and preset.steps < data.season < data.rows:
+            preset = Choice(data.season, f"the only season of {data.season} steps in {data.rows} rows")
     if left_open(seq_len):
         return preset
     with blamed("seq_len", seq_len):

@@ -225,3 +225,12 @@ def test_targets_without_a_time_column() -> None:
 )
 def test_step_to_aggregate_by(stamps: pd.Index, step: str | None) -> None:
     assert step_at_hand(stamps) == step
+
+
+def test_many_more_series_than_rows_inspected() -> None:
+    """Names of most of 20,000 series are not among the rows of which the kinds of columns are told."""
+    months, series = pd.date_range("2024-01-01", periods=3, freq="MS"), 20_000
+    values = np.random.default_rng(0).normal(size=3 * series)
+    table = pd.DataFrame({"shop": np.repeat(np.arange(series), 3), "date": np.tile(months, series), "y": values})
+    table["shop"] = "s" + table["shop"].astype(str)
+    assert series_keys(table, "date") == ("shop",)

@@ -46,6 +46,9 @@ def test_short_series_keep_whole_horizons() -> None:
         (37, 12, 12, (13, 12, 12)),  # whole horizons
         (36, 12, 1, (12, 12, 12)),
         (23, 12, 12, (13, 5, 5)),  # less than two seasons
+        (14, 12, 12, (12, 1, 1)),  # a season, without a row to train on
+        (13, 12, 12, (11, 1, 1)),
+        (12, 12, 12, (6, 3, 3)),
         (12, 4, 4, (6, 3, 3)),
         (104, 26, 52, (54, 25, 25)),
         (30, 14, 7, (16, 7, 7)),

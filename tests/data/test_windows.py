@@ -18,7 +18,7 @@ from femts.data.dataset import Dataset
 from femts.data.known import Reads
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
-from femts.data.windows import Windows, part_windows
+from femts.data.windows import Windows, check_windows, part_windows
 from femts.errors import UsageError
 
 SERIES = torch.arange(60.0).reshape(30, 2)
@@ -96,6 +96,7 @@ def test_too_long_windows_are_refused_with_the_maximum() -> None:
         data = load_dataset("synthetic")
         preprocess = Preprocess.fit(data)
         with pytest.raises(UsageError, match=sentence):
+            check_windows(data, part, seq_len, pred_len)
             part_windows(data, preprocess, part, seq_len, pred_len)
         if fits is not None:
             assert len(part_windows(data, preprocess, part, *fits)) >= 1

@@ -116,7 +116,7 @@ def test_backtest_report_and_audit_of_short_runs(run: Forecaster, board: Dataset
 def test_any_short_table_gets_a_forecast_with_intervals(rows: int, freq: str, season: int, steps: int) -> None:
     data = load_dataset(months(rows, 1, freq, season))
     made = femts.train(data, "seasonal_naive", steps, refit=True)
-    assert (made.config.seq_len % data.season == 0) == (rows >= 2 * data.season)
+    assert (made.config.seq_len % data.season == 0) == (rows > data.season)
     forecast = made.predict(data, level=[80, 95])
     assert len(forecast) == steps and forecast.notna().all(axis=None)
     assert 1 <= made.evaluate("test")["windows"] < steps
@@ -157,11 +157,22 @@ def test_auto_on_two_years(monkeypatch: pytest.MonkeyPatch, board: Dataset) -> N
     assert np.corrcoef(forecast["y0"], last["y0"])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize(("rows", "test"), [(15, 1), (18, 2), (23, 5)])
+@pytest.mark.parametrize("rows", [13, 14, 23])
+def test_auto_compares_few_models_on_few_rows(rows: int) -> None:
+    table = months(rows, 1)
+    made = femts.train(table, pred_len=HORIZON, refit=True, device="cpu")
+    tried = {each["model"] for each in made.metrics["auto"]["tried"] if "error" in each}
+    assert tried == {"seasonal_naive", "fem_zero"}
+    forecast = made.predict(table, level=[80])
+    assert np.corrcoef(forecast["y0"], table["y0"].tail(HORIZON))[0, 1] > 0.9
+    assert (forecast["y0-lo-80"] < forecast["y0-hi-80"]).all()
+
+
+@pytest.mark.parametrize(("rows", "test"), [(13, 1), (14, 1), (15, 1), (18, 2), (23, 5)])
 def test_a_single_season_is_repeated(rows: int, test: int) -> None:
     table = months(rows, 1)
     made = femts.train(table, "seasonal_naive", HORIZON, refit=True, device="cpu")
     forecast = made.predict(table, level=[80])
     np.testing.assert_allclose(forecast["y0"], table["y0"].tail(HORIZON), rtol=1e-5)
     assert forecast.notna().all(axis=None) and made.metrics["test"]["windows"] == test
-    assert femts.train(table, "ridge", HORIZON, refit=True, device="cpu").config.seq_len == 4
+    assert femts.train(table, "ridge", HORIZON, refit=True, device="cpu").config.seq_len == (3 if rows == 13 else 4)

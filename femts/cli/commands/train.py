@@ -247,17 +247,9 @@ def _train_each(
 
 def _check_horizons(recipe: Recipe, data: Dataset) -> None:
     """Raise UsageError for a horizon that does not fit, before hours are spent on the others."""
-    from femts.config.model import AUTO, DEFAULT_MODEL
-    from femts.data.windows import check_windows
     from femts.training.request import FitRequest
-    from femts.training.resolve import Lengths, resolve_run
+    from femts.training.resolve import Lengths
 
     request = FitRequest.of(recipe.model, {}, recipe.settings, 0.0)
-    model, settings = (DEFAULT_MODEL, {}) if recipe.model == AUTO else (recipe.model, request.settings)
     for pred_len in recipe.pred_lens:
-        split = data.for_horizon(pred_len)
-        config = resolve_run(
-            split, model, Lengths(pred_len, recipe.seq_len, recipe.protocol), settings, request.training
-        )
-        for part in ("train", "val", "test"):
-            check_windows(split, part, config.seq_len, pred_len, config.reads_raw)
+        request.check_fits(data.for_horizon(pred_len), Lengths(pred_len, recipe.seq_len, recipe.protocol))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.frequency import further_seasons
 from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
@@ -21,6 +22,7 @@ from femts.training.resolve import Lengths
 from femts.training.select.constants import (
     FEW_SERIES,
     FEWEST,
+    FEWEST_COMPARED,
     FEWEST_OF_FEW,
     LONG,
     RECENT,
@@ -81,10 +83,12 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
     classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_arima")
+    blind = _too_few_to_compare(data, int(lengths.pred_len or 1))
     fitted = (
-        Candidate(name, _recent(name, data, lengths), slow=True, reason=_out(name, data.season)) for name in classics
+        Candidate(name, _recent(name, data, lengths), slow=True, reason=blind or _out(name, data.season))
+        for name in classics
     )
-    few = _too_few(
+    few = blind or _too_few(
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # For many series, the rule itself forms means with ridge, which fits some panels badly.
@@ -92,9 +96,9 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     learned = (TREES, "nhits", *["tide"] * data.has_known, f"{ZERO_SHOT}_tuned", network)
     return (
         Candidate("seasonal_naive"),
-        Candidate("naive", reason="" if data.season > 1 else "without a season it is seasonal_naive"),
+        Candidate("naive", reason=blind if data.season > 1 else "without a season it is seasonal_naive"),
         Candidate(ZERO_SHOT, slow=True),
-        *ridges(data, lengths),
+        *(replace(each, reason=blind) for each in ridges(data, lengths)),
         *fitted,
         *((_pretrained(data, weights),) if weights else ()),
         *(Candidate(name, learns=True, reason=few) for name in learned),
@@ -140,6 +144,15 @@ def _out(model: str, season: int) -> str:
         check_library(model)
     except UsageError as error:
         return Message(error)
+    return ""
+
+
+def _too_few_to_compare(data: Dataset, pred_len: int) -> str:
+    """Reason for skipping all but pretrained models and the seasonal naive one; empty if there are enough validation
+    rows."""
+    rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
+    if data.split.short(pred_len) and rows < FEWEST_COMPARED and len(data) < FEW_SERIES:
+        return f"{count(rows, 'validation row')} {'is' if rows == 1 else 'are'} too few to compare more models"
     return ""
 
 

@@ -59,6 +59,9 @@ FEWEST = 1000
 # Training windows that panels below FEW_SERIES need: with 10 series networks lost to `ridge` for up to 2,802 windows,
 # with 30 they won (docs/measured/short-series.md).
 FEW_SERIES, FEWEST_OF_FEW = 30, 3000
+# Validation rows of short tables below which only pretrained models and the seasonal naive one are compared: on 5 rows
+# and fewer, all models together had 4 to 27 % larger errors (docs/measured/short-tables.md).
+FEWEST_COMPARED = 6
 # Share of zeros from which on demand counts as intermittent; set by judgement.
 SPARSE = 0.3
 

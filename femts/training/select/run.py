@@ -119,7 +119,7 @@ def _try_all(
     tried, each_takes = dict[str, CandidateResult](), 0.0  # seconds of the first trial, which fits nothing
     for number, fold in enumerate(folds):
         left, last = (
-            clock.before_scores(request.refit, 0.0, each_takes / share),
+            clock.before_scores(request.refit, 0.0, (planned.prepared + each_takes) / share),
             sum(each.seconds for each in tried.values()),
         )
         if number and left is not None and last / number > left:
@@ -129,7 +129,7 @@ def _try_all(
             break
         for each in planned.candidates:
             before, trained = tried.get(each.key), _trained_for(tried.values())
-            left = clock.before_scores(request.refit, trained, each_takes / share)
+            left = clock.before_scores(request.refit, trained, (planned.prepared + each_takes) / share)
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
@@ -143,7 +143,7 @@ def _try_all(
                     each = replace(each, training={"max_time": f"{max(1.0, left):.1f}s"})
                 made = try_candidate(each, request, fold, planned.windows, place)
             tried[each.key] = made if before is None else before.then(made)
-            each_takes = each_takes or planned.prepared + made.seconds
+            each_takes = each_takes or made.seconds
             if made.reason or number + 1 == len(folds):
                 logger.info(_words(tried[each.key], next(iter(tried.values())).error))
     return tuple(tried.values()), planned
@@ -153,7 +153,8 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     """Total duration in seconds of the trainings among the trials, one per model."""
     seconds = dict[str, float]()
     for each in tried:
-        if each.forecaster is not None and not each.forecaster.model.supports.raw:
+        supports = None if each.forecaster is None else each.forecaster.model.supports
+        if supports is not None and not (supports.raw or supports.fixed):
             seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
     return REFIT_RATIO * sum(seconds.values())
 
