@@ -75,8 +75,7 @@ def zero_shot(
     Raises:
         UsageError: As in `forecast`.
     """
-    supports = model_card(model).model_class.supports
-    if not (supports.raw or supports.fixed):
+    if not model_card(model).model_class.supports.untrained:
         text = f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here."
         raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
     with quiet_training():

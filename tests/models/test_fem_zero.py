@@ -256,6 +256,7 @@ def test_the_command_writes_table_and_picture(tmp_path: Path, capsys: pytest.Cap
     [
         (["--horizon", "0"], "Horizon '0' is not a number of steps"),
         (["--model", "fem_sm"], "Model 'fem_sm' needs training"),
+        (["--model", "fem_zero_tuned"], "Model 'fem_zero_tuned' needs training"),
         (["--level", "high"], "Level 'high' is not a number"),
         (["--plot", "out.docx"], "docx"),
         (["--series", "a"], "series"),

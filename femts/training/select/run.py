@@ -154,7 +154,7 @@ def _trained_for(tried: Iterable[CandidateResult]) -> float:
     seconds = dict[str, float]()
     for each in tried:
         supports = None if each.forecaster is None else each.forecaster.model.supports
-        if supports is not None and not (supports.raw or supports.fixed):
+        if supports is not None and not supports.untrained:
             seconds[each.model] = max(each.seconds, seconds.get(each.model, 0.0))
     return REFIT_RATIO * sum(seconds.values())
 
@@ -198,7 +198,7 @@ def _taken(
     deadline = None
     if clock.left is not None:  # the rest is for intervals, which take as long as the scores, and the refit
         again = REFIT_RATIO * sum(
-            each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.raw
+            each.seconds for each, one in zip(taken, members, strict=True) if not one.model.supports.untrained
         )
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
@@ -237,7 +237,8 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     before = tried.forecaster
     assert before is not None
     training = replace(before.config.training, max_time=request.training.max_time)
-    if before.model.supports.raw:  # nothing was trained, and more rows are now available as look-back
+    supports = before.model.supports
+    if supports.raw and not supports.trained:  # nothing was trained, and more rows are now available as look-back
         lengths = request.lengths._replace(pred_len=before.config.pred_len)
         lengths = lengths if tried.look_back is None else lengths._replace(seq_len=tried.look_back)
         config = resolve_run(data, tried.model, lengths, tried.settings, training, ignores=True)
