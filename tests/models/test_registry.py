@@ -8,6 +8,7 @@ import sys
 import pytest
 from model_cases import check_card
 
+import femts
 from femts.models.base import ForecastModel
 from femts.models.fem import SegmentConfig
 from femts.models.registry import build_config, model_names, register
@@ -50,3 +51,10 @@ def test_optional_libraries_are_imported_lazily() -> None:
     heavy = {"statsforecast", "chronos", "transformers"}
     code = f"import sys, femts; femts.models(); assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_models_are_listed_by_what_they_are_for() -> None:
+    use = femts.models().set_index("name")["use"]
+    assert use[["fem_zero", "seasonal_naive"]].eq("without training").all()
+    assert use[["fem_zero_tuned", "ridge", "fem_sm"]].eq("fitted to your table").all()
+    assert use["dotm"].startswith("classical") and use[["sm", "fem_sm_no_c", "sm_ridge"]].str.contains("alone").all()

@@ -26,12 +26,16 @@ def models(
     from femts.models.registry import model_card
 
     listing = listed(name)
+    if name is None:
+        for use, some in listing.groupby("use", sort=False):
+            say(f"{use}:")
+            say(table(["name", "weights", "what"], some[["name", "weights", "what"]].astype(str).to_numpy().tolist()))
+        return
+    card = model_card(name)
+    say(f"{card.name}: {card.summary}")
+    say(f"weights: {weights(card.name)} (7 channels, look-back 1024, horizon 96)")
+    for line in card.model_class.about():
+        say(line)
     rows = [["''" if cell == "" else str(cell) for cell in row] for row in listing.itertuples(index=False)]
-    if name is not None:
-        card = model_card(name)
-        say(f"{card.name}: {card.summary}")
-        say(f"weights: {weights(card.name)} (7 channels, look-back 1024, horizon 96)")
-        for line in card.model_class.about():
-            say(line)
     if rows:
         say(table(list(listing.columns), rows))
