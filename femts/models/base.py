@@ -89,7 +89,7 @@ class Supports:
         subsampling: can compute its loss on a subset of the channels, which is drawn at each step for wide tables.
         raw: reads look-backs in float64 before scaling (`Batch.raw`) and forecasts in the same units.
         fixed: has no parameters, so that it needs no second season to learn from.
-        trained: is trained on windows although it reads raw look-backs.
+        fine_tuned: is trained on windows from pretrained weights on, which are validated after the first step, too.
     """
 
     known: bool = False
@@ -101,12 +101,12 @@ class Supports:
     subsampling: bool = False
     raw: bool = False
     fixed: bool = False
-    trained: bool = False
+    fine_tuned: bool = False
 
     @property
     def untrained(self) -> bool:
         """Whether a model is ready for any table without training."""
-        return self.fixed or (self.raw and not self.trained)
+        return self.fixed or (self.raw and not self.fine_tuned)
 
 
 class ForecastModel(nn.Module):

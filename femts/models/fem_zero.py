@@ -295,7 +295,7 @@ class FemZeroTuned(FemZero):
     """The pretrained network, trained further on windows of the table. Each step draws one column of each window, and
     learns from all origins in it, as the pretraining does."""
 
-    supports = replace(FemZero.supports, trained=True)
+    supports = replace(FemZero.supports, fine_tuned=True)
     training_defaults: ClassVar[Mapping[str, Any]] = {
         **{"lr": 3e-4, "weight_decay": 0.0, "ema": 0.98, "metric": "pinball", "keep": "best"},
         **{"batch_size": 16, "max_steps": 200, "val_windows": 24},

@@ -34,9 +34,9 @@ def models(name: str | None = None) -> pd.DataFrame:
         return pd.DataFrame(rows, columns=["name", "weights", "what", "use"])
     check_trained(name)
     card = model_card(name)
-    rows = [(f"model.{key}", value) for key, value in card.default_settings().items()]
-    rows += [(f"training.{key}", value) for key, value in card.model_class.training_defaults.items()]
-    return pd.DataFrame(rows, columns=["setting", "default"], dtype=object)
+    settings = [(f"model.{key}", value) for key, value in card.default_settings().items()]
+    settings += [(f"training.{key}", value) for key, value in card.model_class.training_defaults.items()]
+    return pd.DataFrame(settings, columns=["setting", "default"], dtype=object)
 
 
 def _use(card: ModelCard) -> str:

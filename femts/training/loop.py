@@ -230,7 +230,7 @@ class Trainer:
         state.progress = min(1.0, spent)
         if state.step >= self.until.step:
             state.stopped = "max_steps"
-        if state.complete:
+        if state.complete or (state.step == 1 and self.model.supports.fine_tuned):
             return True
         if config.val_every is not None or config.max_epochs is not None:
             return state.step % (config.val_every or self.until.epoch) == 0

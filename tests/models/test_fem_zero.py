@@ -384,6 +384,17 @@ def test_training_further_on_a_table_learns_what_is_its_own(tmp_path: Path) -> N
     assert (forecast["y-lo-80"] < forecast["y"]).all()
 
 
+def test_pretrained_weights_are_kept_where_training_makes_them_worse() -> None:
+    # What the training rows teach, that nothing can be forecast, is wrong later.
+    y = np.concatenate([np.random.default_rng(0).standard_normal(280), wave(120)])
+    table = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=400, freq="h"), "y": y})
+    harmful: dict[str, Any] = {"training.max_steps": 16, "training.lr": 0.01, "training.div_factor": 1e4}
+    made = femts.train(table, "fem_zero_tuned", 12, seq_len=96, device="cpu", settings=harmful, refit=True)
+    assert made.metrics["kept_step"] == 1 and made.metrics["refit"]["steps"] == 1
+    plain = femts.train(table, "fem_zero", 12, seq_len=96, device="cpu")
+    assert made.metrics["test"]["mae"] == pytest.approx(plain.metrics["test"]["mae"], rel=0.01)
+
+
 def test_missing_targets_and_beginnings_do_not_count_in_the_loss() -> None:
     config = build_config("fem_zero_tuned", seq_len=64, pred_len=12, n_channels=1, settings={"season": 1, "windows": 8})
     model = FemZeroTuned(config)  # type: ignore[arg-type]

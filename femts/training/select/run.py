@@ -238,7 +238,7 @@ def _settled(request: FitRequest, data: Dataset, tried: CandidateResult) -> Fore
     assert before is not None
     training = replace(before.config.training, max_time=request.training.max_time)
     supports = before.model.supports
-    if supports.raw and not supports.trained:  # nothing was trained, and more rows are now available as look-back
+    if supports.raw and not supports.fine_tuned:  # nothing was trained, and more rows are now available as look-back
         lengths = request.lengths._replace(pred_len=before.config.pred_len)
         lengths = lengths if tried.look_back is None else lengths._replace(seq_len=tried.look_back)
         config = resolve_run(data, tried.model, lengths, tried.settings, training, ignores=True)
