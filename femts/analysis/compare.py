@@ -172,7 +172,7 @@ def compare(
     windows = check_count(n_windows, "n_windows")
     metrics = {each.name: each for each in rolling_metrics(probabilistic=True)}
     if check_text(metric, "metric") not in metrics:
-        raise unknown("metric of a comparison", metric, metrics, "metric")
+        raise unknown("metric", metric, metrics, "metric")
     if metric in PROBABILISTIC and not probabilistic:
         remedy = f"leave {argument('probabilistic=False')} out, or use {arguments({'metric': 'mase'})}"
         text = f"Metric '{metric}' needs quantiles; {remedy}."

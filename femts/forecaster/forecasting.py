@@ -32,7 +32,7 @@ from femts.forecaster.scoring import calibrated
 from femts.mixers.ops.precision import full_precision
 from femts.models.base import Forecasts
 from femts.models.fem_zero import FemZero
-from femts.text import arguments, quote
+from femts.text import arguments, marked, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -139,13 +139,13 @@ def forecast_table(
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
     if made.odd:
-        warn(f"{inputs.odd_note(made.odd)}.", GapWarning)
+        warn(f"{marked(inputs.odd_note(made.odd))}.", GapWarning)
     if any(ends):
         inputs.warn_unlike(made)
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
     if len(gone):
-        warn(f"{inputs.ended_note([lost[each] for each in gone], config.seq_len)}.", GapWarning)
+        warn(f"{marked(inputs.ended_note([lost[each] for each in gone], config.seq_len))}.", GapWarning)
     return table
 
 

@@ -220,7 +220,7 @@ def load_again(forecaster: Forecaster, data_root: str | Path | None) -> Dataset:
         data = data.all_rows() if config.refit else data.for_horizon(config.pred_len)
     if data.record != forecaster.data:
         raise UsageError(
-            f"The data {source} is not what this model was trained on; pass other data as {argument('dataset')}, or "
+            f"The data {source} is not what this model was trained on; pass other data as dataset=, or "
             "at the command line to `femts backtest RUN DATA`."
         )
     return data

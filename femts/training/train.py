@@ -18,7 +18,7 @@ from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable
-from femts.text import argument
+from femts.text import argument, marked
 from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import accuracy_notes, scale_notes
 from femts.training.fit import fit
@@ -138,7 +138,7 @@ def train(
     else:
         made = _made(request, data)
     for note in scale_notes(made):
-        warn(f"{note}.", ScaleWarning)
+        warn(f"{marked(note)}.", ScaleWarning)
     for note in accuracy_notes(made.metrics):
         warn(f"At a horizon of {made.config.pred_len} steps: {note}.", AccuracyWarning)
     return made

@@ -180,7 +180,7 @@ def test_models_run_without_covariates_that_they_cannot_read() -> None:
     [
         ({"models": ["ridge", "rigde"]}, "Unknown model 'rigde'; did you mean 'ridge'"),
         ({"models": []}, "Argument 'models' is empty"),
-        ({"metric": "mas"}, "Unknown metric 'mas' of a comparison; did you mean 'mase'"),
+        ({"metric": "mas"}, "Unknown metric 'mas'; did you mean 'mase'"),
         ({"metric": "sql", "probabilistic": False}, "Metric 'sql' needs quantiles"),
         ({"n_windows": 0}, "'n_windows' takes a whole number of at least 1, not '0'"),
         ({"step_size": -1}, "'step_size' takes a whole number of at least 1"),

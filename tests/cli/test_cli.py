@@ -21,6 +21,7 @@ import femts
 from femts.cli import main
 from femts.data.catalog import CATALOG
 from femts.mixers.priors.registry import prior_names
+from femts.models.listing import USES
 from femts.models.registry import model_names
 
 TINY = "--seq-len 48 --max-epochs 1 --set model.n_layers=1 --set model.d_model=16 --set training.batch_size=256".split()
@@ -89,9 +90,11 @@ def test_datasets_list_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_models_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
-    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in rows[1:]] == model_names()
-    assert all(row[1].isdigit() and row[2] for row in rows[1:])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(":")] == [f"{use}:" for use in USES]
+    rows = [line.split(maxsplit=2) for line in lines if not line.endswith(":") and not line.startswith("name ")]
+    assert sorted(row[0] for row in rows) == model_names()
+    assert all(row[1].isdigit() and row[2] for row in rows)
     assert main(["models", "fem_gla"]) == 0
     out = capsys.readouterr().out
     assert "model.components  CLTG" in out

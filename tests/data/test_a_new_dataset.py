@@ -150,7 +150,7 @@ def test_invalid_cards_are_refused(folder: Path) -> None:
     [
         ("15min", "15min", None),
         ("D", "24h", None),
-        ("hourly", "h", "The card of odd has the step 'hourly', which is not a pandas frequency; write freq='h'"),
+        ("hourly", "h", "The card of odd has the step 'hourly', which is not a pandas frequency; write h"),
         (
             "h",
             "15min",

@@ -201,7 +201,7 @@ def test_tables_are_read_with_the_keywords_of_load_dataset() -> None:
     again = femts.train(femts.load_dataset(table, **reading), "ridge", 12, seq_len=24)
     assert trained.metrics["test"] == again.metrics["test"] and trained.config.schema == again.config.schema
     for given, says in (
-        ({"lr": 1e-3}, r"^Unknown argument 'lr'; pass it as settings=\{'training\.lr': \.\.\.\}\.$"),
+        ({"lr": 1e-3}, r"^Unknown argument 'lr'; pass it as settings=\{'training\.lr': 0\.001\}\.$"),
         ({"max_step": 3}, "^Unknown argument 'max_step'; did you mean 'max_steps'"),
         ({"futur_covariates": "heat"}, "did you mean 'future_covariates'"),
         ({"target": "nothing"}, "has no column 'nothing'"),
