@@ -35,13 +35,13 @@ def ranked(choice: Mapping[str, Any]) -> list[Tried]:
     naive = next(
         (each["error"] for each in choice["tried"] if each["model"] == "seasonal_naive" and "error" in each), 0
     )
-    weights = iter(choice["weights"])
+    weights = dict(zip(choice["taken"], choice["weights"], strict=True))
     rows = []
     for each in choice["tried"]:
         error, selected = each.get("error"), ""
         if each["taken"]:
-            weight = next(weights)
-            selected = "selected" if len(set(choice["weights"])) == 1 else f"selected, weight {weight:.2f}"
+            equal = len(set(weights.values())) == 1
+            selected = "selected" if equal else f"selected, weight {weights[each['model']]:.2f}"
         name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
         of_naive = error / naive if error is not None and naive else None
         rows.append(Tried(name, error, of_naive, each["seconds"], selected, each.get("reason", "")))

@@ -326,7 +326,7 @@ def test_pretrained_model_in_a_mean(weights: dict[str, Path], tmp_path: Path) ->
 def test_auto_tries_pretrained_weights(
     name: str, weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def alone(tried: Sequence[CandidateResult], *_: object) -> Choice:
+    def alone(tried: Sequence[CandidateResult]) -> Choice:
         return Choice((tried[-1],), (1.0,), tried[-1].error, "the last one")
 
     def two(*given: Any) -> tuple[Candidate, ...]:
@@ -355,7 +355,7 @@ def test_auto_tries_pretrained_weights(
 def test_auto_averages_pretrained_weights_with_others(
     weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def both(tried: Sequence[CandidateResult], *_: object) -> Choice:
+    def both(tried: Sequence[CandidateResult]) -> Choice:
         members = tuple(each for each in tried if each.model in ("ridge", "chronos2"))[-2:]
         return Choice(members, (0.25, 0.75), 0.1, "two of them")
 

@@ -15,7 +15,17 @@ from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
 from femts.training.select.candidates import NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
-from femts.training.select.constants import FEWEST_SCORED, MANY_WINDOWS, OF_LARGE, OF_SMALL, SCORED, WINDOWS
+from femts.training.select.constants import (
+    FEWEST_SCORED,
+    HALF,
+    MANY_WINDOWS,
+    OF_LARGE,
+    OF_SMALL,
+    PRIOR,
+    SCORED,
+    STEEPEST,
+    WINDOWS,
+)
 from femts.training.select.plan import Clock, Plan, plan
 from femts.training.select.rule import best_mean
 from femts.training.select.trial import Array, CandidateResult
@@ -31,44 +41,44 @@ def candidate(model: str, *mistakes: Array | float) -> CandidateResult:
     return CandidateResult(model, forecasts=forecasts, targets=(TRUTH,) * len(mistakes), seconds=1.0)
 
 
-def selected(*candidates: CandidateResult, few: bool = True) -> list[str]:
-    return [each.model for each in best_mean(candidates, few).members]
+def selected(*candidates: CandidateResult) -> list[str]:
+    return [each.model for each in best_mean(candidates).members]
 
 
-def test_best_model_alone_when_averaging_hurts() -> None:
+def test_best_model_alone_if_the_others_are_far_worse() -> None:
     assert selected(candidate("far", 3.0), candidate("near", 0.1), candidate("farther", 4.0)) == ["near"]
+    exact = candidate("exact", 0.0)
+    assert selected(candidate("near", 0.1), exact) == ["exact"]
 
 
-def test_opposite_errors_are_averaged() -> None:
-    above, below, far = candidate("above", 1.0), candidate("below", -1.1), candidate("far", 9.0)
-    assert selected(far, below, above) == ["above", "below"]
-    assert best_mean([far, below, above], True).error == pytest.approx(0.05)
+def test_weights_are_powers_of_errors() -> None:
+    one, other = candidate("one", 1.0), candidate("other", -1.1)  # 240 values each
+    made = best_mean([other, one])
+    power = STEEPEST * 240 / (240 + HALF)
+    assert [each.model for each in made.members] == ["one", "other"] and sum(made.weights) == pytest.approx(1.0)
+    assert made.weights[1] / made.weights[0] == pytest.approx(1.1**-power)
+    assert made.error == pytest.approx(made.weights[0] - 1.1 * made.weights[1])
 
 
-def test_naive_models_join_only_for_short_single_series() -> None:
-    pair = [candidate("ridge", 1.0), candidate("seasonal_naive", -1.1)]
-    assert [each.model for each in best_mean(pair, True, series=1).members] == ["ridge", "seasonal_naive"]
-    assert [each.model for each in best_mean(pair, True, series=9).members] == ["ridge"]
-    better = [candidate("ridge", 1.0), candidate("seasonal_naive", -0.95)]
-    assert [each.model for each in best_mean(better, True, series=9).members] == ["ridge"], "within the slack"
-    clearly = [better[0], candidate("naive", -0.8)]
-    assert [each.model for each in best_mean(clearly, True, series=9).members] == ["naive"]
-    assert selected(*pair, few=False) == ["ridge"]
-    assert selected(candidate("ridge", 1.2), pair[1], few=False) == ["seasonal_naive"]
+def test_few_values_weigh_models_almost_equally() -> None:
+    def of(*errors: float) -> list[CandidateResult]:
+        truth = np.zeros((1, 2, 1))
+        return [CandidateResult(f"{e}", forecasts=(truth + e,), targets=(truth,)) for e in errors]
+
+    assert min(best_mean(of(1.0, -1.2)).weights) > 0.49
+    assert max(best_mean([candidate("one", 1.0), candidate("other", -1.2)]).weights) > 0.7
 
 
-def test_members_are_weighted_on_many_rows() -> None:
-    one, other = candidate("one", 1.0), candidate("other", -3.0)
-    made = best_mean([one, other], few=False)
-    assert [each.model for each in made.members] == ["one", "other"]
-    assert made.weights == (0.75, 0.25) and made.error == pytest.approx(0.0)
-    assert best_mean([one, candidate("near", -1.5)], few=True).weights == (0.5, 0.5)
+def test_pretrained_models_count_more() -> None:
+    assert selected(candidate(ZERO_SHOT, 1.3), candidate("ridge", 1.0), candidate("mstl", 1.3)) == [ZERO_SHOT, "ridge"]
+    made = best_mean([candidate(ZERO_SHOT, 1.0), candidate("ridge", 1.0)])
+    assert made.members[0].model == ZERO_SHOT and made.weights == (PRIOR / (PRIOR + 1), 1 / (PRIOR + 1))
 
 
 def test_empty_column_is_ignored() -> None:
     empty = np.where([True, False], np.nan, TRUTH)
     pair = [CandidateResult(f"{m}", forecasts=(TRUTH + m,), targets=(empty,)) for m in (1.0, -1.0)]
-    made = best_mean(pair, few=False)
+    made = best_mean(pair)
     assert len(made.members) == 2 and made.error == pytest.approx(0.0)
 
 
@@ -77,26 +87,24 @@ def test_at_most_four_models_are_averaged() -> None:
     assert len(selected(*noisy)) == 4
 
 
-def test_model_joins_with_one_look_back_only() -> None:
-    noisy = [candidate(name, RNG.normal(size=TRUTH.shape)) for name in ("ridge", "ridge", "ridge", "mstl")]
-    assert sorted(selected(*noisy)) == ["mstl", "ridge"]
-
-
-def test_near_equal_model_is_added_on_few_rows() -> None:
-    candidates = [candidate("first", 1.0), candidate("second", 1.04), candidate("third", 1.9)]
-    assert selected(*candidates) == ["first", "second"]
-    assert selected(*candidates, few=False) == ["first"]
+def test_model_joins_with_its_best_look_back_only() -> None:
+    pair = [candidate("ridge", 1.2), candidate("ridge", 1.0), candidate("mstl", 1.1)]
+    made = best_mean(pair)
+    assert [each.model for each in made.members] == ["ridge", "mstl"] and made.members[0] is pair[1]
 
 
 def test_mse_criterion_changes_the_selection() -> None:
     steady, often = candidate("steady", 0.5), candidate("often", np.where(np.arange(20) < 18, 0.0, 3.0)[:, None, None])
-    assert selected(steady, often, few=False)[0] == "often"
+    assert selected(steady, often)[0] == "often"
     squared = [replace(each, criterion="mse") for each in (steady, often)]
-    assert selected(*squared, few=False)[0] == "steady" and squared[0].error == pytest.approx(0.25)
+    assert selected(*squared)[0] == "steady" and squared[0].error == pytest.approx(0.25)
+    twice = [replace(candidate(name, error), criterion="mse") for name, error in (("one", 1.0), ("other", 1.1))]
+    assert best_mean(twice).weights == pytest.approx(best_mean([replace(t, criterion="mae") for t in twice]).weights)
 
 
 def test_origins_count_equally() -> None:
-    assert selected(candidate("steady", 0.5, 0.5, 0.5), candidate("often", 0.0, 0.0, 1.0)) == ["often"]
+    made = best_mean([candidate("often", 0.0, 0.0, 1.0), candidate("steady", 0.5, 0.5, 0.5)])
+    assert made.members[0].model == "often" and made.members[0].error == pytest.approx(1 / 3)
 
 
 def test_failed_or_non_finite_candidates_are_ignored() -> None:

@@ -30,7 +30,7 @@ from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.run import first_forecaster, training_on
 from femts.training.select.candidates import Candidate, shortlist
-from femts.training.select.constants import LONG, MANY_SERIES, MOST_SERIES, REFIT_RATIO, TRAINING_SECONDS, TRIAL_SECONDS
+from femts.training.select.constants import MOST_SERIES, REFIT_RATIO, TRAINING_SECONDS, TRIAL_SECONDS
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of
 from femts.training.select.plan import Clock, Plan, plan
@@ -181,7 +181,7 @@ def _taken(
     record: Mapping[str, Any],
 ) -> Forecaster:
     """The forecaster of the selected candidates on all of `data`, with its scores and the `record` of the request."""
-    choice = best_mean(tried, data.typical_rows <= LONG and len(data) < MANY_SERIES, len(data))
+    choice = best_mean(tried)
     taken, weights = choice.members, choice.weights
     if not taken:
         reason = next((each.reason for each in tried if each.reason), "Their forecasts are not finite")
