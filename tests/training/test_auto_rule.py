@@ -70,7 +70,7 @@ def test_few_values_weigh_models_almost_equally() -> None:
 
 
 def test_pretrained_models_count_more() -> None:
-    assert selected(candidate(ZERO_SHOT, 1.3), candidate("ridge", 1.0), candidate("mstl", 1.3)) == [ZERO_SHOT, "ridge"]
+    assert selected(candidate(ZERO_SHOT, 1.3), candidate("ridge", 1.0), candidate("mstl", 1.3)) == ["ridge", ZERO_SHOT]
     made = best_mean([candidate(ZERO_SHOT, 1.0), candidate("ridge", 1.0)])
     assert made.members[0].model == ZERO_SHOT and made.weights == (PRIOR / (PRIOR + 1), 1 / (PRIOR + 1))
 
