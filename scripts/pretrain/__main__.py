@@ -3,8 +3,8 @@
     python -m scripts.pretrain runs/pretrained --hours 1 --files more/*.csv.gz --set network.width=160
 
 A second call with the same folder goes on where the first one stopped. `--from WEIGHTS` starts from weights instead of
-random ones. `--cool 1000 --of FOLDER` starts from the state in another folder and lets the rate fall to 0 over 1,000 steps,
-which gives better weights than a flat rate, but ends the training. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
+random ones, and `--cool runs/pretrained 1000` from the state in another folder, from which on the rate falls to 0 over
+1,000 steps: the weights are then better, but cannot be trained on at the flat rate. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
 exit status is 2 for a mistake.
 """
 
@@ -80,8 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--files", type=Path, nargs="*", default=[], help="real series, one in a line of CSV")
     parser.add_argument("--exclude", nargs="*", default=EXCLUDED, help="names of series to leave out")
     parser.add_argument("--from", dest="weights", type=Path, help="weights to start from")
-    parser.add_argument("--cool", type=int, metavar="STEPS", help="let the rate fall to 0 over this many steps")
-    parser.add_argument("--of", type=Path, metavar="FOLDER", help="with --cool, the folder of the training to end")
+    parser.add_argument("--cool", nargs=2, metavar=("FOLDER", "STEPS"), help="end the training in another folder")
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], help="training.NAME or network.NAME=VALUE"
     )
@@ -91,9 +90,8 @@ def _parser() -> argparse.ArgumentParser:
 def _training(options: argparse.Namespace) -> Training:
     state = options.folder / "state.safetensors"
     if options.cool and not state.exists():
-        training = Training.resume(options.of / state.name)
-        training.cool(options.cool)
-        return training
+        folder, steps = options.cool
+        return _cooled(folder, steps, state.name, options.settings or options.weights)
     if not state.exists():
         recipe, weights, progress = load_weights(options.weights) if options.weights else (Recipe(), None, None)
         return Training(_changed(recipe, options.settings), weights, progress)
@@ -101,6 +99,18 @@ def _training(options: argparse.Namespace) -> Training:
         given = "--set" if options.settings else "--from"
         raise UsageError(f"{options.folder} holds a training, which {given} cannot change; give another folder.")
     return Training.resume(state)
+
+
+def _cooled(folder: str, steps: str, name: str, further: object) -> Training:
+    """The training in `folder`, with a rate that falls to 0 over the next `steps` steps."""
+    if further or not steps.isdecimal() or int(steps) < 1 or not (Path(folder) / name).is_file():
+        raise UsageError(
+            f"--cool takes the folder of a training and a number of steps, not '{quote(folder)}' "
+            f"'{quote(steps)}', and neither --set nor --from beside it."
+        )
+    training = Training.resume(Path(folder) / name)
+    training.cool(int(steps))
+    return training
 
 
 def _changed(recipe: Recipe, settings: Sequence[str]) -> Recipe:

@@ -136,6 +136,27 @@ def test_training_resumes_to_the_same_numbers(tmp_path: Path, settings: dict[str
     assert report["steps"] == 12 and report["series"] == 72
 
 
+def test_the_rate_falls_to_0_and_resumes_on_the_way(tmp_path: Path) -> None:
+    def started() -> Training:
+        training = Training(RECIPE)
+        for number in range(8):
+            training.step([corpus().batch(number)])
+        training.cool(10)
+        return training
+
+    groups, whole, stopped = {"synthetic 7": [batch()]}, started(), started()
+    (report,) = train(whole, corpus(), groups, tmp_path, hours=1.0, every=60.0)
+    assert report["steps"] == 18
+    (rate,) = {group["lr"] for optimizer in whole.optimizers for group in optimizer.param_groups}
+    assert rate == pytest.approx(RECIPE.lr / 10)  # of the last step
+    list(train(stopped, corpus(), groups, tmp_path, hours=1.0, every=60.0, steps=12))
+    resumed = Training.resume(tmp_path / "state.safetensors")
+    list(train(resumed, corpus(), groups, tmp_path, hours=1.0, every=60.0))
+    assert resumed.progress.steps == 18
+    for name, value in whole.average.model.state_dict().items():
+        assert torch.equal(value, resumed.average.model.state_dict()[name]), name
+
+
 def test_weights_go_on_at_a_flat_rate(tmp_path: Path) -> None:
     training = Training(RECIPE)
     for number in range(8):
@@ -175,6 +196,7 @@ def test_the_command_trains_resumes_and_carries_on(tmp_path: Path, monkeypatch: 
 
     assert [r["steps"] for r in run("a", "--steps", "3", *settings)] == [3]
     assert [r["steps"] for r in run("a", "--steps", "5")] == [3, 5]
+    assert [r["steps"] for r in run("cooled", "--cool", str(tmp_path / "a"), "2")] == [7]
     carried = run("b", "--steps", "7", "--from", str(tmp_path / "a" / "weights.safetensors"))
     assert [r["steps"] for r in carried] == [7]
     assert carried[0]["recipe"]["network"]["width"] == 32 and carried[0]["recipe"]["lengths"] == [64]
@@ -188,6 +210,8 @@ def test_the_command_trains_resumes_and_carries_on(tmp_path: Path, monkeypatch: 
         ("new --set training.lr=high", "Setting 'training.lr' takes a number, not 'high'"),
         ("new --set network.heads=7", "is not a multiple of"),
         ("new --from missing.safetensors", "The weights missing.safetensors cannot be read"),
+        ("new --cool old few", "--cool takes the folder of a training and a number of steps, not 'old' 'few'"),
+        ("new --cool gone 5", "--cool takes the folder of a training"),
         ("new --files missing.csv", "missing.csv cannot be read"),
         ("new --hours 0", "--hours 0 counts all hours"),
         ("old --set training.lr=1e-3", "holds a training, which --set cannot change; give another folder"),
