@@ -23,7 +23,8 @@ def models(name: str | None = None) -> pd.DataFrame:
 
     Returns:
         One row for each model: `name`, `weights` (for 7 channels, a look-back of 1024 and a horizon of 96), `what` it is,
-        and its `use`, by which they are sorted: one of `USES`. With a name, one row for each `setting`, `model.*` and `training.*`, and its `default`.
+        and its `use`, by which they are sorted: one of `USES`. With a name, one row for each `setting`, `model.*` and
+        `training.*`, and its `default`.
 
     Raises:
         UsageError: The model is unknown, or it is a combination of others.

@@ -3,9 +3,9 @@
     python -m scripts.pretrain runs/pretrained --hours 1 --files more/*.csv.gz --set network.width=160
 
 A second call with the same folder goes on where the first one stopped. `--from WEIGHTS` starts from weights instead of
-random ones, and `--cool runs/pretrained 1000` from the state in another folder, from which on the rate falls to 0 over
-1,000 steps: the weights are then better, but cannot be trained on at the flat rate. The folder holds the state, the averaged weights in half precision and a line of JSON for each report. The
-exit status is 2 for a mistake.
+random ones, and `--cool runs/pretrained 1000` from the state in another folder: the rate then falls to 0 over 1,000 steps,
+and the training ends. The folder holds the state, the averaged weights in half precision and a line of JSON for each
+report. The exit status is 2 for a mistake.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Training:
         self.cooling: tuple[int, int] | None = None
 
     def cool(self, steps: int) -> None:
-        """Let the rate fall to 0 over the next `steps` steps, with an average over a tenth of them or so. It ends there;
+        """Let the rate fall to 0 over the next `steps` steps, with an average over a twentieth of them. It ends there;
         a training that is to go on needs the state from before."""
         self.cooling = self.progress.steps, self.progress.steps + steps
         self.average = RunningAverage(self.network, self._kept(), {}, 0)
@@ -183,7 +183,7 @@ class Training:
 
         training = cls(recipe_of(json.loads(metadata["recipe"])), part("network."), Progress(**facts["progress"]))
         training.first = facts["first"]
-        if facts.get("cooling"):
+        if facts["cooling"] is not None:
             first, last = facts["cooling"]
             training.cooling = first, last
         average = RunningAverage(training.network, training._kept(), part("average."), facts["averaged"])

@@ -144,7 +144,7 @@ def losses(network: Network, batch: SeriesBatch) -> Losses:
     error, observed = tokens.error[:, last], tokens.observed[:, last]
     weight, count = tokens.weight[:, last] * observed, observed.sum(2).clamp(min=1)
     missed = error[..., None] - quantiles
-    levels = torch.tensor(LEVELS, dtype=missed.dtype)
+    levels = missed.new_tensor(LEVELS)
     pinball = 2 * torch.maximum(levels * missed, (levels - 1) * missed).mean(-1)
     naive = error - tokens.experts[:, last, :, NAMES.index("seasonal naive")]
 
