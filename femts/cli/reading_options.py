@@ -47,7 +47,13 @@ class ReadingOptions:
     static_covariates: Annotated[
         str | None, option("Covariates that are constant within each series of a panel.", "NAME[,NAME...]")
     ] = None
-    calendar: Annotated[bool, typer.Option("--calendar", help="Add hour-of-week and time-of-year features.")] = False
+    calendar: Annotated[
+        bool | None,
+        typer.Option(
+            "--calendar/--no-calendar",
+            help="Add hour-of-week and time-of-year features; by default, only trees read them.",
+        ),
+    ] = None
     split: Annotated[
         str | None, option("Fractions of the rows for training, validation and test.", "TRAIN,VAL,TEST")
     ] = None
@@ -124,15 +130,15 @@ class ReadingOptions:
             "columns": _parse_columns(self.columns),
             **{argument: _parse_names(argument, getattr(self, argument)) for argument in NAMED.values()},
             "drop": _parse_names("drop", self.drop),
-            "calendar": _check_flag("calendar", self.calendar or False),
         }
         from femts.data.schema import Schema  # importing pandas is slow
 
-        further = [name for name in READING if name not in (*reading, "panel")]
+        flags = ("calendar", "panel")
+        further = [name for name in READING if name not in (*reading, *flags)]
         schema = Schema.of(
             **{name: value for name, value in reading.items() if value},
             **{k: getattr(self, k) for k in further},
-            panel=None if self.panel is None else _check_flag("panel", self.panel),
+            **{k: _check_flag(k, getattr(self, k)) for k in flags if getattr(self, k) is not None},
         )
         return schema.reading()
 

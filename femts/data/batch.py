@@ -68,11 +68,11 @@ class Batch:
             seen = torch.cat([seen, torch.ones_like(forecast, dtype=torch.bool)], dim=1)[:, -length:]
         return Batch(past, seen, known=None if self.known is None else self.known[:, steps:], static=self.static)
 
-    def recent(self, steps: int) -> Batch:
-        """Keep only the last `steps` of the look-backs."""
+    def recent(self, steps: int, inputs: int) -> Batch:
+        """Keep only the last `steps` of the look-backs, and the first known `inputs`."""
         known = self.known
         if known is not None:
-            known = known[:, self.past.shape[1] - steps :]
+            known = known[:, self.past.shape[1] - steps :, :inputs]
         raw = None if self.raw is None else self.raw._replace(values=self.raw.values[:, -steps:])
         seen = None if self.past_observed is None else self.past_observed[:, -steps:]
         return replace(self, past=self.past[:, -steps:], past_observed=seen, known=known, raw=raw)

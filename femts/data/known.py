@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,32 +18,50 @@ from femts.data.wall_clock import share_of_day
 
 Array = NDArray[np.float64]
 
+# Calendar features, shortest cycle first, with the longest step in days between rows for which each is computed.
+MARKS = {"hour": 0.999, "weekday": 3.0, "monthday": 7.0, "yearday": math.inf}
+
+
+class Supports(Protocol):
+    """What a model can read; see `femts.models.base.Supports`."""
+
+    @property
+    def known(self) -> bool: ...
+    @property
+    def calendar(self) -> bool: ...
+    @property
+    def dated(self) -> bool: ...
+
 
 class Reads(NamedTuple):
     """How future covariates and calendar features reach a model.
 
     Attributes:
         columns: whether the model reads the columns of `Roles.future`.
-        calendar: whether the model reads calendar features.
+        calendar: number of calendar features that the model reads, those of the shortest cycles.
         effect: whether their linear effect is subtracted before the model and added back.
     """
 
     columns: bool = False
-    calendar: bool = False
+    calendar: int = 0
     effect: bool = True
 
     @classmethod
-    def of(cls, roles: Roles, known: bool, calendar: bool, covariates: str) -> Reads:
-        """How a model that can read `known` covariates, or only the `calendar`, handles columns with `roles` under the
-        setting `training.covariates`."""
+    def of(cls, roles: Roles, supports: Supports, covariates: str, calendar: int) -> Reads:
+        """How a model handles columns with `roles` under the setting `training.covariates`, if it `supports` them.
+
+        `calendar` is the number of calendar features that there are for it.
+        """
         if covariates == "regress":
             return cls()
-        return cls(bool(roles.future) and known, roles.calendar and (known or calendar), covariates == "auto")
+        asked = supports.dated if roles.calendar is None else roles.calendar
+        dated = asked and (supports.known or supports.calendar)
+        return cls(bool(roles.future) and supports.known, calendar * dated, covariates == "auto")
 
     @property
     def any(self) -> bool:
         """Whether the model reads any of them."""
-        return self.columns or self.calendar
+        return self.columns or self.calendar > 0
 
 
 EFFECT_ALONE = Reads()
@@ -55,7 +74,8 @@ class KnownInputs:
 
     Attributes:
         mean, scale: of each column, (K,); missing values are replaced by the mean.
-        marks: calendar features, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`.
+        marks: calendar features, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`, in this
+            order.
         zone: time zone of the training time stamps, in which calendar features are computed; None without one.
     """
 
@@ -77,10 +97,18 @@ class KnownInputs:
         scale = np.array([column.std() if len(column) and column.std() > 0 else 1.0 for column in observed])
         return cls(mean, scale, marks, zone_of(pd.DatetimeIndex(stamps)) if marks else None)
 
+    def of_columns(self) -> KnownInputs:
+        """The same without calendar features, which are the last inputs."""
+        return self.with_calendar(0)
+
+    def with_calendar(self, features: int) -> KnownInputs:
+        """The same with the first calendar `features` only."""
+        return replace(self, marks=self.marks[:features], zone=self.zone if features else None)
+
     @classmethod
-    def width_of(cls, reads: Reads, columns: int, freq: str | None) -> int:
+    def width_of(cls, reads: Reads, columns: int) -> int:
         """Number of inputs for `reads` and a number of `columns`, before fitting."""
-        return columns * reads.columns + 2 * len(calendar_marks(freq)) * reads.calendar
+        return columns * reads.columns + 2 * reads.calendar
 
     def encode(self, covariates: Array, stamps: pd.Index | None) -> NDArray[np.float32]:
         """Inputs (n, width) for `covariates` (n, K or more) and `stamps` (n,).
@@ -112,12 +140,7 @@ def calendar_marks(freq: str | None) -> tuple[str, ...]:
         return ()
     stamps = pd.date_range("2001-01-01", periods=3, freq=to_offset(freq))
     days = (stamps[2] - stamps[1]) / pd.Timedelta(days=1)
-    names = ["yearday"]
-    if days <= 7:
-        names.insert(0, "monthday")
-    if days <= 3:
-        names.insert(0, "weekday")
-    return ("hour", *names) if days < 1 else tuple(names)
+    return tuple(name for name, longest in MARKS.items() if days <= longest)
 
 
 def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:

@@ -71,7 +71,7 @@ def load_dataset(
 
             `static_covariates`: columns that are constant within each series of a long table.
 
-            `calendar`: add hour-of-week and time-of-year features.
+            `calendar`: add hour-of-week and time-of-year features. By default, only trees read them.
 
             `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
             imply it; 1 for no season.

@@ -128,16 +128,14 @@ class Preprocess:
         if static is None and data.static is not None:
             static = StaticCodes.fit(data.static)
         made = replace(made, static=static, known=known)
-        if not data.has_known:
-            return made
         training = data.part("train")
         if known is None and reads.any:
             rows = np.concatenate([np.arange(first, stop) for first, stop in training.tolist()])
-            marks = calendar_marks(data.freq) if reads.calendar else ()
+            marks = calendar_marks(data.freq)[: reads.calendar]
             columns = data.covariates[rows] if reads.columns else np.empty((len(rows), 0))
             known = KnownInputs.fit(columns, None if data.stamps is None else data.stamps[rows], marks)
             made = replace(made, known=known)
-        if not reads.effect:
+        if not (reads.effect and data.has_known):
             return made
 
         def scaled(rows: Numbers) -> Array:
@@ -145,7 +143,7 @@ class Preprocess:
 
         stamps = data.stamps if roles.calendar else None
         own, further = dict[int, Effects](), (data.covariates, stamps, data.season)
-        shared = fit_effects(scaled, *further, roles.calendar, training)
+        shared = fit_effects(scaled, *further, bool(roles.calendar), training)
         if len(data) > 1:
             own = fit_own(shared, scaled, *further, training, data.n_targets)
         return replace(made, effects=shared, own_effects=own)
@@ -241,9 +239,13 @@ class Preprocess:
             power = replace(power, powers=mixed(power.powers, others.power.powers))
         return replace(self, scaler=scaler, power=power)
 
-    def reading(self, raw: bool, known: bool = True) -> Preprocess:
-        """The same for a model that reads values before scaling if `raw`, and future covariates if `known`."""
-        return replace(self, reads_raw=raw, known=self.known if known else None)
+    def reading(self, raw: bool, reads: Reads | None = None) -> Preprocess:
+        """The same for a model that reads values before scaling if `raw`, and of the known inputs those in `reads`; None
+        keeps all."""
+        known = self.known
+        if reads is not None and known is not None:
+            known = known.with_calendar(reads.calendar) if reads.any else None
+        return replace(self, reads_raw=raw, known=known)
 
     @property
     def reach(self) -> int:

@@ -27,14 +27,15 @@ class Roles:
         past: past covariates, known only up to the forecast origin; models read them.
         future: future covariates, also known over the horizon, such as holidays or prices; their effect on the targets
             is fitted.
-        calendar: whether to add hour-of-week and time-of-year features.
+        calendar: whether to add hour-of-week and time-of-year features; None leaves this to the model: trees read them,
+            and for all others there are none.
         static: static covariates, constant within each series of a panel, such as a region; numbers or text.
     """
 
     target: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
-    calendar: bool = False
+    calendar: bool | None = None
     static: tuple[str, ...] = ()
 
     @property
@@ -64,13 +65,13 @@ class Roles:
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML; empty for the default."""
         named = {key: list(names) for key, names in asdict(self).items() if key != "calendar" and names}
-        return named | ({"calendar": True} if self.calendar else {})
+        return named | ({} if self.calendar is None else {"calendar": self.calendar})
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Roles:
         """The inverse of `to_dict`."""
         names = {key: tuple(record.get(key, ())) for key in NAMED}
-        return cls(**names, calendar=bool(record.get("calendar", False)))
+        return cls(**names, calendar=record.get("calendar"))
 
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
         """The same roles with every target named, for a table `name` with these `columns`.

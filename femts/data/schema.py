@@ -103,8 +103,10 @@ class Schema:
             raise UsageError(text, argument=unknown, value=reading[unknown])
         if not reading:
             return PLAIN
+        calendar = reading.get("calendar")
+        calendar = None if calendar is None else check_flag(calendar, "calendar")
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
-        roles = Roles(**given, calendar=check_flag(reading.get("calendar", False), "calendar"))
+        roles = Roles(**given, calendar=calendar)
         freq = _step(reading.get("freq"))
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
         drop = reading.get("drop")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from femts.config.arguments import check_kind
 from femts.data.describe import count
+from femts.data.known import EFFECT_ALONE
 from femts.errors import UsageError, memory_checked
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.members import member_record
@@ -25,12 +26,15 @@ _SHARED: dict[str, Callable[[Forecaster], object]] = {
     "data schema": lambda one: one.config.schema,
     "training data or split": lambda one: dict(one.data),
     "horizon": lambda one: one.config.pred_len,
-    "scaling": lambda one: one.preprocess.reading(False, known=False).to_dict(),
+    "scaling": lambda one: one.preprocess.reading(False, EFFECT_ALONE).to_dict(),
     "training rows": lambda one: (one.config.refit, one.scored is None),
 }
-# Properties that members with future covariates must share.
+# Properties that members with future covariates must share; some of them may read the calendar as well.
 _SHARED_BY_READERS: dict[str, Callable[[Forecaster], object]] = {
-    "use of future covariates": lambda one: (one.config.reads, one.preprocess.to_dict().get("known")),
+    "use of future covariates": lambda one: (
+        one.config.reads._replace(calendar=0),
+        None if one.preprocess.known is None else one.preprocess.known.of_columns().to_dict(),
+    ),
 }
 
 
@@ -63,8 +67,9 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
     first, *others = forecasters
     for other in others:
         _check_same(first, other, _SHARED)
-    first_reading, *others = [one for one in forecasters if one.config.reads.any] or [first]
-    for other in others:
+    readers = [one for one in forecasters if one.config.reads.any] or [first]
+    first_reading = max(readers, key=lambda one: one.config.reads.calendar)  # the first of those with most inputs
+    for other in readers:
         _check_same(first_reading, other, _SHARED_BY_READERS)
     members = tuple(Member(one.config.model, one.config.model_config) for one in forecasters)
     shape = {"pred_len": first.config.pred_len, "n_channels": len(first.columns)}

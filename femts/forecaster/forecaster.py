@@ -251,7 +251,7 @@ class Forecaster:
             Forecasts (B, horizon, T) in raw units.
 
         Raises:
-            UsageError: A shape is wrong, the horizon is below 1, or the model was trained with covariates.
+            UsageError: A shape is wrong, the horizon is below 1, or the model reads covariates or dates.
         """
         return forecast_array(self, x, self.config.pred_len if horizon is None else check_steps(horizon))
 

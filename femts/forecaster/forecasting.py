@@ -61,7 +61,9 @@ def forecast_array(forecaster: Forecaster, look_backs: ArrayLike, steps: int) ->
     if len(preprocess.series) > 1:
         raise UsageError("predict_array takes look-backs of a single series; select one with of(NAME) first.")
     if preprocess.static is not None or preprocess.effects is not None or preprocess.known is not None:
-        raise UsageError("predict_array takes values alone, but this model was trained with covariates; use predict.")
+        raise UsageError(
+            "predict_array takes values alone, but this model also reads covariates or dates; use predict."
+        )
     try:
         values = np.asarray(look_backs, dtype=np.float64)
     except (TypeError, ValueError) as error:

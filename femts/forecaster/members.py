@@ -34,7 +34,7 @@ def members_of(forecaster: Forecaster) -> tuple[Forecaster, ...]:
         one = type(forecaster)(
             model,
             config if record is None else _trained_as(config, record),
-            forecaster.preprocess.reading(config.reads_raw, config.reads.any),
+            forecaster.preprocess.reading(config.reads_raw, config.reads),
             forecaster.freq,
             forecaster.data,
             RunMetrics() if record is None else record["metrics"],

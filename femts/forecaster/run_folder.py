@@ -105,8 +105,9 @@ class RunConfig:
         """How the model uses future covariates and calendar."""
         from femts.data.known import Reads  # numpy takes long to import
 
-        supports = self._model_class.supports_of(self.model_config)
-        return Reads.of(self.schema.roles, supports.known, supports.calendar, self.training.covariates)
+        supports, roles = self._model_class.supports_of(self.model_config), self.schema.roles
+        dated = getattr(self.model_config, "n_known", 0) - len(roles.future) * supports.known
+        return Reads.of(roles, supports, self.training.covariates, dated // 2)
 
     def known_steps(self, steps: int) -> int:
         """Number of steps whose future covariates a forecast of `steps` needs: models that read them forecast whole

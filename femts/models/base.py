@@ -81,6 +81,7 @@ class Supports:
         known: reads future covariates and the calendar over look-back and horizon (`Batch.known`). For other models,
             their effects are estimated by regression and removed before the model (`femts.data.effects`).
         calendar: reads calendar features over the look-back, without other covariates.
+        dated: reads calendar features of any table with dates, also if nobody asked for them.
         static: reads static covariates (`Batch.static`).
         recursive: designed for recursive forecasts beyond its horizon, so that result tables include these.
         quantiles: can be trained on quantiles by the pinball loss.
@@ -94,6 +95,7 @@ class Supports:
 
     known: bool = False
     calendar: bool = False
+    dated: bool = False
     static: bool = False
     recursive: bool = False
     quantiles: bool = False

@@ -1,10 +1,10 @@
-"""Gradient boosting on lags: one ensemble of regression trees for all series, channels and steps of a forecast.
+"""Gradient boosting on lags: ensembles of regression trees for all series, channels and steps of a forecast.
 
 A training row is one step of one window of one channel. Its features are values one season before the step, recent
 values and means of the look-back, all as differences from a level, future covariates at the step, static covariates,
 and the number of steps ahead. Models of this kind won the M5 competition (Makridakis et al., "M5 accuracy competition",
 IJF 2022). The trees are grown by scikit-learn's histogram boosting (after Ke et al., "LightGBM", NeurIPS 2017) and kept
-as tensors.
+as tensors. A forecast is the mean of up to three ensembles, each with another form of the target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from femts.config.model import ModelConfig
 from femts.config.training import TrainingConfig, parse_span
 from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel, Supports, mean_error
+from femts.models.base import Exchanged, ForecastModel, Supports, mean_error
 from femts.models.naive import check_season
 from femts.models.parts.trees import Trees
 from femts.models.registry import register
@@ -42,16 +42,13 @@ LEAST = 20  # minimum number of rows per leaf
 PATIENCE = 20  # rounds without a lower validation error after which training stops
 VALIDATED = 4  # ratio of training to validation rows
 TRIED = 4  # ratio of rows, and of maximum rounds, in the final fit to those in a trial of a form
-# Forms of the target: the difference from the last value, or from the mean of its phase of the season in the look-back,
-# as it is or divided by the deviation of the look-back; and the difference from the last value one step ahead, forecast
-# recursively. Which is best depends on the table, so the validation split decides.
-FORMS, SEASONAL, IN_DEVIATIONS, RECURSIVE = frozenset(range(5)), frozenset({2, 3}), frozenset({1, 3}), 4
+BEST, WITHIN = 3, 1.1  # maximum number of forms in the mean, and of their errors in those of the best
 MOST_RECURSIVE = 48  # longest horizon for which recursion is tried, since each step recomputes all statistics
 COMPARED = 1024  # maximum number of channels of validation windows on which forms are compared
 VALUES, MEANS, SEASONS = "last values", "rolling means", "seasons before"  # groups of columns computed from a look-back
 NARROWEST = 0.05  # smallest deviation of a look-back, in scaled units
 LOSSES = {"mse": "squared_error", "mae": "absolute_error", "pinball": "quantile"}  # names in scikit-learn
-ROWS_A_SECOND = 5000  # maximum number of training rows per second of a time limit
+ROWS_A_SECOND = 2500  # maximum number of training rows per second of a time limit
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class BoostConfig(ModelConfig):
     rounds: Count = 400
     learning_rate: Positive = 0.1
     leaves: Annotated[int, Bounds("a whole number of at least 2", at_least=2)] = 31
-    rows: Count = 200_000
+    rows: Count = 100_000
     n_static: Natural = 0
     n_known: Natural = 0
 
@@ -94,6 +91,34 @@ class BoostConfig(ModelConfig):
         """Numbers of steps of the seasons that the look-back contains, the first one first."""
         every = dict.fromkeys((self.season or 1, *(self.further or ())))
         return [season for season in every if 1 < season <= self.seq_len]
+
+
+class Form(NamedTuple):
+    """What trees forecast. Which form is best depends on the table, so the validation split decides.
+
+    Attributes:
+        base: the forecast is a difference from the `last` value, from the mean of its `phase` of the season in the
+            look-back, from the `level` of the last season, or from `zero`, with features that are values themselves.
+        in_deviations: whether it is divided by the deviation of the look-back.
+        recursive: whether it is of one step ahead, and of later ones recursively.
+    """
+
+    base: str
+    in_deviations: bool = False
+    recursive: bool = False
+
+
+FORMS = (
+    Form("last"),
+    Form("last", in_deviations=True),
+    Form("phase"),
+    Form("phase", in_deviations=True),
+    Form("last", recursive=True),
+    Form("level", recursive=True),
+    Form("zero", recursive=True),
+    Form("zero"),
+    Form("level"),
+)
 
 
 class Rows(NamedTuple):
@@ -199,107 +224,123 @@ def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, s
     return found.masked_fill(~inside[..., None], torch.nan)
 
 
-@register(
-    "boost", "Gradient boosting on lags, calendar, future and static covariates: one model of trees for all series."
-)
-class Boost(ForecastModel):
-    """Trees that forecast any step of any channel from one row of features; see the module.
+class Ensemble(nn.Module):
+    """Trees that forecast any step of any channel from one row of features, in one form; see the module.
 
-    With quantiles, there is one ensemble for each.
+    With quantiles, there are trees for each.
+
+    Args:
+        config: settings.
+        quantiles: those to forecast; none for a point forecast.
+
+    Attributes:
+        number: () int64, that of the form in `FORMS`.
+        trees: `Trees` of each output.
     """
 
-    Config: ClassVar[type[ModelConfig]] = BoostConfig
-    supports = Supports(known=True, static=True, quantiles=True, channels=1)
-    losses = tuple(LOSSES)
-    in_torch = False  # NumPy's indexing is several times faster
-    groups = (VALUES, MEANS, SEASONS)
-    form: Tensor
-    grown: Tensor
+    number: Tensor
 
-    def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
-        super().__init__(config, quantiles)
-        self.register_buffer("form", torch.zeros((), dtype=torch.int64))  # of the targets
-        self.register_buffer("grown", torch.zeros((), dtype=torch.int64))  # number of rows of the final fit
-        self.ensembles = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
+    def __init__(self, config: BoostConfig, quantiles: Sequence[float]) -> None:
+        super().__init__()
+        self.config, self.quantiles, self.n_outputs = config, tuple(quantiles), max(1, len(quantiles))
+        self.register_buffer("number", torch.zeros((), dtype=torch.int64))
+        self.outputs = nn.ModuleList(Trees(config.rounds, config.leaves) for _ in range(self.n_outputs))
+
+    @property
+    def form(self) -> Form:
+        """What the trees forecast."""
+        return FORMS[int(self.number)]
 
     @property
     def trees(self) -> list[Trees]:
-        """The ensemble of each output."""
-        return [cast(Trees, each) for each in self.ensembles]
+        """Those of each output."""
+        return [cast(Trees, each) for each in self.outputs]
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, exchanged: Exchanged | None = None) -> Tensor:
         """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
         steps = torch.arange(self.config.pred_len, device=batch.past.device).expand(len(batch.past), -1)
-        if int(self.form) != RECURSIVE:
-            return self._of(batch, steps)
+        if not self.form.recursive:
+            return self.forecast_steps(batch, steps, None, exchanged)
         pieces = list[Tensor]()
-        past, known = Past(batch, self._season, self.config.pred_len), batch.known
+        past, known = Past(batch, self.season, self.config.pred_len), batch.known
         for step in range(self.config.pred_len):
             moved = batch if known is None else replace(batch, known=known[:, step:])
-            pieces.append(self._of(moved, steps[:, :1], past))
+            pieces.append(self.forecast_steps(moved, steps[:, :1], past, exchanged))
             past.append(pieces[-1])
         return torch.cat(pieces, dim=1)
 
     @property
-    def _season(self) -> int:
+    def season(self) -> int:
         """Number of steps in the first season that the look-back contains, or 1."""
         return next(iter(self.config.seasons), 1)
 
-    def _of(self, batch: Batch, steps: Tensor, past: Past | None = None) -> Tensor:
-        """Forecasts (B, S Q, C) of the `steps` (B, S)."""
-        table, base, unit = self.table(batch, steps, past)
+    def forecast_steps(
+        self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
+    ) -> Tensor:
+        """Forecasts (B, S Q, C) of the `steps` (B, S); see `table`."""
+        table, base, unit = self.table(batch, steps, past, exchanged)
         rows = table.cpu().numpy()
         made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B S C, Q)
         of_steps = torch.from_numpy(made).to(base.device).view(*base.shape, -1).transpose(2, 3)
         return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
-    def table(self, batch: Batch, steps: Tensor, past: Past | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def table(
+        self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Feature rows of some steps, with the base and unit of their forecasts.
 
         Args:
             batch: B windows.
             steps: (B, S) int64, 0 for the first step of the forecast.
             past: its look-backs, if forecasts were appended.
+            exchanged: features to exchange between windows.
 
         Returns:
             (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
         """
-        past = Past(batch, self._season) if past is None else past
+        past = Past(batch, self.season) if past is None else past
         base, unit = self._units(past, steps)
-        of_base = SEASONS if int(self.form) in SEASONAL else VALUES
+        level = self._level(past)
+        of_base = SEASONS if self.form.base == "phase" else VALUES
         scaled = [
             *((VALUES, each) for each in self._of_values(past)),
             *((MEANS, each) for each in self._of_means(past)),
             *((SEASONS, each) for each in self._of_steps(past, steps)),
-            (of_base, base - past.level[:, None]),
+            (of_base, base - level[:, None]),
         ]
         columns = [(each[:, None] if each.dim() == 2 else each) / unit for _, each in scaled]
         columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
         made = torch.stack([each.expand(base.shape) for each in columns], dim=-1)
-        if self.exchanged is not None:
+        if exchanged is not None:
             groups = [*(group for group, _ in scaled), MEANS, MEANS]
-            some = [number for number, group in enumerate(groups) if group == self.exchanged.group]
-            made[..., some] = made[self.exchanged.others(len(made))][..., some]
+            some = [number for number, group in enumerate(groups) if group == exchanged.group]
+            made[..., some] = made[exchanged.others(len(made))][..., some]
         return made.flatten(0, 2).float(), base, unit
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
         """Base (B, S, C) and unit (B, 1, C) of the forecasts of the `steps` (B, S)."""
-        base = past.last.expand(-1, steps.shape[1], -1)
-        if int(self.form) in SEASONAL:
-            same = past.phase_mean(steps, self._season)
+        form = self.form
+        near = past.last if form.base in ("last", "phase") else self._level(past)[:, None]
+        base = near.expand(-1, steps.shape[1], -1)
+        if form.base == "phase":
+            same = past.phase_mean(steps, self.season)
             base = torch.where(same.isnan(), base, same)
-        if int(self.form) not in IN_DEVIATIONS:
+        if not form.in_deviations:
             return base, torch.ones_like(base[:, :1])
         return base, past.deviation(past.length).nan_to_num(1.0).clamp(min=NARROWEST)[:, None]
+
+    def _level(self, past: Past) -> Tensor:
+        """The level (B, C) of which features are differences."""
+        return torch.zeros_like(past.level) if self.form.base == "zero" else past.level
 
     def _of_values(self, past: Past) -> Iterator[Tensor]:
         """The last values minus the level, each (B, C)."""
         for lag in range(1, min(LAGS, past.length) + 1):
-            yield past.values[:, -lag] - past.level
+            yield past.values[:, -lag] - self._level(past)
 
     def _of_means(self, past: Past) -> Iterator[Tensor]:
         """Means of the last steps minus the level, their deviations and changes, each (B, C)."""
-        length, seasons, level = past.length, self.config.seasons, past.level
+        length, seasons, level = past.length, self.config.seasons, self._level(past)
         spans = {*SPANS, length, *(times * season for season in seasons for times in (1, 2, 4))}
         for steps in sorted(each for each in spans if each <= length):
             mean = past.mean(steps)
@@ -310,7 +351,7 @@ class Boost(ForecastModel):
 
     def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
         """Values at earlier seasons of each step minus the level, (B, S, C)."""
-        level, values = past.level[:, None], past.values
+        level, values = self._level(past)[:, None], past.values
         for season in self.config.seasons:
             for cycle in range(min(CYCLES, past.length // season)):
                 yield seasons_before(values, steps, season, cycle) - level
@@ -326,58 +367,17 @@ class Boost(ForecastModel):
         yield torch.arange(config.n_channels, device=steps.device)[None, None]
         if config.n_known and known is not None:
             rows = (config.seq_len + steps)[..., None].expand(-1, -1, known.shape[2])
-            then, season = known.gather(1, rows), self._season
+            then, season = known.gather(1, rows), self.season
             yield from then.split(1, dim=2)
             yield from (then - seasons_before(known[:, : config.seq_len], steps, season)).split(1, dim=2)
             yield from (then - known[:, config.seq_len - season : config.seq_len].mean(1, keepdim=True)).split(1, dim=2)
         if config.n_static and batch.static is not None:
             yield from batch.static[:, None].split(1, dim=2)
 
-    def learn(
-        self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
-    ) -> None:
-        """Train on rows sampled from `train`, with the form and number of trees chosen on `val` or taken from `chosen`."""
-        config, began = self.config, time.monotonic()
-        limit = None if training.max_time is None else parse_span(training.max_time)
-        most = config.rows if limit is None else ROWS_A_SECOND * limit
-        most = int(min(config.rows, most) / self.n_outputs**0.5)
-        if isinstance(chosen, Boost):
-            self.form.copy_(chosen.form)
-            if limit is not None:
-                most = min(most, int(chosen.grown) or most)
-            self.grown.fill_(most)
-            self._grow(train, None, most, training, [int(trees.count) for trees in chosen.trees])
-            return
-        assert val is not None
-        errors, few = dict[int, float](), max(1, config.rounds // TRIED)
-        tried = [few if each == 0.5 else 0 for each in self.quantiles or (0.5,)]
-        forms = FORMS if config.seasons else FORMS - SEASONAL
-        if self.quantiles or config.pred_len > MOST_RECURSIVE:  # quantiles of one step ahead say nothing of later ones
-            forms -= {RECURSIVE}
-        for form in forms:
-            self.form.fill_(form)
-            self._grow(train, val, most // TRIED, training, tried)
-            errors[form] = self._error(val, training.seed)
-        self.form.fill_(min(errors, key=errors.__getitem__))
-        if limit is not None:  # the trials are the part on which the final fit, of more rows and rounds, is measured
-            spent = time.monotonic() - began
-            expected = spent / len(forms) * TRIED**2
-            most = max(most // TRIED, int(most * min(1.0, max(0.0, limit - spent) / expected)))
-        self.grown.fill_(most)
-        self._grow(train, val, most, training, [config.rounds] * self.n_outputs)
-
-    def _error(self, val: Windows, seed: int) -> float:
-        """Mean absolute error of point or median forecasts over randomly sampled windows of `val`."""
-        count, draws = max(1, COMPARED // val.rows.shape[1]), torch.Generator().manual_seed(seed)
-        index = torch.randperm(len(val), generator=draws)[:count]
-        batch, middle = val.batch(index), self.quantiles.index(0.5) if self.quantiles else 0
-        made = self(batch).unflatten(1, (-1, self.n_outputs))[:, :, middle]
-        return float(mean_error(made, batch.target, _learned(val, index, batch), absolute=True))
-
-    def _grow(
+    def grow(
         self, train: Windows, val: Windows | None, most: int, training: TrainingConfig, rounds: Sequence[int]
     ) -> None:
-        """Train `rounds` trees of each ensemble, or as many of them as are best on `val`."""
+        """Train `rounds` trees for each output, or as many of them as are best on `val`."""
         from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
 
         draws, loss = torch.Generator().manual_seed(training.seed), LOSSES[training.loss]
@@ -414,7 +414,7 @@ class Boost(ForecastModel):
             UsageError: None of them has a value to forecast.
         """
         channels, count = windows.rows.shape[1], len(windows)
-        ahead = 1 if int(self.form) == RECURSIVE else windows.pred_len
+        ahead = 1 if self.form.recursive else windows.pred_len
         some = max(1, min(count, most // (channels * min(STEPS, ahead))))
         each = max(1, min(ahead, most // (channels * some)))
         parts = list[tuple[Tensor, Tensor]]()
@@ -429,6 +429,84 @@ class Boost(ForecastModel):
         if not len(y):
             raise UsageError("The sampled windows contain no value to train on; increase model.rows.")
         return Rows(x, y)
+
+
+@register(
+    "boost", "Gradient boosting on lags, calendar, future and static covariates: one model of trees for all series."
+)
+class Boost(ForecastModel):
+    """Mean of ensembles whose forms of the target were best on validation; see the module."""
+
+    Config: ClassVar[type[ModelConfig]] = BoostConfig
+    supports = Supports(known=True, dated=True, static=True, quantiles=True, channels=1)
+    losses = tuple(LOSSES)
+    in_torch = False  # NumPy's indexing is several times faster
+    groups = (VALUES, MEANS, SEASONS)
+    used: Tensor
+    grown: Tensor
+
+    def __init__(self, config: BoostConfig, quantiles: Sequence[float] = ()) -> None:
+        super().__init__(config, quantiles)
+        self.register_buffer("used", torch.ones((), dtype=torch.int64))  # number of ensembles in the mean
+        self.register_buffer("grown", torch.zeros((), dtype=torch.int64))  # number of rows of the final fit
+        self.members = nn.ModuleList(Ensemble(config, quantiles) for _ in range(BEST))
+
+    @property
+    def ensembles(self) -> list[Ensemble]:
+        """Those in the mean, the best one first."""
+        return [cast(Ensemble, each) for each in self.members][: int(self.used)]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
+        return torch.stack([each(batch, self.exchanged) for each in self.ensembles]).mean(0)
+
+    def learn(
+        self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None
+    ) -> None:
+        """Train on rows sampled from `train`, with forms and numbers of trees chosen on `val` or taken from `chosen`."""
+        config, began = self.config, time.monotonic()
+        limit = None if training.max_time is None else parse_span(training.max_time)
+        most = config.rows if limit is None else ROWS_A_SECOND * limit
+        most = int(min(config.rows, most) / self.n_outputs**0.5)
+        if isinstance(chosen, Boost):
+            self.used.copy_(chosen.used)
+            if limit is not None:
+                most = min(most, int(chosen.grown) or most)
+            self.grown.fill_(most)
+            for mine, other in zip(self.ensembles, chosen.ensembles, strict=True):
+                mine.number.copy_(other.number)
+                mine.grow(train, None, most, training, [int(trees.count) for trees in other.trees])
+            return
+        assert val is not None
+        errors, few, trial = dict[int, float](), max(1, config.rounds // TRIED), self.ensembles[0]
+        tried = [few if each == 0.5 else 0 for each in self.quantiles or (0.5,)]
+        # quantiles of one step ahead say nothing of later ones
+        recursive = not self.quantiles and config.pred_len <= MOST_RECURSIVE
+        for number, form in enumerate(FORMS):
+            if (config.seasons or form.base != "phase") and (recursive or not form.recursive):
+                trial.number.fill_(number)
+                trial.grow(train, val, most // TRIED, training, tried)
+                errors[number] = sampled_error(trial, val, training.seed)
+        first, *others = sorted(errors, key=errors.__getitem__)[:BEST]
+        best = [first, *(each for each in others if errors[each] <= WITHIN * errors[first])]
+        if limit is not None:  # the trials are the part on which the final fits, of more rows and rounds, are measured
+            spent = time.monotonic() - began
+            expected = spent / len(errors) * TRIED**2 * len(best)
+            most = max(most // TRIED, int(most * min(1.0, max(0.0, limit - spent) / expected)))
+        self.used.fill_(len(best))
+        self.grown.fill_(most)
+        for chosen_form, each in zip(best, self.ensembles, strict=True):
+            each.number.fill_(chosen_form)
+            each.grow(train, val, most, training, [config.rounds] * self.n_outputs)
+
+
+def sampled_error(model: Ensemble | Boost, windows: Windows, seed: int) -> float:
+    """Mean absolute error of point or median forecasts over randomly sampled windows of `windows`."""
+    count, draws = max(1, COMPARED // windows.rows.shape[1]), torch.Generator().manual_seed(seed)
+    index = torch.randperm(len(windows), generator=draws)[:count]
+    batch, middle = windows.batch(index), model.quantiles.index(0.5) if model.quantiles else 0
+    made = model(batch).unflatten(1, (-1, model.n_outputs))[:, :, middle]
+    return float(mean_error(made, batch.target, _learned(windows, index, batch), absolute=True))
 
 
 def _at(values: Tensor, steps: Tensor) -> Tensor:

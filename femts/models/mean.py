@@ -102,7 +102,7 @@ class MeanConfig(ModelConfig):
 
     @property
     def n_known(self) -> int:
-        """Number of known inputs; members that do not use them ignore them."""
+        """Number of known inputs, of which each member reads the first ones."""
         return max(_inputs(member.config, "n_known") for member in self.members)
 
 
@@ -141,6 +141,7 @@ class MeanModel(ForecastModel):
         return Supports(
             known=any(one.known for one in each),
             calendar=any(one.calendar for one in each),
+            dated=any(one.dated for one in each),
             static=True,
             channels=1 if all(one.channels == 1 for one in each) else None,
             raw=any(one.raw for one in each),
@@ -178,7 +179,10 @@ class MeanModel(ForecastModel):
     def forecasts(self, batch: Batch, steps: int) -> Forecasts:
         """Mean of the members' point forecasts, each from the last rows that it reads; see
         `ForecastModel.forecasts`."""
-        points = [each.forecasts(batch.recent(each.config.seq_len), steps).points for each in self.models]
+        points = [
+            each.forecasts(batch.recent(each.config.seq_len, _inputs(each.config, "n_known")), steps).points
+            for each in self.models
+        ]
         if self.weights is None:
             return Forecasts(reduce(torch.add, points) / len(points), None)
         weighted = [each * weight.to(each.dtype) for each, weight in zip(points, self.weights, strict=True)]

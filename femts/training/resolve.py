@@ -14,7 +14,7 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.frequency import further_seasons
-from femts.data.known import KnownInputs, Reads
+from femts.data.known import KnownInputs, Reads, calendar_marks
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -291,17 +291,17 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     """Settings that follow from the future covariates and calendar of `data`; raise UsageError if the model is to read
     them and cannot."""
     roles, supports = data.schema.roles, model_card(model).model_class.supports
-    reads = Reads.of(roles, supports.known, supports.calendar, covariates)
-    if covariates == "model" and (reads.columns, reads.calendar) != (bool(roles.future), roles.calendar):
+    reads = Reads.of(roles, supports, covariates, len(calendar_marks(data.freq)))
+    if covariates == "model" and (bool(roles.future) > reads.columns or bool(roles.calendar) > bool(reads.calendar)):
         named = ", ".join(map(quote, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
             f"Model '{model}' cannot read {named} over the forecast horizon; use one that can, such as fem_sm or "
             "tide, or leave training.covariates at auto, which removes the linear effect first."
         )
-    width = KnownInputs.width_of(reads, len(roles.future), data.freq)
+    width = KnownInputs.width_of(reads, len(roles.future))
     if asked is not None and whole_number(asked, "Setting 'model.n_known'") != width:
         these = f"{argument('future_covariates')} and {argument('calendar=True')}"
-        text = f"Setting 'model.n_known' is determined by {these}; remove it."
+        text = f"Setting 'model.n_known' is determined by {these} and the model; remove it."
         raise UsageError(text, argument="model.n_known", value=asked)
     return {"n_known": width} if width else {}
 
@@ -317,8 +317,8 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     """A sentence on how the model uses future covariates and calendar."""
     roles, reads = data.schema.roles, config.reads
-    names = [*map(quote, roles.future), *["the calendar"] * roles.calendar]
-    read = [*map(quote, roles.future if reads.columns else ()), *["the calendar"] * reads.calendar]
+    names = [*map(quote, roles.future), *["the calendar"] * bool(roles.calendar)]
+    read = [*map(quote, roles.future if reads.columns else ()), *["the calendar"] * bool(reads.calendar)]
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
     if names and reads.effect:
         notes.append(

@@ -156,7 +156,7 @@ def test_windows_stay_within_series_and_split(part: str) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_batch_values_match_the_table(part: str) -> None:
     data = series_data()
-    preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=True, effect=False))
+    preprocess = Preprocess.fit(data, reads=Reads(columns=True, calendar=4, effect=False))
     windows = part_windows(data, preprocess, part, L, P)
     batch, rows = all_windows(windows), rows_of(windows, data)
     assert batch.known is not None and batch.static is not None and batch.series is not None

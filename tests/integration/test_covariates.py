@@ -309,7 +309,7 @@ def test_unsupported_uses_of_covariates_are_refused(forecaster_with_covariate: f
         femts.train(femts.load_dataset(frame, target=["load"], past_covariates=["heat"]), "ridge", **QUICK)
     with pytest.raises(UsageError, match="Calendar features need dates"):
         femts.load_dataset(small_table().assign(date=range(300)), calendar=True)
-    with pytest.raises(UsageError, match="takes values alone, but this model was trained with covariates"):
+    with pytest.raises(UsageError, match="takes values alone, but this model also reads covariates or dates"):
         forecaster_with_covariate.predict_array(np.zeros((1, L, 1)))
     with pytest.raises(UsageError, match="loaded without its future covariates; load it with"):
         forecaster_with_covariate.evaluate(dataset=femts.load_dataset(frame, target=["load"]))

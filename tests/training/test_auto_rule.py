@@ -247,7 +247,7 @@ def test_work_limits_the_steps_of_networks(model: str) -> None:
 def test_work_limits_the_rows_of_trees() -> None:
     request = replace(FitRequest.of("auto", {}, {}, 0.0), lengths=LENGTHS)
     rows = [within(Candidate("boost", learns=True), request, table(1500), most).settings["rows"] for most in (8.0, 1e4)]
-    assert rows == [40_000, 200_000]
+    assert rows == [20_000, 100_000]
 
 
 def test_work_grows_with_rows_and_season() -> None:
