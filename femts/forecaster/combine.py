@@ -76,8 +76,10 @@ def mean_of(forecasters: Sequence[Forecaster], weights: ArrayLike | None = None)
     shares = None if weights is None else _shares(weights, len(forecasters), len(first.targets), shape["n_channels"])
     longest = max(one.config.seq_len for one in forecasters)
     mean = MeanConfig(seq_len=longest, **shape, members=members, weights=shares)
-    # Members without future covariates are unaffected by those of others.
-    config = replace(first_reading.config, model=MEAN, model_config=mean)
+    # Members without future covariates are unaffected by those of others. A mean has no quantiles to be validated by.
+    training = first_reading.config.training
+    training = replace(training, metric="") if training.metric == "pinball" else training
+    config = replace(first_reading.config, model=MEAN, model_config=mean, training=training)
     scored = [one.scored for one in forecasters if one.scored is not None]
     made = Forecaster(
         MeanModel(mean, [one.model for one in forecasters]).eval(),

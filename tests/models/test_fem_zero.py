@@ -37,6 +37,8 @@ from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, quantiles_of, tokenize
 from femts.models.registry import build_config, build_model
+from femts.training.data_module import DataModule
+from femts.training.evaluate import take_scores
 
 
 def wave(rows: int, seed: int = 0, season: int = 24) -> np.ndarray:
@@ -382,6 +384,11 @@ def test_training_further_on_a_table_learns_what_is_its_own(tmp_path: Path) -> N
     forecast = tuned.predict(table, level=[80])
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), forecast)
     assert (forecast["y-lo-80"] < forecast["y"]).all()
+    # It is validated by its quantiles, which a mean with it does not have.
+    both = femts.mean_of([tuned.scored or tuned, plain.scored or plain])
+    data = tuned.training_data()
+    made = take_scores(both, DataModule.of(data, both.config).windows, data, "cpu")
+    assert "pinball" not in made.scores["val"] and made.scores["test"]["mae"] > 0
 
 
 def test_pretrained_weights_are_kept_where_training_makes_them_worse() -> None:
