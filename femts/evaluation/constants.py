@@ -28,6 +28,9 @@ MOST_MISSED = 10.0
 # Numbers of all and of disjoint windows below both of which they are few; with a hundred errors, even 99 % is an order
 # statistic.
 FEW, FEW_DISJOINT = 100, 20
+# Values forecast for the intervals of a refitted forecaster, and fewest windows with them: overlapping windows of a large
+# table add little to half of them.
+HELD_OUT, FEWEST_HELD_OUT = 4_000_000, 1000
 # Numbers held in memory, 640 MiB; more windows need several passes. Errors used to estimate the difficulty, and divided
 # by it at a time.
 MOST_NUMBERS, SAMPLED_ERRORS = 5 * 2**25, 2**20

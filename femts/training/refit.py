@@ -9,6 +9,7 @@ from typing import Any, cast
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
 from femts.errors import UsageError
+from femts.evaluation.constants import FEWEST_HELD_OUT, HELD_OUT
 from femts.evaluation.intervals import Intervals
 from femts.forecaster import calibration
 from femts.forecaster.forecaster import Forecaster
@@ -150,6 +151,8 @@ def _train_members(run: Run, scored: Forecaster) -> list[Forecaster]:
 
 def held_out_intervals(forecaster: Forecaster) -> Intervals:
     """Intervals for a refitted forecaster, from the errors of `forecaster` on its validation and test splits, on as many
-    windows as time allowed to score."""
-    with scored_on(forecaster.model, most_scored(forecaster.metrics)):
+    windows as time allowed to score and, of a large table, on evenly spaced ones with `HELD_OUT` values."""
+    most, scored = HELD_OUT // (forecaster.config.pred_len * len(forecaster.targets)), most_scored(forecaster.metrics)
+    most = max(FEWEST_HELD_OUT, most)
+    with scored_on(forecaster.model, most if scored is None else min(scored, most)):
         return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())
