@@ -11,10 +11,12 @@ from femts._version import __version__
 if TYPE_CHECKING:
     from femts.analysis.audit.run import audit
     from femts.analysis.backtest import backtest
+    from femts.analysis.check import Check, check
     from femts.analysis.compare import Comparison, compare
     from femts.analysis.report import report
     from femts.analysis.rolling_scores import backtest_scores
     from femts.analysis.tune import tune
+    from femts.analysis.update import Update, update
     from femts.config.model import ModelConfig
     from femts.data.catalog import CATALOG, DatasetCard
     from femts.data.dataset import Dataset
@@ -48,10 +50,12 @@ if TYPE_CHECKING:
 _NAMES = {
     "femts.analysis.audit.run": ("audit",),
     "femts.analysis.backtest": ("backtest",),
+    "femts.analysis.check": ("Check", "check"),
     "femts.analysis.compare": ("Comparison", "compare"),
     "femts.analysis.report": ("report",),
     "femts.analysis.rolling_scores": ("backtest_scores",),
     "femts.analysis.tune": ("tune",),
+    "femts.analysis.update": ("Update", "update"),
     "femts.config.model": ("ModelConfig",),
     "femts.data.catalog": ("CATALOG", "DatasetCard"),
     "femts.data.listing": ("datasets",),
@@ -89,6 +93,7 @@ __all__ = [
     "AgeWarning",
     "BoundPrior",
     "CellWarning",
+    "Check",
     "Comparison",
     "Dataset",
     "DatasetCard",
@@ -104,11 +109,13 @@ __all__ = [
     "ScaleWarning",
     "SegmentForecaster",
     "UnitsWarning",
+    "Update",
     "UsageError",
     "__version__",
     "audit",
     "backtest",
     "backtest_scores",
+    "check",
     "compare",
     "datasets",
     "forecast",
@@ -125,6 +132,7 @@ __all__ = [
     "table",
     "train",
     "tune",
+    "update",
     "visible",
 ]
 

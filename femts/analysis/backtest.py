@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.analysis.rolling import rolling_forecasts, rows_at
 from femts.config.arguments import check_flag, check_kind
@@ -26,7 +27,7 @@ from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import steps_ahead, warn_new_series
 from femts.forecaster.scoring import calibrated, check_step_of_training, read_like
-from femts.forecaster.seen import Use, use_of
+from femts.forecaster.seen import Use, rows_used, use_of
 from femts.text import Message, argument, quote
 from femts.training.refit import refit
 
@@ -98,7 +99,7 @@ def backtest(
             raise UsageError(text, argument=name, value=value, remedy={name: None})
     if any(bounds):
         calibrated(forecaster).check(bounds.needed, steps)
-    rows, where = _rows(forecaster, data)
+    rows, where = rows_of(forecaster, data)
     cutoffs = _cutoffs(forecaster, rows, n_windows, step_size, steps, where, refit)
     if rows.schema.panel:
         _log_short(rows, cutoffs)
@@ -128,7 +129,7 @@ def backtest(
     return frame if len(forecaster.targets) > 1 else frame.drop(columns="column")
 
 
-def _rows(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
+def rows_of(forecaster: Forecaster, data: Source) -> tuple[Dataset, str]:
     """All rows with the columns of the training data in order, and a name for messages."""
     freq, schema, table, where = forecaster.freq, forecaster.config.schema, None, "The frame"
     if not schema.panel and is_table(data):
@@ -212,6 +213,39 @@ def _check_steps(data: Dataset, cutoffs: list[Cutoff], steps: int, where: str) -
             raise UsageError(f"{where} has an irregular step ('{data.freq}') after {stamp}; move the windows.")
 
 
+def models_of(forecaster: Forecaster) -> list[Forecaster]:
+    """The forecaster, and the one that was scored if it was refitted."""
+    return [forecaster] if forecaster.scored is None else [forecaster, forecaster.scored]
+
+
+def uses_of(forecaster: Forecaster, data: Dataset, cutoffs: Sequence[Cutoff]) -> list[NDArray[np.int64]]:
+    """What each of `models_of` used the rows after each cutoff for, (models, series) of `Use` for each."""
+    models = models_of(forecaster)
+    return [np.stack([use_of(model, data, each.series, each.rows) for model in models]) for each in cutoffs]
+
+
+def first_unseen(uses: Sequence[NDArray[np.int64]]) -> int:
+    """Number of the first cutoff from which on no rows of some series were used for training or selection; that of the
+    last one if there is none."""
+    fresh = [not use.size or bool((use.min(axis=0) == Use.NONE).any()) for use in uses]
+    return next((k + 1 for k in range(len(uses) - 2, -1, -1) if not fresh[k]), 0)
+
+
+def unused_rows(forecaster: Forecaster, data: Dataset, where: str) -> int:
+    """Largest number of rows at the end of a series that were used neither for training nor for validation; for a panel,
+    of the series of the training.
+
+    Raises:
+        UsageError: There is none.
+    """
+    known = forecaster.preprocess.places(data.series) >= 0
+    unused = data.lengths - rows_used(forecaster, data, Use.SELECTION)
+    most = int(unused[known | ~known.any()].max())
+    if not most:
+        raise UsageError(f"{where} has no row after those used for training and validation; provide later rows.")
+    return most
+
+
 def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer: bool) -> Origins:
     """The forecaster to use for each series at each cutoff: itself, or the model that was scored if only that was not
     trained on the rows after the cutoff.
@@ -228,11 +262,9 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
     Warns:
         AccuracyWarning: A forecast covers rows that were used for selection.
     """
-    models = [forecaster] if forecaster.scored is None else [forecaster, forecaster.scored]
-    uses = [np.stack([use_of(model, data, each.series, each.rows) for model in models]) for each in cutoffs]
+    models, uses = models_of(forecaster), uses_of(forecaster, data, cutoffs)
     if fewer:
-        fresh = [not use.size or bool((use.min(axis=0) == Use.NONE).any()) for use in uses]
-        first = next((k + 1 for k in range(len(cutoffs) - 2, -1, -1) if not fresh[k]), 0)
+        first = first_unseen(uses)
         cutoffs, uses = [replace(each, window=each.window - first) for each in cutoffs[first:]], uses[first:]
         if first:
             note = (

@@ -62,7 +62,7 @@ class RollingSums:
             scale: seasonal changes before each window.
             point: column of the point forecasts.
         """
-        places = _Places.of(frame, data.series, data.columns[: data.n_targets])
+        places = Places.of(frame, data.series, data.columns[: data.n_targets])
         columns = [name for q in QUANTILES if (name := f"q-{100 * q:g}") in frame]
         actual = places.spread(frame["actual"])
         values = Values(
@@ -112,7 +112,7 @@ class RollingSums:
 
 
 @dataclass(frozen=True, eq=False)
-class _Places:
+class Places:
     """Where the rows of a table of forecasts are in arrays (B, P, T) of B windows of one series each.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Places:
     shape: tuple[int, int, int]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, series: Sequence[str], targets: Sequence[str]) -> _Places:
+    def of(cls, frame: pd.DataFrame, series: Sequence[str], targets: Sequence[str]) -> Places:
         """Places of the rows of `frame`, whose column `window` or `cutoff` tells windows apart."""
         window = frame["window"].to_numpy() - 1 if "window" in frame else pd.factorize(frame["cutoff"])[0]
         number = np.zeros(len(frame), dtype=np.int64)
@@ -193,7 +193,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
     if missing:
         raise UsageError(f"The backtest has no column '{missing[0]}'; pass the table that femts.backtest returned.")
     names = tuple(frame["series"].astype(str).unique()) if panel else ("",)
-    places, group = _Places.of(frame, names, forecaster.targets), by or ("window" if panel else "cutoff")
+    places, group = Places.of(frame, names, forecaster.targets), by or ("window" if panel else "cutoff")
     both, tables = frame[list(FORECASTS)].notna().all(axis=1), {"scaled": _scaled(frame, forecaster), "raw": frame}
     labels = frame[group].unique()
     some = labels - 1 if group == "window" else np.arange(len(labels))

@@ -67,6 +67,8 @@ def _restored(run: SavedRun, folder: Path) -> Restored:
         raise changed(folder, f"its files do not belong together ({str(error).partition(chr(10))[0]})") from error
     model.read_weights()  # weights that are not stored in the folder
     scored = None if run.scored is None else _restored(run.scored, folder / SCORED)
-    if scored is not None and scored.run.config != replace(run.config, refit=False):
-        raise changed(folder, f"{SCORED}/{CONFIG} belongs to another run")
+    if scored is not None:
+        of, own = scored.run.config, run.config
+        if of != replace(own, refit=False, dataset=of.dataset, source=of.source):  # an update may read another table
+            raise changed(folder, f"{SCORED}/{CONFIG} belongs to another run")
     return Restored(run, model.eval(), preprocess.reading(model.supports.raw), intervals, scored)

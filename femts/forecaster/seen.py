@@ -58,6 +58,16 @@ def use_of(forecaster: Forecaster, data: Dataset, series: Rows, rows: Rows) -> N
     return used
 
 
+def rows_used(forecaster: Forecaster, data: Dataset, least: Use) -> Rows:
+    """Number of rows (S,) at the start of each series of `data` that `forecaster` used for `least` or more."""
+    everywhere, low, high = np.arange(len(data)), np.zeros(len(data), dtype=np.int64), data.lengths.copy()
+    while (low < high).any():
+        middle, going = (low + high) // 2, low < high
+        used = use_of(forecaster, data, everywhere, np.minimum(middle, data.lengths - 1)) >= least
+        low, high = np.where(going & used, middle + 1, low), np.where(going & ~used, middle, high)
+    return low
+
+
 def _no_later(stamps: pd.Index, until: Sequence[str | None]) -> NDArray[np.bool_]:
     """Mask of the `stamps` (n,) that are not later than `until`, texts or None; False for those in another time
     zone."""

@@ -149,10 +149,12 @@ def _train_members(run: Run, scored: Forecaster) -> list[Forecaster]:
     return learned
 
 
-def held_out_intervals(forecaster: Forecaster) -> Intervals:
-    """Intervals for a refitted forecaster, from the errors of `forecaster` on its validation and test splits, on as many
-    windows as time allowed to score and, of a large table, on evenly spaced ones with `HELD_OUT` values."""
+def held_out_intervals(forecaster: Forecaster, data: Dataset | None = None) -> Intervals:
+    """Intervals for a refitted forecaster, from the errors of `forecaster` on the validation split of `data`, by default on
+    its own validation and test splits, on as many windows as time allowed to score and, of a large table, on evenly spaced
+    ones with `HELD_OUT` values."""
+    data = forecaster.training_data().held_out() if data is None else data
     most, scored = HELD_OUT // (forecaster.config.pred_len * len(forecaster.targets)), most_scored(forecaster.metrics)
     most = max(FEWEST_HELD_OUT, most)
     with scored_on(forecaster.model, most if scored is None else min(scored, most)):
-        return calibration.new_intervals(forecaster, None, (), forecaster.training_data().held_out())
+        return calibration.new_intervals(forecaster, None, (), data)

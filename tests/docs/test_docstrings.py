@@ -105,6 +105,8 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Dataset.before_test": lambda fc: load_dataset(small_table(20)).before_test(2, 99),
     "audit": lambda fc: femts.audit("none"),
     "backtest": lambda fc: femts.backtest(fc, small_table(), n_windows=0, step_size=1),
+    "check": lambda fc: femts.check(fc, small_table(), horizon=0),
+    "update": lambda fc: femts.update(fc, small_table()[:10]),
     "backtest_scores": lambda fc: femts.backtest_scores(small_table(), fc),
     "compare": lambda fc: femts.compare(small_table(), "ridge", n_windows=0),
     "datasets": lambda fc: femts.datasets("a\0b"),

@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "audit": (lambda f: femts.audit, {"forecaster_or_run": "none", "dataset": TABLE}),
     "backtest": (lambda f: femts.backtest, {"data": TABLE, "n_windows": 1, "step_size": 1}),
     "backtest_scores": (lambda f: femts.backtest_scores, {"frame": TABLE}),
+    "check": (lambda f: femts.check, {"data": TABLE, "horizon": 1}),
     "compare": (lambda f: femts.compare, {"data": TABLE, "models": "naive", "horizon": 12, "n_windows": 1}),
     "datasets": (lambda f: femts.datasets, {}),
     "forecast": (lambda f: femts.forecast, {"data": TABLE, "horizon": 12, "model": "naive"}),
@@ -82,6 +83,7 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "Forecaster.to": (lambda f: f.to, {"device": "cpu"}),
     "Forecaster.training_data": (lambda f: f.training_data, {}),
     "Forecaster.write": (lambda f: f.write, {"folder": Path("run")}),
+    "update": (lambda f: femts.update, {"data": TABLE}),
 }
 CALLS["Forecaster.of"] = (lambda f: f.of, {"name": "load"})
 FURTHER = {
@@ -91,7 +93,7 @@ FURTHER = {
     "Forecaster.plot": ("level", "future", "actual", "columns", "series"),
 }
 OTHERS = set(
-    "BoundPrior Comparison Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
+    "BoundPrior Check Comparison Update Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
     "register_prior visible __version__ Forecaster Forecaster.device AccuracyWarning AgeWarning CellWarning GapWarning "
     "FemtsError RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
 )
@@ -129,7 +131,7 @@ def test_wrong_argument_types_are_accepted_or_refused(
             given["forecaster_or_run"] = forecaster if argument == "dataset" else "none"
         if name == "mean_of":
             given.setdefault("forecasters", [forecaster, forecaster])
-        if name in ("backtest", "backtest_scores"):
+        if name in ("backtest", "backtest_scores", "check", "update"):
             given.setdefault("forecaster", forecaster)
         try:
             function(called)(**given)

@@ -1,0 +1,45 @@
+"""`femts update`: a run trained again on a table that has grown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from femts.cli.command import command
+from femts.cli.options import DataRoot
+from femts.cli.run_options import Device, Run, load_run
+from femts.cli.streams import say
+from femts.forecaster.replacing import replacing
+from femts.forecaster.saved_run import read_metrics
+from femts.text import printable
+
+
+@command(45)
+def update(
+    run: Run,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="The table of the run with further rows.")],
+    if_better: Annotated[
+        bool, typer.Option("--if-better", help="Keep the run as it is unless the new rows lower its error.")
+    ] = False,
+    data_root: DataRoot = None,
+    device: Device = "auto",
+) -> None:
+    """Train a run again on a table that has grown.
+
+    Model, settings and intervals stay as they are. The old run is replaced once the new one is
+    complete. Also shows, on the newest rows, whether training on the rows before lowers the error.
+    """
+    from femts.analysis.update import update as update_run
+    from femts.data.loading import is_path, load_dataset
+
+    read_metrics(run)  # a folder that is not a run is not locked, which would create it
+    forecaster = load_run(run, device)
+    loaded = data if is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+    made = update_run(forecaster, loaded)
+    kept = if_better and not made.better
+    if not kept:
+        with replacing(run) as new:
+            made.forecaster.write(new)
+    say(str(made))
+    say(f"run: {printable(run)}{' is unchanged' if kept else ''}")
