@@ -49,8 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments without the program name; None uses those of the process.
 
     Returns:
-        Exit status: 0 for success, 1 if the run failed, 2 for invalid input, 130 if interrupted.
+        Exit status: 0 for success, 1 if the run failed, 2 for invalid input, 3 if a check gives an alarm, 130 if
+        interrupted.
     """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        # Threads that are waiting soon leave their core to others, which halves the time beside other processes; read by
+        # libgomp when torch is imported.
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     gc.set_threshold(10_000)  # imports create objects that stay; searching them for garbage takes a tenth of their time
     try:
         load_plugins()  # plugins may add commands
