@@ -54,6 +54,9 @@ class ReadingOptions:
             help="Add hour-of-week and time-of-year features; by default, only trees read them.",
         ),
     ] = None
+    holidays: Annotated[
+        str | None, option("Add the public holidays of a country or a part of one, such as DE or DE-BY.", "COUNTRY")
+    ] = None
     split: Annotated[
         str | None, option("Fractions of the rows for training, validation and test.", "TRAIN,VAL,TEST")
     ] = None

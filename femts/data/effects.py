@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.holidays import holiday_terms
 from femts.data.wall_clock import share_of_day
 from femts.errors import UsageError
 from femts.text import quote
@@ -29,6 +30,31 @@ DAY_WAVES, YEAR_WAVES = 4, 2
 _ARRAYS = ("mean", "scale", "weight", "offset", "explained")
 
 
+class DateTerms(NamedTuple):
+    """Terms that follow from the time stamps.
+
+    Attributes:
+        calendar: whether there are hour-of-week and time-of-year terms.
+        holidays: whose public holidays have terms, such as `DE`; None for none.
+    """
+
+    calendar: bool = False
+    holidays: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self.calendar or self.holidays is not None
+
+    def of(self, dates: pd.Index | None) -> list[Array]:
+        """The terms, (n,) each."""
+        if dates is None or not self.any:
+            return []
+        stamps = pd.DatetimeIndex(dates)
+        waves = calendar_waves(stamps) if self.calendar else []
+        return waves + ([] if self.holidays is None else holiday_terms(stamps, self.holidays))
+
+
 @dataclass(frozen=True, eq=False)
 class Effects:
     """Effects of K future covariates, and of the calendar, on C channels in scaled units.
@@ -36,7 +62,7 @@ class Effects:
     Attributes:
         knots: for each column, the knots of its piecewise linear function, in raw units.
         mean: training mean of each column, (K,), used for its missing values.
-        calendar: whether calendar features are included.
+        dated: terms of the time stamps.
         scale: standard deviation of the changes of the M terms in training, (M,).
         weight: (M, C).
         offset: mean effect in training, (C,), which is subtracted.
@@ -46,7 +72,7 @@ class Effects:
 
     knots: tuple[tuple[float, ...], ...]
     mean: Array
-    calendar: bool
+    dated: DateTerms
     scale: Array
     weight: Array
     offset: Array
@@ -59,7 +85,7 @@ class Effects:
         Raises:
             UsageError: Time stamps have a time zone and those of training did not, or the other way round.
         """
-        if self.calendar:
+        if self.dated.any:
             dates = in_zone(pd.DatetimeIndex(dates), self.zone)
         pieces = (slice(first, first + MOST_ROWS) for first in range(0, len(covariates), MOST_ROWS))
         terms = (self.terms(covariates[rows], None if dates is None else dates[rows]) for rows in pieces)
@@ -70,22 +96,21 @@ class Effects:
         terms = list[Array]()
         for column, knots in zip(np.where(np.isnan(covariates), self.mean, covariates).T, self.knots, strict=True):
             terms += [column, *(np.maximum(column - knot, 0) for knot in knots)]
-        if self.calendar:
-            terms += calendar_waves(pd.DatetimeIndex(dates))
-        return np.stack(terms, axis=1) / self.scale
+        return np.stack([*terms, *self.dated.of(dates)], axis=1) / self.scale
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
         zone = {} if self.zone is None else {"zone": self.zone}
-        return {"knots": [list(knots) for knots in self.knots], "calendar": self.calendar, **arrays, **zone}
+        return {"knots": [list(knots) for knots in self.knots], **self.dated._asdict(), **arrays, **zone}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Effects:
         """The inverse of `to_dict`."""
         arrays = {name: np.asarray(record[name], dtype=np.float64) for name in _ARRAYS}
         knots = tuple(map(tuple, record["knots"]))
-        return cls(knots=knots, calendar=record["calendar"], **arrays, zone=record.get("zone"))
+        dated = DateTerms(record["calendar"], record.get("holidays"))
+        return cls(knots=knots, dated=dated, **arrays, zone=record.get("zone"))
 
 
 def zone_of(dates: pd.DatetimeIndex) -> str | None:

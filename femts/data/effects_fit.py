@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.effects import MOST_ROWS, Array, Effects, calendar_waves, zone_of
+from femts.data.effects import MOST_ROWS, Array, DateTerms, Effects, zone_of
 
 ENOUGH = 20  # rows per term for a series to get its own effects
 KNOTS = (0.2, 0.4, 0.6, 0.8)  # quantiles of a column at which its piecewise linear function has knots
@@ -25,17 +25,17 @@ def fit_effects(
     covariates: Array,
     dates: pd.Index | None,
     season: int,
-    calendar: bool,
+    dated: DateTerms,
     training: NDArray[np.int64],
 ) -> Effects:
-    """Fit the effects of `covariates`, and of the calendar if `calendar`, to the training rows.
+    """Fit the effects of `covariates`, and of the time stamps, to the training rows.
 
     Args:
         scaled: function from row numbers (n,) to their scaled values (n, C), NaN where missing.
         covariates: (rows, K), raw units.
         dates: time stamps (rows,), needed only for calendar features.
         season: number of steps in a season, over which changes are explained.
-        calendar: whether to include calendar features.
+        dated: terms of the time stamps.
         training: first training row of each series and one past its last, (S, 2).
     """
     season = min(season, int((training[:, 1] - training[:, 0]).max()) // 2)
@@ -47,7 +47,7 @@ def fit_effects(
         return of(before)[None], of(before + season)[None]
 
     rows = np.concatenate([np.arange(begin, stop) for begin, stop in training.tolist()])
-    (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, calendar, dates)
+    (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, dated, dates)
     terms = part(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
     earlier, later = part(scaled)
     return _fitted([plain], *terms, later - earlier)[0]
@@ -72,24 +72,23 @@ def fit_own(
             dates = None if stamps is None else stamps[rows.ravel()]
             known, values = covariates[rows], scaled(rows.ravel()).reshape(*rows.shape, -1)
             steps = min(season, length // 2)
-            effect = shared.of(known.reshape(-1, known.shape[-1]), dates).reshape(values.shape)
+            effect = shared.of(known.reshape(rows.size, known.shape[-1]), dates).reshape(values.shape)
             change, expected = (each[:, steps:] - each[:, :-steps] for each in (values, effect))
             square = np.nansum(change**2, axis=1)
             explained = 1 - np.nansum((change - expected) ** 2, axis=1) / np.where(square > 0, square, 1)
-            for place, fitted in _fitted_alone(known, values, dates, steps, shared.calendar):
+            for place, fitted in _fitted_alone(known, values, dates, steps, shared.dated):
                 if fitted.explained[:targets].mean() > explained[place, :targets].mean():
                     own[int(block[place])] = fitted
     return dict(sorted(own.items()))
 
 
 def _fitted_alone(
-    known: Array, values: Array, dates: pd.Index | None, season: int, calendar: bool
+    known: Array, values: Array, dates: pd.Index | None, season: int, dated: DateTerms
 ) -> Iterator[tuple[int, Effects]]:
     """Effects fitted to each of S series, by number: covariates (S, n, K), scaled values (S, n, C), stamps (S n,)."""
     columns = [np.ascontiguousarray(known[..., k]) for k in range(known.shape[-1])]
     count, length = known.shape[:2]
-    plain = _plain(columns, count, calendar, dates)
-    waves = [] if dates is None or not calendar else calendar_waves(pd.DatetimeIndex(dates))
+    plain, waves = _plain(columns, count, dated, dates), dated.of(dates)
     before, kinds = _sampled(length - season), dict[tuple[int, ...], list[int]]()
     for place, each in enumerate(plain):
         kinds.setdefault(tuple(map(len, each.knots)), []).append(place)
@@ -111,19 +110,19 @@ def _sampled(count: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).permutation(count)[:MOST_ROWS])
 
 
-def _plain(columns: Iterable[Array], count: int, calendar: bool, dates: pd.Index | None) -> list[Effects]:
+def _plain(columns: Iterable[Array], count: int, dated: DateTerms, dates: pd.Index | None) -> list[Effects]:
     """Terms for each of `count` series, not yet standardised and without weights; `columns` are the training rows of
     each covariate, (count, n)."""
     found = [(_knots(column), _means(column)) for column in columns]  # one at a time, as they may be large
     waves, zone = 0, None
-    if calendar and dates is not None:
-        waves, zone = len(calendar_waves(pd.DatetimeIndex(dates[:1]))), zone_of(pd.DatetimeIndex(dates))
+    if dated.any and dates is not None:
+        waves, zone = len(dated.of(dates[:1])), zone_of(pd.DatetimeIndex(dates))
     made = list[Effects]()
     for place in range(count):
         knots, mean = tuple(of[place] for of, _ in found), np.array([of[place] for _, of in found])
         terms = sum(1 + len(each) for each in knots) + waves
         further = np.ones(terms), np.zeros((terms, 0)), np.zeros(1), np.zeros(0), zone
-        made.append(Effects(knots, mean, calendar, *further))
+        made.append(Effects(knots, mean, dated, *further))
     return made
 
 

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.effects import in_zone, zone_of
+from femts.data.holidays import holiday_terms
 from femts.data.roles import Roles
 from femts.data.wall_clock import share_of_day
 
 Array = NDArray[np.float64]
 
+HOLIDAY_MARKS = 2
+HOLIDAY, AFTER_HOLIDAY = "holiday ", "after holiday "  # before the name of a country
 # Calendar features, shortest cycle first, with the longest step in days between rows for which each is computed.
 MARKS = {"hour": 0.999, "weekday": 3.0, "monthday": 7.0, "yearday": math.inf}
 
@@ -38,7 +41,7 @@ class Reads(NamedTuple):
 
     Attributes:
         columns: whether the model reads the columns of `Roles.future`.
-        calendar: number of calendar features that the model reads, those of the shortest cycles.
+        calendar: number of calendar features that the model reads: those of holidays, then those of the shortest cycles.
         effect: whether their linear effect is subtracted before the model and added back.
     """
 
@@ -55,8 +58,9 @@ class Reads(NamedTuple):
         if covariates == "regress":
             return cls()
         asked = supports.dated if roles.calendar is None else roles.calendar
-        dated = asked and (supports.known or supports.calendar)
-        return cls(bool(roles.future) and supports.known, calendar * dated, covariates == "auto")
+        most = calendar if asked else HOLIDAY_MARKS * (roles.holidays is not None)
+        dated = min(calendar, most) * (supports.known or supports.calendar)
+        return cls(bool(roles.future) and supports.known, dated, covariates == "auto")
 
     @property
     def any(self) -> bool:
@@ -74,8 +78,9 @@ class KnownInputs:
 
     Attributes:
         mean, scale: of each column, (K,); missing values are replaced by the mean.
-        marks: calendar features, each a sine and a cosine: `hour` of the day, `weekday`, `monthday`, `yearday`, in this
-            order.
+        marks: calendar features, two inputs each: `holiday DE`, whether the day is one in this country or before one, and
+            `after holiday DE`, whether it is one or two days after one; then the sine and cosine of `hour` of the day,
+            `weekday`, `monthday` and `yearday`.
         zone: time zone of the training time stamps, in which calendar features are computed; None without one.
     """
 
@@ -134,22 +139,31 @@ class KnownInputs:
         return cls(mean, scale, tuple(record["marks"]), record.get("zone"))
 
 
-def calendar_marks(freq: str | None) -> tuple[str, ...]:
-    """Calendar features that vary between steps of `freq`; none for steps that are not dates."""
+def calendar_marks(freq: str | None, holidays: str | None = None) -> tuple[str, ...]:
+    """Features of the `holidays` of a country, and calendar features that vary between steps of `freq`; none for steps
+    that are not dates."""
     if freq is None or freq.isdecimal():
         return ()
     stamps = pd.date_range("2001-01-01", periods=3, freq=to_offset(freq))
     days = (stamps[2] - stamps[1]) / pd.Timedelta(days=1)
-    return tuple(name for name, longest in MARKS.items() if days <= longest)
+    own = () if holidays is None else (f"{HOLIDAY}{holidays}", f"{AFTER_HOLIDAY}{holidays}")
+    return (*own, *(name for name, longest in MARKS.items() if days <= longest))
 
 
 def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
-    """Sine and cosine of each phase, (n, 2 marks)."""
+    """Both inputs of each feature, (n, 2 marks)."""
     phases = {
         "hour": lambda: share_of_day(stamps),
         "weekday": lambda: stamps.day_of_week / 7,
         "monthday": lambda: (stamps.day - 1) / stamps.days_in_month,
         "yearday": lambda: (stamps.day_of_year - 1) / 365.25,
     }
-    angles = [2 * np.pi * np.asarray(phases[mark](), dtype=np.float64) for mark in marks]
-    return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
+    made = list[Array]()
+    for mark in marks:
+        if mark in phases:
+            angle = 2 * np.pi * np.asarray(phases[mark](), dtype=np.float64)
+            made += [np.sin(angle), np.cos(angle)]
+        else:
+            today, before, *after = holiday_terms(stamps, mark.rpartition(" ")[2])
+            made += [today, before] if mark.startswith(HOLIDAY) else after
+    return np.stack(made, axis=1)

@@ -21,6 +21,8 @@ from femts.data.check import sentinels
 from femts.data.dataset import Dataset
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
+from femts.data.holidays import holiday_terms
+from femts.data.known import calendar_marks
 from femts.data.normalise import to_dataset, training_rows
 from femts.data.read import LoadedTable, first_rows, open_table, read_first_rows, read_source
 from femts.data.roles import Roles
@@ -72,6 +74,9 @@ def load_dataset(
             `static_covariates`: columns that are constant within each series of a long table.
 
             `calendar`: add hour-of-week and time-of-year features. By default, only trees read them.
+
+            `holidays`: add the public holidays of a country or a part of one, such as `DE` or `DE-BY`, and the days around
+            them; requires `pip install 'femts[holidays]'`.
 
             `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
             imply it; 1 for no season.
@@ -189,6 +194,14 @@ def _check_known(data: Dataset) -> None:
     if roles.calendar and not isinstance(data.stamps, pd.DatetimeIndex):
         text = f"Calendar features need dates, which these data do not have; remove {argument('calendar=True')}."
         raise UsageError(text, argument="calendar", value=True, remedy={"calendar": None})
+    if roles.holidays is not None:
+        stamps = data.stamps
+        if not isinstance(stamps, pd.DatetimeIndex) or "weekday" not in calendar_marks(data.freq):
+            text = (
+                f"Holidays need dates whose steps are at most a day; remove {arguments({'holidays': roles.holidays})}."
+            )
+            raise UsageError(text, argument="holidays", value=roles.holidays, remedy={"holidays": None})
+        holiday_terms(stamps[:1], roles.holidays)  # refuses an unknown country at once
     for k, name in enumerate(roles.future):
         for c, target in enumerate(data.columns[: data.n_targets]):
             if np.array_equal(data.covariates[:, k], data.values[:, c], equal_nan=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
-from femts.data.effects import Effects
+from femts.data.effects import DateTerms, Effects
 from femts.data.effects_fit import fit_effects, fit_own
 from femts.data.known import EFFECT_ALONE, KnownInputs, Reads, calendar_marks
 from femts.data.outliers import Outliers
@@ -131,7 +131,7 @@ class Preprocess:
         training = data.part("train")
         if known is None and reads.any:
             rows = np.concatenate([np.arange(first, stop) for first, stop in training.tolist()])
-            marks = calendar_marks(data.freq)[: reads.calendar]
+            marks = calendar_marks(data.freq, roles.holidays)[: reads.calendar]
             columns = data.covariates[rows] if reads.columns else np.empty((len(rows), 0))
             known = KnownInputs.fit(columns, None if data.stamps is None else data.stamps[rows], marks)
             made = replace(made, known=known)
@@ -141,9 +141,10 @@ class Preprocess:
         def scaled(rows: Numbers) -> Array:
             return made.at(np.searchsorted(data.spans[:, 1], rows, side="right")).scale(data.values[rows])
 
-        stamps = data.stamps if roles.calendar else None
+        dated = DateTerms(bool(roles.calendar), roles.holidays)
+        stamps = data.stamps if dated.any else None
         own, further = dict[int, Effects](), (data.covariates, stamps, data.season)
-        shared = fit_effects(scaled, *further, bool(roles.calendar), training)
+        shared = fit_effects(scaled, *further, dated, training)
         if len(data) > 1:
             own = fit_own(shared, scaled, *further, training, data.n_targets)
         return replace(made, effects=shared, own_effects=own)

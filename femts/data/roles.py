@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from femts.errors import TableFault, UsageError, nearest, suggest
@@ -30,6 +31,7 @@ class Roles:
         calendar: whether to add hour-of-week and time-of-year features; None leaves this to the model: trees read them,
             and for all others there are none.
         static: static covariates, constant within each series of a panel, such as a region; numbers or text.
+        holidays: whose public holidays to add as features, such as `DE`; None for none.
     """
 
     target: tuple[str, ...] = ()
@@ -37,11 +39,12 @@ class Roles:
     future: tuple[str, ...] = ()
     calendar: bool | None = None
     static: tuple[str, ...] = ()
+    holidays: str | None = None
 
     @property
     def any(self) -> bool:
         """Whether anything differs from the default, in which every column is a target."""
-        return bool(self.target or self.past or self.future or self.calendar or self.static)
+        return bool(self.target or self.past or self.future or self.calendar or self.static or self.holidays)
 
     @property
     def named(self) -> set[str]:
@@ -59,19 +62,20 @@ class Roles:
 
     @property
     def in_advance(self) -> bool:
-        """Whether there are future covariates or calendar features."""
-        return bool(self.future or self.calendar)
+        """Whether there are future covariates, calendar features or holidays."""
+        return bool(self.future or self.calendar or self.holidays)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for YAML; empty for the default."""
-        named = {key: list(names) for key, names in asdict(self).items() if key != "calendar" and names}
-        return named | ({} if self.calendar is None else {"calendar": self.calendar})
+        own = {} if self.holidays is None else {"holidays": self.holidays}
+        named = {key: list(getattr(self, key)) for key in NAMED if getattr(self, key)} | own
+        return named if self.calendar is None else named | {"calendar": self.calendar}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Roles:
         """The inverse of `to_dict`."""
         names = {key: tuple(record.get(key, ())) for key in NAMED}
-        return cls(**names, calendar=record.get("calendar"))
+        return cls(**names, calendar=record.get("calendar"), holidays=record.get("holidays"))
 
     def sorted_out(self, columns: Sequence[str], name: str) -> Roles:
         """The same roles with every target named, for a table `name` with these `columns`.
@@ -139,3 +143,11 @@ def names_of(given: object, role: str) -> tuple[str, ...]:
         text = f"Argument '{role}' is a {type(given).__name__}; give column names, as in {arguments({role: ['OT']})}."
         raise UsageError(text, argument=role, value=given)
     return tuple(names)
+
+
+def check_holidays(value: object) -> str | None:
+    """A country such as `DE`, or a part of one such as `DE-BY`; raise UsageError for anything else."""
+    if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Z]{2}(-[A-Z0-9]{1,3})?", value)):
+        return value
+    text = f"Holidays are those of a country such as 'DE' or of a part of it such as 'DE-BY', not '{quote(value)}'."
+    raise UsageError(text, argument="holidays", value=value, remedy={"holidays": None})

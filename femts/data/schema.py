@@ -11,7 +11,7 @@ from femts.config.arguments import check_flag, check_text
 from femts.config.values import check_plain, whole_number
 from femts.data.column_names import USUAL, ColumnNames, Layout
 from femts.data.domain import ANY, Domain
-from femts.data.roles import NAMED, NO_ROLES, Roles, names_of, to_arguments
+from femts.data.roles import NAMED, NO_ROLES, Roles, check_holidays, names_of, to_arguments
 from femts.data.split_rule import USUAL_SPLIT, SplitRule
 from femts.errors import UsageError, reads, suggest, unknown
 from femts.text import argument, arguments, quote
@@ -27,6 +27,7 @@ class Reading(TypedDict, total=False):
     future_covariates: Sequence[str] | str
     static_covariates: Sequence[str] | str
     calendar: bool
+    holidays: str
     split: Sequence[float] | str
     val_rows: int
     test_rows: int
@@ -89,7 +90,7 @@ class Schema:
         Args:
             reading: `na`, numbers and words that mean "missing", or `none`; `columns`, column names by `time`, `series` and `value` if they
                 differ from `date`, or `unique_id, ds, y`; `target`, `past_covariates`, `future_covariates` and
-                `static_covariates`, column names by role, and `calendar`, as in `Roles`; `split`, `val_rows`,
+                `static_covariates`, column names by role, and `calendar` and `holidays`, as in `Roles`; `split`, `val_rows`,
                 `test_rows` and `test_from` as in `SplitRule`; `min`, `max` and `transform` as in `Domain`; `season`,
                 `freq`, `aggregate`, `outliers` and `panel` as above; `sheet`, `skip_rows` and `drop` as in `Layout`.
 
@@ -106,7 +107,7 @@ class Schema:
         calendar = reading.get("calendar")
         calendar = None if calendar is None else check_flag(calendar, "calendar")
         given = {role: names_of(reading.get(argument, ()), argument) for role, argument in NAMED.items()}
-        roles = Roles(**given, calendar=calendar)
+        roles = Roles(**given, calendar=calendar, holidays=check_holidays(reading.get("holidays")))
         freq = _step(reading.get("freq"))
         form = ColumnNames.of({} if reading.get("columns") is None else reading["columns"])
         drop = reading.get("drop")

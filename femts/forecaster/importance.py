@@ -213,7 +213,7 @@ def _inputs(forecaster: Forecaster, data: Dataset, columns: Sequence[str] | None
     for name in origins(roles.future, form):
         some = [place for place, column in enumerate(roles.future) if origins([column], form) == (name,)]
         yield Input("future", name, _exchange_known(some))
-    if roles.calendar or forecaster.config.reads.calendar:
+    if roles.calendar or roles.holidays or forecaster.config.reads.calendar:
         yield Input("calendar", "calendar", lambda cut, others, _: replace(cut, when=cut.when[others]))
     for name in () if data.static is None else map(str, data.static.columns):
         yield Input("static", name, _exchange_static(name))

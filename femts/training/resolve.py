@@ -14,7 +14,7 @@ from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.frequency import further_seasons
-from femts.data.known import KnownInputs, Reads, calendar_marks
+from femts.data.known import HOLIDAY_MARKS, KnownInputs, Reads, calendar_marks
 from femts.data.protocols import (
     Choice,
     check_protocol,
@@ -291,8 +291,9 @@ def _known(model: str, data: Dataset, asked: object, covariates: str) -> dict[st
     """Settings that follow from the future covariates and calendar of `data`; raise UsageError if the model is to read
     them and cannot."""
     roles, supports = data.schema.roles, model_card(model).model_class.supports
-    reads = Reads.of(roles, supports, covariates, len(calendar_marks(data.freq)))
-    if covariates == "model" and (bool(roles.future) > reads.columns or bool(roles.calendar) > bool(reads.calendar)):
+    reads = Reads.of(roles, supports, covariates, len(calendar_marks(data.freq, roles.holidays)))
+    dated = roles.calendar or roles.holidays is not None
+    if covariates == "model" and (bool(roles.future) > reads.columns or (dated and not reads.calendar)):
         named = ", ".join(map(quote, roles.future)) if roles.future and not supports.known else "the calendar"
         raise UsageError(
             f"Model '{model}' cannot read {named} over the forecast horizon; use one that can, such as fem_sm or "
@@ -317,8 +318,10 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
 def known_notes(data: Dataset, config: RunConfig) -> list[str]:
     """A sentence on how the model uses future covariates and calendar."""
     roles, reads = data.schema.roles, config.reads
-    names = [*map(quote, roles.future), *["the calendar"] * bool(roles.calendar)]
-    read = [*map(quote, roles.future if reads.columns else ()), *["the calendar"] * bool(reads.calendar)]
+    holidays = [] if roles.holidays is None else [f"the holidays of {roles.holidays}"]
+    names = [*map(quote, roles.future), *["the calendar"] * bool(roles.calendar), *holidays]
+    calendar = ["the calendar"] * (reads.calendar > len(holidays) * HOLIDAY_MARKS)
+    read = [*map(quote, roles.future if reads.columns else ()), *calendar, *(holidays if reads.calendar else ())]
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
     if names and reads.effect:
         notes.append(

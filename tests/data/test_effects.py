@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from small_tables import small_table
 
-from femts.data.effects import Effects
+from femts.data.effects import DateTerms, Effects
 from femts.data.effects_fit import fit_effects, fit_own
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
@@ -143,14 +143,14 @@ def test_effects_of_series_fitted_in_blocks_equal_those_fitted_one_by_one(
         scaled[rng.random(scaled.shape) < 0.02] = np.nan
     dates = pd.DatetimeIndex(np.concatenate([pd.date_range("2024-01-01", periods=n, freq="h") for n in lengths]))
     further = covariates, dates, 24
-    shared = fit_effects(scaled.__getitem__, *further, calendar, training)
+    shared = fit_effects(scaled.__getitem__, *further, DateTerms(calendar), training)
     own = fit_own(shared, scaled.__getitem__, *further, training, 2)
     assert len(own) > 6
     for number, (begin, stop) in enumerate(training.tolist()):
         if number not in own:
             continue
         part, alone = slice(begin, stop), np.array([[0, stop - begin]])
-        single = fit_effects(scaled[part].__getitem__, covariates[part], dates[part], 24, calendar, alone)
+        single = fit_effects(scaled[part].__getitem__, covariates[part], dates[part], 24, DateTerms(calendar), alone)
         assert own[number].knots == single.knots
         for name in ("mean", "scale", "weight", "offset", "explained"):
             np.testing.assert_allclose(getattr(own[number], name), getattr(single, name), rtol=1e-9, atol=1e-12)
