@@ -51,8 +51,8 @@ LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # of the intervals, in percent
 # 1.67 to 2.48 and 2.4 to 6.7 on thirteen real sets, 1.35, 1.73 and 2.8 in the median of synthetic ones.
 TAILS = (1.38, 1.79, 3.1)
 QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
-FORECASTS = 64  # default number of forecasts to score per split, over all columns
-LEAST_WINDOWS = 8
+FORECASTS = 1024  # default number of forecasts to score per split, over all columns, from which a mean has its intervals
+LEAST_WINDOWS, MOST_WINDOWS = 16, 128
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class ZeroShotConfig(ModelConfig):
         season: season length in steps, 1 for no season; None takes the season of the data.
         further: a longer season in steps, of which the first is used; None takes that of the data, such as the week if
             the step divides a day.
-        windows: largest number of windows to score per split, for a panel at least one per series; None takes 64
-            forecasts, over all columns, and at least 8 windows.
+        windows: largest number of windows to score per split, for a panel at least one per series; None takes 1,024
+            forecasts over all columns, and 16 to 128 windows.
     """
 
     season: Count | None = None
@@ -73,7 +73,7 @@ class ZeroShotConfig(ModelConfig):
 
     def for_data(self, season: int, rows: int) -> Self:
         """Fill in season and windows if they are not set."""
-        windows = max(LEAST_WINDOWS, FORECASTS // self.n_channels)
+        windows = min(max(LEAST_WINDOWS, FORECASTS // self.n_channels), MOST_WINDOWS)
         return replace(
             self,
             season=season if self.season is None else self.season,
