@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupted.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
-        # Threads that are waiting soon leave their core to others, which halves the time beside other processes; read by
+        # Threads that wait soon leave their core to others, which halves the time beside a busy process; read by
         # libgomp when torch is imported.
-        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     gc.set_threshold(10_000)  # imports create objects that stay; searching them for garbage takes a tenth of their time
     try:
         load_plugins()  # plugins may add commands

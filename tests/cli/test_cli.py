@@ -284,7 +284,7 @@ def test_python_m_femts(femts_process: Callable[..., subprocess.CompletedProcess
 
 def test_waiting_threads_leave_their_core_to_others() -> None:
     code = "import os, sys; from femts.cli import main; main(['models', '--json']); print(os.environ.get('GOMP_SPINCOUNT'))"
-    for given, expected in (({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")):
+    for given, expected in (({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")):
         environment = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | given
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == expected
