@@ -60,9 +60,10 @@ class Check:
     """Result of `check`.
 
     Attributes:
-        summary: `first` and `last`, time stamps of the new rows that were forecast; `windows` and `earlier`, numbers of
-            windows of these and of those they are compared with; `age`, number of rows after the last one used for
-            training; `mase` of the new windows and `mase_earlier`; `naive`, the best naive forecast of the new windows,
+        summary: `first` and `last`, time stamps of the new rows that were forecast; `new` and `earlier`, numbers of
+            windows of these and of those they are compared with; `new_rows`, number of rows of the table after those
+            used for training; `mase` of the new windows and `mase_earlier`, NaN without earlier ones; `naive`, the best
+            naive forecast of the new windows,
             and `mase_naive`; `coverage`, the fraction of new readings inside the 80 % interval, None without intervals.
         findings: one row each: `kind` (`error`, `bias`, `reading`, `constant`, `missing`, `naive` or `coverage`),
             `series`, `column`, `at` (time stamp), `text`, `alarm` (whether the data or the forecaster need attention),
@@ -87,15 +88,16 @@ class Check:
 
     def __str__(self) -> str:
         of, lines = self.summary, list[str]()
+        before = f", before {of['mase_earlier']:.3f}" if of["earlier"] else ""
         lines.append(
-            f"{'good' if self.ok else 'alarm'}: {count(of['windows'], 'window')} from {of['first']} to {of['last']}, "
-            f"compared with {of['earlier']} before; the last training row is {count(of['age'], 'step')} old"
+            f"{'good' if self.ok else 'alarm'}: {count(of['new'], 'window')} from {of['first']} to {of['last']}, "
+            f"compared with {of['earlier']} before; {count(of['new_rows'], 'row')} came after training"
         )
-        lines.append(
-            f"MASE {of['mase']:.3f}, before {of['mase_earlier']:.3f}; best naive forecast ({of['naive']}) {of['mase_naive']:.3f}"
-        )
+        lines.append(f"MASE {of['mase']:.3f}{before}; best naive forecast ({of['naive']}) {of['mase_naive']:.3f}")
         if of["coverage"] is not None:
             lines.append(f"{100 * of['coverage']:.0f} % of the new readings are inside their {COVERED} % interval")
+        if of["earlier"] < FEWEST:
+            lines.append("note: too few windows before to tell whether errors have changed; provide earlier rows, too")
         for row in self.findings.itertuples(index=False):
             lines.append(f"{'alarm' if row.alarm else 'note'}: {row.text}{f'; {row.remedy}' if row.remedy else ''}")
         return "\n".join(lines)
@@ -145,7 +147,7 @@ def check(forecaster: Forecaster, data: Source, *, horizon: int | None = None) -
     ]
     findings = pd.DataFrame(found, columns=list(COLUMNS)).astype({"alarm": bool})
     findings = findings.sort_values("alarm", ascending=False, kind="stable").reset_index(drop=True)
-    return Check(table.summary(new) | {"age": age}, findings, table.by_window(new))
+    return Check(table.summary(new) | {"new_rows": age}, findings, table.by_window(new))
 
 
 def _steps(usual: int, horizon: int | None, age: int, where: str) -> int:
@@ -373,14 +375,14 @@ class _Windows:
                 yield "coverage", "", "", self.last[-1], text, True, TRAIN
 
     def summary(self, new: Mask) -> dict[str, Any]:
-        """What `Check.summary` describes, without `age`."""
+        """What `Check.summary` describes, without `new_rows`."""
         own, others = self.mase(self.sizes), {name: _mean(self.mase(each)[new]) for name, each in self.others.items()}
         best = min(others, key=lambda name: others[name] if others[name] == others[name] else np.inf)
         inside = _mean(self.inside[new].ravel())
         return {
             "first": self.first[int(new.argmax())],
             "last": self.last[-1],
-            "windows": int(new.sum()),
+            "new": int(new.sum()),
             "earlier": int((~new).sum()),
             "mase": float(_mean(own[new])),
             "mase_earlier": float(_mean(own[~new])),

@@ -51,9 +51,8 @@ LEVELS = (50.0, 80.0, 90.0, 95.0, 99.0)  # of the intervals, in percent
 # 1.67 to 2.48 and 2.4 to 6.7 on thirteen real sets, 1.35, 1.73 and 2.8 in the median of synthetic ones.
 TAILS = (1.38, 1.79, 3.1)
 QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
-FORECASTS = (
-    1024  # default number of forecasts to score per split, over all columns, from which a mean has its intervals
-)
+# Default number of forecasts to score per split, over all columns: a mean with this model has its intervals from them.
+FORECASTS = 1024
 LEAST_WINDOWS, MOST_WINDOWS = 16, 128
 
 

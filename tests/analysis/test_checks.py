@@ -65,7 +65,7 @@ def noisy(values: np.ndarray) -> None:
 def test_rows_like_those_before_are_good(run: femts.Forecaster) -> None:
     made = femts.check(run, waves())
     assert made.ok and str(made).startswith("good: 8 windows from 2024-02-20 to 2024-02-27 23:00:00, compared with 1")
-    assert made.summary["age"] == ROWS - TRAINED and made.summary["naive"] == "seasonal_naive"
+    assert made.summary["new_rows"] == ROWS - TRAINED and made.summary["naive"] == "seasonal_naive"
     assert 0.7 < made.summary["coverage"] <= 1
     windows = made.windows
     assert windows["new"].sum() == 8 and windows["new"].to_numpy()[-8:].all()
@@ -129,9 +129,12 @@ def test_a_panel_names_its_series() -> None:
 
 
 def test_a_shorter_horizon_and_few_rows(run: femts.Forecaster) -> None:
-    assert femts.check(run, waves()[: TRAINED + 7]).summary["windows"] == 1
+    assert femts.check(run, waves()[: TRAINED + 7]).summary["new"] == 1
+    alone = femts.check(run, waves()[TRAINED - 60 : TRAINED + P])
+    assert alone.summary["earlier"] < FEWEST and "nan" not in str(alone)
+    assert "too few windows before to tell whether errors have changed" in str(alone)
     made = femts.check(run, waves()[: TRAINED + 3 * P], horizon=12)
-    assert made.summary["windows"] == 6 and made.summary["earlier"] >= FEWEST
+    assert made.summary["new"] == 6 and made.summary["earlier"] >= FEWEST
     for rows, horizon, says in (
         (TRAINED, None, r"^The frame has no row after those used for training and validation; provide later rows\.$"),
         (TRAINED + 7, 24, r"^The frame has 7 rows after training; use horizon=7 or less, or provide more\.$"),
@@ -149,7 +152,9 @@ def test_check_command(run: femts.Forecaster, tmp_path: Path, capsys: pytest.Cap
         assert capsys.readouterr().out.startswith({0: "good: ", 3: "alarm: "}[status])
         main(["check", str(tmp_path / "run"), str(tmp_path / f"{name}.csv"), "--horizon", "12", "--json"])
         said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        assert said["ok"] == (status == 0) and len(said["windows"]) == said["earlier"] + 16
+        assert (
+            said["ok"] == (status == 0) and len(said["windows"]) == said["earlier"] + said["new"] and said["new"] == 16
+        )
     waves()[:TRAINED].to_csv(tmp_path / "old.csv", index=False)
     assert main(["check", str(tmp_path / "run"), str(tmp_path / "old.csv")]) == 2
 
@@ -168,7 +173,7 @@ def test_update_trains_on_all_rows(run: femts.Forecaster, tmp_path: Path) -> Non
     pd.testing.assert_frame_equal(loaded.predict(later, level=[80]), made.forecaster.predict(later, level=[80]))
     with pytest.raises(UsageError, match="has no row after those used"):
         femts.update(loaded, later)
-    assert femts.check(loaded, pd.concat([later, waves(ROWS + P)[-P:]])).summary["age"] == P
+    assert femts.check(loaded, pd.concat([later, waves(ROWS + P)[-P:]])).summary["new_rows"] == P
 
 
 def test_update_command_replaces_the_run(

@@ -27,8 +27,8 @@ def update(
 ) -> None:
     """Train a run again on a table that has grown.
 
-    Model, settings and intervals stay as they are. The old run is replaced once the new one is
-    complete. Also shows, on the newest rows, whether training on the rows before lowers the error.
+    Model and settings stay as they are; intervals are calibrated on the new rows as well. The old run
+    is replaced once the new one is complete. Also shows whether the new rows lower the error.
     """
     from femts.analysis.update import update as update_run
     from femts.data.loading import is_path, load_dataset
