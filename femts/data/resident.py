@@ -22,6 +22,7 @@ class Context(NamedTuple):
         phase: (B, P) int64, phase of each step within the season; None without a season.
         unlike: (B, 1, T) float64, factor of at least 1 on the widths after look-backs that are rougher than any in
             training, or lack odd readings; None if all are 1.
+        of_members: (B, P, Q, T), quantiles of the members of a mean (`Forecasts.of_members`); None for other models.
     """
 
     series: Tensor
@@ -29,6 +30,7 @@ class Context(NamedTuple):
     recent: Tensor
     phase: Tensor | None = None
     unlike: Tensor | None = None
+    of_members: Tensor | None = None
 
 
 class Odd(NamedTuple):
@@ -52,12 +54,15 @@ class SeriesFacts(NamedTuple):
         location: (S, T) float64, mean over scale of each target.
         season: number of steps in a season; 1 for none.
         phase: (N,) int32, phase of each row within the season; None without a season.
+        shift: (S,) int64, number to add to the row numbers of each series, so that rows at the same time have the same
+            number; None for a single series.
     """
 
     names: tuple[str, ...]
     location: Tensor
     season: int = 1
     phase: Tensor | None = None
+    shift: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.frequency import phases
+from femts.data.frequency import phases, steps_between
 from femts.data.limits import Limits
 from femts.data.outliers import NEAREST
 from femts.data.preprocess import Preprocess, fill_gaps
@@ -107,6 +108,11 @@ class Windows:
         if len(self.spans) == 1:
             return torch.zeros_like(index)
         return torch.searchsorted(self.ends, index.to(self.ends.device).contiguous(), right=True)
+
+    def origins(self, index: Tensor) -> Tensor:
+        """Step at which the forecast of each window in `index` (B,) begins, on a time axis common to all series."""
+        rows, facts = self._rows(index)[:, self.seq_len].cpu(), self.resident.facts
+        return rows if facts is None or facts.shift is None else rows + facts.shift[self.series_of(index).cpu()]
 
     def batch(self, index: Tensor) -> Batch:
         """Batch of the windows with numbers `index` (B,), int64.
@@ -475,11 +481,22 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
             mean[:, :targets] / scale[:, :targets],
             data.season,
             None if phase is None else torch.from_numpy(phase).int(),
+            _shift(data),
         ),
         static,
         None if known is None else torch.from_numpy(known),
         None if odd is None else _odd(*odd),
     )
+
+
+def _shift(data: Dataset) -> Tensor | None:
+    """Number to add to the row numbers of each series, (S,), so that they count the steps since the earliest one."""
+    first = data.spans[:, 0]
+    if len(data) == 1 or data.stamps is None or data.freq is None:
+        return None if len(data) == 1 else torch.from_numpy(-first)
+    codes, begins = pd.factorize(data.stamps[first])
+    steps = [steps_between(begins.min(), each, data.freq) or 0 for each in begins]
+    return torch.from_numpy(np.array(steps, dtype=np.int64)[codes] - first)
 
 
 def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float64]) -> Odd | None:

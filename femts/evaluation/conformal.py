@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,9 +29,11 @@ from femts.evaluation.difficulty import (
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.few import are_few, student_widths
 from femts.evaluation.intervals import Intervals, rank
+from femts.evaluation.joint import OriginErrors
 from femts.evaluation.metric import Collector
-from femts.evaluation.quantiles import conformity_scores, ends_of, quantile_at
-from femts.models.base import ForecastModel, Forecasts
+from femts.evaluation.quantiles import conformity_scores, ends_of
+from femts.models.base import MEMBER_QUANTILES, ForecastModel, Forecasts
+from femts.models.parts.quantiles import quantile_at
 from femts.plugins import Registry
 
 Floats = NDArray[np.float32]
@@ -102,28 +106,59 @@ def calibrate(
         RunFailure: Forecasts are not finite.
     """
     (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.n_targets
+    joint = OriginErrors(windows, windows.subsample(model.most_windows), model.quantiles)
     if model.levels:
-        return Intervals.of_model(model, steps, channels), evaluate(model, windows, batch_size, also=also)
+        own = Intervals.of_model(model, steps, channels)
+        scores = evaluate(model, windows, batch_size, also=[joint, *also])
+        return replace(own, joint=joint.made(own)), scores
     few = method == CONFORMAL and are_few(count, disjoint)
     finite = tuple(sorted(level for level in set(levels or usual_levels(model)) if few or rank(level, count) <= count))
-    half_widths = np.empty((len(finite), steps, channels), dtype=np.float32)
-    block = _steps_at_a_time(count, channels, most, len(finite) if model.quantiles else 0)
-    made: tuple[Difficulty, Difficulty] | None = None
+    kinds = [_Kind(finite, model.quantiles)]
+    if model.averages_quantiles:
+        highest = [level for level in finite if level in LEVELS or level > LEVELS[-1]]
+        kinds.append(_Kind(tuple(highest or finite), MEMBER_QUANTILES, of_members=True))
+    widths = [np.empty((len(kind.levels), steps, channels), dtype=np.float32) for kind in kinds]
+    block = _steps_at_a_time(count, channels, most, sum(kind.arrays for kind in kinds) - 2)
+    difficulties = list[tuple[Difficulty, Difficulty]]()
+    index = windows.subsample(model.most_windows)
     for first in range(0, steps, block):
         some = slice(first, min(first + block, steps))
-        held = _Held(some, channels, count, finite, model.quantiles, few)
-        scores = evaluate(model, windows, batch_size, also=[held, *(also if first == 0 else ())])
-        if not held.finite:
+        every = [_Held(some, channels, count, kind, few) for kind in kinds]
+        scores = evaluate(model, windows, batch_size, also=[*every, *((joint, *also) if first == 0 else ())])
+        if not every[0].finite:
             raise RunFailure(
                 "Intervals cannot be calibrated: forecasts on the validation split are not finite; train again."
             )
-        index = windows.subsample(model.most_windows)
-        made = made or _difficulty(held, windows, index)
-        by_step = np.minimum(windows.disjoint_by_step[some], count)
-        half_widths[:, some] = _half_widths(held, windows, index, (disjoint, by_step), made[1], INTERVALS[method])
-    assert made is not None
+        difficulties = difficulties or [_difficulty(held, windows, index) for held in every]
+        independent = disjoint, np.minimum(windows.disjoint_by_step[some], count)
+        for held, into, (_, dividing) in zip(every, widths, difficulties, strict=True):
+            into[:, some] = _half_widths(held, windows, index, independent, dividing, INTERVALS[method])
     names = windows.names if len(windows.names) > 1 else ("",)  # a single series matches any name
-    return Intervals(finite, half_widths, count, disjoint, made[0], names), scores
+    intervals, *others = (
+        Intervals(kind.levels, made, count, disjoint, difficulty, names)
+        for kind, made, (difficulty, _) in zip(kinds, widths, difficulties, strict=True)
+    )
+    intervals = replace(intervals, of_members=others[0] if others else None)
+    return replace(intervals, joint=joint.made(intervals)), scores
+
+
+class _Kind(NamedTuple):
+    """What is calibrated.
+
+    Attributes:
+        levels: K, percent.
+        quantiles: levels of the quantiles that are corrected; empty for half-widths around the points.
+        of_members: whether these quantiles are `Forecasts.of_members`.
+    """
+
+    levels: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    of_members: bool = False
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays (steps, C, n) that are held."""
+        return 2 + len(self.levels) * bool(self.quantiles)
 
 
 class _Held:
@@ -140,17 +175,16 @@ class _Held:
         finite: whether all forecasts are finite.
     """
 
-    def __init__(
-        self, steps: slice, channels: int, windows: int, levels: Sequence[float], quantiles: Sequence[float], few: bool
-    ) -> None:
+    def __init__(self, steps: slice, channels: int, windows: int, kind: _Kind, few: bool) -> None:
         shape = (steps.stop - steps.start, channels, windows)
         self.errors, self.forecasts = np.empty((2, *shape), dtype=np.float32)
-        self.learned = np.empty((len(levels), *shape), dtype=np.float32) if quantiles else None
-        self.steps, self.levels, self.few, self.finite = steps, levels, few, True
-        self._quantiles, self._seen = quantiles, 0
+        self.learned = np.empty((len(kind.levels), *shape), dtype=np.float32) if kind.quantiles else None
+        self.steps, self.levels, self.few, self.finite = steps, kind.levels, few, True
+        self._kind, self._quantiles, self._seen = kind, kind.quantiles, 0
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
-        forecast, target, quantiles = forecasts.points, batch.target, forecasts.quantiles
+        forecast, target = forecasts.points, batch.target
+        quantiles = forecasts.of_members if self._kind.of_members else forecasts.quantiles
         self.finite &= bool(forecast.isfinite().all())
         forecast, target = forecast[:, self.steps].float(), target[:, self.steps].float()
         into = slice(self._seen, self._seen + len(forecast))
@@ -180,6 +214,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
     For quantile models it depends only on the series, because the width of learned quantiles covers the rest.
     """
     stride = math.ceil(held.errors.size / SAMPLED_ERRORS)
+    between = stride * max(1, round(len(windows) / len(index)))  # if a part of the windows is scored
     context = windows.context(index[::stride])
     errors, forecasts = (each[..., ::stride].transpose(2, 0, 1) for each in (held.errors, held.forecasts))
     season = 1 if windows.resident.facts is None else windows.resident.facts.season
@@ -195,7 +230,7 @@ def _difficulty(held: _Held, windows: Windows, index: Tensor) -> tuple[Difficult
         },
         context,
         windows.pred_len,
-        stride,
+        between,
         len(windows.names),
         season,
         windows.recent_steps,

@@ -35,6 +35,14 @@ HELD_OUT, FEWEST_HELD_OUT = 4_000_000, 1000
 # by it at a time.
 MOST_NUMBERS, SAMPLED_ERRORS = 5 * 2**25, 2**20
 
+# Joint errors
+
+# Numbers kept of the errors of whole forecast origins, 16 MiB in half precision, and largest number of origins; and the
+# number from which on paths repeat their errors instead of varying them.
+MOST_JOINT, MOST_ORIGINS, MANY_ORIGINS = 2**23, 256, 100
+# Level in percent whose half-width is the unit of these errors, and the smallest unit.
+UNIT_LEVEL, SMALLEST_UNIT = 80.0, 1e-6
+
 # Difficulty of windows
 
 # Standard deviations; a training mean closer to 0 is no reference for levels.

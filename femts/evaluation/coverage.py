@@ -81,7 +81,7 @@ class Bounds:
         missing."""
         assert batch.number is not None
         context = self.windows.context(batch.number.cpu())
-        context = context._replace(series=self._numbers[context.series])
+        context = context._replace(series=self._numbers[context.series], of_members=forecasts.of_members)
         made = self.intervals.bounds(forecasts.points, context, forecasts.quantiles, self.learned, self.levels)
         limits, target = self.windows.limits(batch.number), batch.target.cpu()
         missing = torch.from_numpy(self.intervals.missing)

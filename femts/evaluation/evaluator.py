@@ -152,19 +152,18 @@ def forecast_windows(model: ForecastModel, windows: Windows, index: Tensor) -> t
     `predict`: recursion continues from the model's output, and limits are applied only at the end."""
     batch = windows.batch(index)
     x, y, made = batch.past, batch.target, model.forecasts(batch, windows.pred_len)
-    forecast, quantiles = made.points, made.quantiles
     observed, offsets = windows.scored(index), windows.offsets(index)
     if offsets is not None:
         before, after = offsets.split([x.shape[1], windows.pred_len], dim=1)
-        x, forecast, y = x + before, forecast + after, y + after
-        quantiles = None if quantiles is None else quantiles + after[:, :, None]
-    x, forecast, y = (each[..., : windows.n_targets] for each in (x, forecast, y))
-    quantiles = None if quantiles is None else quantiles[..., : windows.n_targets]
+        x, y = x + before, y + after
+        made = made.with_each(lambda points: points + after, lambda quantiles: quantiles + after[:, :, None])
+    x, y = (each[..., : windows.n_targets] for each in (x, y))
+    made = made.with_each(*2 * (lambda values: values[..., : windows.n_targets],))
     limits = windows.limits(index)
     if limits is not None:
-        forecast, quantiles = limits.clip(forecast), None if quantiles is None else limits.clip(quantiles)
+        made = made.with_each(limits.clip, limits.clip)
     scored = Batch(x, future=y, future_observed=observed, series=batch.series, number=index)
-    return Forecasts(forecast, quantiles), scored
+    return made, scored
 
 
 @contextmanager

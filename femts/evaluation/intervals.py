@@ -31,11 +31,13 @@ from torch import Tensor
 
 from femts.data.resident import Context
 from femts.errors import UsageError, reads
-from femts.evaluation.constants import LEVELS
+from femts.evaluation.constants import LEVELS, UNIT_LEVEL
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few, widening
-from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
-from femts.models.base import ForecastModel
+from femts.evaluation.joint import JointErrors
+from femts.evaluation.quantiles import conformal_bounds, ends_of
+from femts.models.base import MEMBER_QUANTILES, ForecastModel
+from femts.models.parts.quantiles import quantile_at
 
 
 @reads("level")
@@ -100,6 +102,9 @@ def with_bounds(forecast: pd.DataFrame, bounds: Mapping[str, NDArray[Any]]) -> p
     return pd.DataFrame(values, index=forecast.index, columns=names)
 
 
+OF_MEMBERS = "of_members."  # start of the names of their arrays
+
+
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """Half-widths of the intervals around a forecast of S steps and C channels, or corrections of a model's quantiles.
@@ -114,6 +119,9 @@ class Intervals:
         disjoint: number of windows without overlap; both are 0 if the model has intervals of its own.
         difficulty: factors on the half-widths.
         names: names of the series known to `difficulty`.
+        joint: errors from which sample paths are drawn; None for intervals without them.
+        of_members: corrections of the quantiles of the members of a mean, whose intervals are averaged with these; None
+            if they have none.
     """
 
     levels: tuple[float, ...]
@@ -122,6 +130,8 @@ class Intervals:
     disjoint: int
     difficulty: Difficulty
     names: tuple[str, ...] = ("",)
+    joint: JointErrors | None = None
+    of_members: Intervals | None = None
 
     @property
     def few(self) -> bool:
@@ -173,13 +183,22 @@ class Intervals:
         series = np.ones((1, self.half_widths.shape[2]))
         if name in self.names:
             series = self.difficulty.series[[self.names.index(name)]]
-        return replace(self, difficulty=replace(self.difficulty, series=series), names=("",))
+        joint = self.joint.of(self.names.index(name)) if self.joint is not None and name in self.names else self.joint
+        others = None if self.of_members is None else self.of_members.of(name)
+        difficulty = replace(self.difficulty, series=series)
+        return replace(self, difficulty=difficulty, names=("",), joint=joint, of_members=others)
 
     def longer(self, steps: int) -> Intervals:
         """The same for `steps` steps, of which those after the last calibrated one are wider by `widening`."""
         more = np.arange(self.steps + 1, steps + 1)
         beyond = self.half_widths[:, -1:] * widening(more, self.steps)[:, None].astype(np.float32)
-        return replace(self, half_widths=np.concatenate([self.half_widths, beyond], axis=1))
+        joint = self.joint
+        if joint is not None and len(more):
+            last = joint.relative[:, :, -1:].repeat(len(more), axis=2)
+            joint = replace(joint, relative=np.concatenate([joint.relative, last], axis=2))
+        others = None if self.of_members is None else self.of_members.longer(steps)
+        widths = np.concatenate([self.half_widths, beyond], axis=1)
+        return replace(self, half_widths=widths, joint=joint, of_members=others)
 
     def numbers(self, names: Sequence[str]) -> Tensor:
         """Numbers (len(names),) of the series `names` for a `Context`: -1 for series without calibration errors."""
@@ -206,6 +225,9 @@ class Intervals:
         """
         wanted = self.levels if levels is None else tuple(levels)
         made = self._bounds(forecast, context, quantiles, learned, wanted)
+        if self.of_members is not None:
+            others = self.of_members._bounds(forecast, context, context.of_members, MEMBER_QUANTILES, wanted)
+            made = {level: tuple(map(_mean, ends, others[level])) for level, ends in made.items()}  # type: ignore[misc]
         if context.unlike is None:
             return made
         middle = (forecast if quantiles is None else quantile_at(quantiles, learned, 0.5)).cpu().double()
@@ -241,6 +263,23 @@ class Intervals:
                 low, high = (quantile_at(quantiles, learned, end).cpu().double() for end in ends_of(level))
                 made[level] = (low - width).clamp(outer[0], inner[0]), (high + width).clamp(inner[1], outer[1])
         return {level: made[level] for level in wanted}
+
+    def units(
+        self, forecast: Tensor, context: Context, quantiles: Tensor | None = None, learned: Sequence[float] = ()
+    ) -> tuple[Tensor, Tensor]:
+        """Units (B, S, C) of joint errors below and above the forecast: the distances to the bounds of `UNIT_LEVEL`, for
+        a quantile model those of its own quantiles, before correction, and for a mean on average with those of its
+        members. Arguments as in `bounds`."""
+        if quantiles is None:
+            level = min(UNIT_LEVEL, self.levels[-1])
+            below = above = self._widths([level], forecast, context)[0].expand(forecast.shape)
+        else:
+            below, above = _distances(quantiles, learned)
+        if context.of_members is not None:
+            others = _distances(context.of_members, MEMBER_QUANTILES)
+            below, above = _mean(below, others[0]), _mean(above, others[1])
+        wider = torch.ones(()) if context.unlike is None else context.unlike
+        return below * wider, above * wider
 
     def _place(self, level: float) -> tuple[int, float]:
         """Index k of the first calibrated level that is at least `level`, and the position of `level`, in (0, 1],
@@ -286,7 +325,12 @@ class Intervals:
 
     def to_bytes(self) -> bytes:
         """Serialise to safetensors, the file of a run that `metrics.json` names."""
-        arrays = {
+        others = {} if self.of_members is None else self.of_members._arrays()
+        arrays = {**self._arrays(), **{f"{OF_MEMBERS}{name}": each for name, each in others.items()}}
+        return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
             "levels": np.array(self.levels, dtype=np.float64),
             "half_widths": self.half_widths,
             "windows": np.array([self.windows, self.disjoint, self.difficulty.recent], dtype=np.int64),
@@ -294,15 +338,22 @@ class Intervals:
             "series": self.difficulty.series,
             "phases": self.difficulty.phases,
             "lowest": self.difficulty.lowest,
+            **(
+                {} if self.joint is None else {"joint": self.joint.relative, "origins": np.array([self.joint.disjoint])}
+            ),
             # Not metadata, which is text without a guaranteed order, and there may be a million names.
             "names": np.frombuffer(json.dumps(list(self.names)).encode(), dtype=np.uint8),
         }
-        return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Intervals:
         """The inverse of `to_bytes`."""
         read = load(content)
+        others = {name.removeprefix(OF_MEMBERS): read[name] for name in read if name.startswith(OF_MEMBERS)}
+        return replace(cls._of(read), of_members=cls._of(others) if others else None)
+
+    @classmethod
+    def _of(cls, read: Mapping[str, NDArray[Any]]) -> Intervals:
         windows, disjoint, recent = read["windows"].tolist()
         return cls(
             tuple(read["levels"].tolist()),
@@ -311,4 +362,15 @@ class Intervals:
             disjoint,
             Difficulty(read["kinds"], read["series"], read["phases"], read["lowest"], recent),
             tuple(json.loads(read["names"].tobytes())),
+            JointErrors(read["joint"], int(read["origins"][0])) if "joint" in read else None,
         )
+
+
+def _mean(one: Tensor, other: Tensor) -> Tensor:
+    return (one + other) / 2
+
+
+def _distances(quantiles: Tensor, levels: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Distances (B, S, C) float64 of the median to the quantiles .1 and .9 of `quantiles` (B, S, Q, C) at `levels`."""
+    low, middle, high = (quantile_at(quantiles, levels, each).cpu().double() for each in (0.1, 0.5, 0.9))
+    return middle - low, high - middle

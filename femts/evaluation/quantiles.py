@@ -19,7 +19,7 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.errors import UsageError, reads
 from femts.models.base import ForecastModel, Forecasts
-from femts.models.parts.pinball import pinball
+from femts.models.parts.quantiles import pinball, quantile_at
 
 
 @reads("quantiles")
@@ -45,15 +45,6 @@ def ends_of(level: float) -> tuple[float, float]:
 def level_of(quantile: float) -> float:
     """Level in percent of the central interval bounded by `quantile`; 0 for the median."""
     return float(100 * abs(1 - 2 * Fraction(str(quantile))))
-
-
-def quantile_at(forecast: Tensor, learned: Sequence[float], quantile: float) -> Tensor:
-    """Interpolate one quantile (B, S, C) of `forecast` (B, S, Q, C), whose levels are `learned`; constant beyond the
-    outermost ones."""
-    place = float(np.interp(quantile, learned, range(len(learned))))
-    below = int(place)
-    lower = forecast[:, :, below]
-    return lower if place == below else torch.lerp(lower, forecast[:, :, below + 1], place - below)
 
 
 def conformity_scores(forecast: Tensor, learned: Sequence[float], level: float, target: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from femts.data.frequency import phases
 from femts.data.limits import Limits
 from femts.data.preprocess import Preprocess
 from femts.data.resident import Context
+from femts.errors import UsageError
 from femts.evaluation.intervals import check_levels
 from femts.evaluation.quantiles import check_quantiles, level_of
 from femts.forecaster.scoring import calibrated
@@ -111,9 +112,8 @@ class SeriesForecasts:
         if steps == every:
             return self
         kept = (np.arange(0, len(self.stamps), every)[:, None] + np.arange(steps)).ravel()
-        quantiles, offsets = self.scaled.quantiles, self.offsets
-        scaled = Forecasts(self.scaled.points[:, :steps], None if quantiles is None else quantiles[:, :steps])
-        offsets = None if offsets is None else offsets[:, :steps]
+        scaled = self.scaled.with_each(*2 * (lambda values: values[:, :steps],))
+        offsets = None if self.offsets is None else self.offsets[:, :steps]
         return replace(self, stamps=self.stamps[kept], scaled=scaled, offsets=offsets)
 
     def raw(self) -> Array:
@@ -134,24 +134,17 @@ class SeriesForecasts:
 
     def within(self) -> Forecasts:
         """The forecasts as they are scored and surrounded by intervals, clipped to the bounds of the domain."""
-        limits, points, quantiles = Limits.of(self.preprocess, self.targets), self.scaled.points, self.scaled.quantiles
-        points = points[..., : self.targets].cpu().double()
-        quantiles = None if quantiles is None else quantiles[..., : self.targets].cpu().double()
+        limits = Limits.of(self.preprocess, self.targets)
+        made = self.scaled.with_each(*2 * (lambda values: values[..., : self.targets].cpu().double(),))
         if limits is None:
-            return Forecasts(points, quantiles)
+            return made
         if self.offsets is not None:
             limits = limits.without(torch.from_numpy(self.offsets[..., : self.targets]))
-        return Forecasts(limits.clip(points), None if quantiles is None else limits.clip(quantiles))
+        return made.with_each(limits.clip, limits.clip)
 
     def in_units_of(self, units: Preprocess) -> Forecasts:
         """The result of `within` in other scaled `units`, with effects added back; float64 on the CPU."""
-        made = self.within()
-        points, quantiles = (
-            None if each is None else torch.from_numpy(self._converted(each.numpy(), units))
-            for each in (made.points, made.quantiles)
-        )
-        assert points is not None
-        return Forecasts(points, quantiles)
+        return self.within().with_each(*2 * (lambda values: torch.from_numpy(self._converted(values.numpy(), units)),))
 
     def _converted(self, values: Array, units: Preprocess) -> Array:
         """Convert scaled `values` (S, P, T) or (S, P, Q, T) to other units."""
@@ -176,17 +169,8 @@ def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, end
         ends: requested bounds.
     """
     intervals, units = calibrated(forecaster), _scored_units(forecaster, made)
-    phase = phases(made.stamps, forecaster.freq, len(intervals.difficulty.phases))
-    location = units.scaler.mean[:, None, : made.targets] / units.scaler.scale[:, None, : made.targets]
-    context = Context(
-        intervals.numbers(made.series),
-        torch.from_numpy(location),
-        made.recent_level(intervals.difficulty.recent, units),
-        None if phase is None else torch.from_numpy(phase.reshape(points.shape[:2])),
-        made.unlike,
-    )
     forecasts = made.in_units_of(units)
-    learned = forecaster.model.quantiles
+    context, learned = _context(forecaster, made, forecasts, units), forecaster.model.quantiles
     each = intervals.bounds(forecasts.points, context, forecasts.quantiles, learned, sorted(set(ends.needed)))
     pairs = {0.0: (points, points)}
     for level in set(ends.needed):
@@ -194,6 +178,47 @@ def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, end
         pairs[level] = np.minimum(low, points), np.maximum(high, points)  # rounding might leave points outside
     bounds = {f"{side}-{level:g}": pairs[level][k] for level in ends.levels for k, side in enumerate(("lo", "hi"))}
     return bounds | {f"q-{100 * q:g}": pairs[level_of(q)][q > 0.5] for q in ends.quantiles}
+
+
+def sample_paths(forecaster: Forecaster, made: SeriesForecasts, count: int, seed: int) -> Iterator[Array]:
+    """Yield `count` joint sample paths (S, P, T) in raw units around the forecasts `made`; see
+    `femts.evaluation.joint`.
+
+    Raises:
+        UsageError: The intervals are none, of too few steps, or of an earlier version without joint errors.
+    """
+    intervals, units, random = calibrated(forecaster), _scored_units(forecaster, made), np.random.default_rng(seed)
+    steps = made.scaled.points.shape[1]
+    intervals.check((), steps)
+    if intervals.joint is None:
+        raise UsageError(
+            "The intervals of this run have no joint errors to draw paths from; calibrate them again with `femts "
+            "calibrate RUN`."
+        )
+    forecasts = made.in_units_of(units)
+    context = _context(forecaster, made, forecasts, units)
+    learned = () if forecasts.quantiles is None else (forecasts.quantiles, forecaster.model.quantiles)
+    below, above = (each.numpy() for each in intervals.units(forecasts.points, context, *learned))
+    points, limits = forecasts.points.numpy(), Limits.of(units, made.targets)
+    for _ in range(count):
+        relative = intervals.joint.draw(context.series, steps, random)
+        path = points + np.nan_to_num(relative * np.where(relative < 0, below, above))
+        yield units.inverse(path if limits is None else limits.clip(torch.from_numpy(path)).numpy())
+
+
+def _context(forecaster: Forecaster, made: SeriesForecasts, forecasts: Forecasts, units: Preprocess) -> Context:
+    """Context of the forecasts `made`, which are `forecasts` in scaled `units`, for the intervals."""
+    intervals, steps = calibrated(forecaster), made.scaled.points.shape[1]
+    phase = phases(made.stamps, forecaster.freq, len(intervals.difficulty.phases))
+    location = units.scaler.mean[:, None, : made.targets] / units.scaler.scale[:, None, : made.targets]
+    return Context(
+        intervals.numbers(made.series),
+        torch.from_numpy(location),
+        made.recent_level(intervals.difficulty.recent, units),
+        None if phase is None else torch.from_numpy(phase.reshape(-1, steps)),
+        made.unlike,
+        forecasts.of_members,
+    )
 
 
 def _scored_units(forecaster: Forecaster, made: SeriesForecasts) -> Preprocess:

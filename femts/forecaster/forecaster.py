@@ -36,6 +36,7 @@ from femts.text import quote
 if TYPE_CHECKING:
     from femts.forecaster.onnx import Exported
     from femts.forecaster.picture import Drawing
+    from femts.forecaster.totals import How, Over
     from femts.plotting import Picture
 
 Source: TypeAlias = Dataset | pd.DataFrame | str | Path  # data as accepted by `load_dataset`
@@ -237,6 +238,83 @@ class Forecaster:
             RunFailure: The forecast is not finite.
         """
         return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series, outliers)
+
+    @memory_checked()
+    def sample(
+        self,
+        history: pd.DataFrame | Dataset,
+        n: int = 100,
+        horizon: int | None = None,
+        future: pd.DataFrame | None = None,
+        series: Sequence[str] | None = None,
+        outliers: str | None = None,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Draw joint sample paths of the steps after the end of `history`, over all steps, targets and series.
+
+        Paths are the forecast plus errors of whole validation windows, all steps and series of an origin together, so
+        that sums, maxima and other functions of a path have honest distributions; see `femts.evaluation.joint`.
+
+        Args:
+            history, horizon, future, series, outliers: as in `predict`, with a single scenario.
+            n: number of paths.
+            seed: seed of the draws.
+
+        Returns:
+            `horizon` rows for each path and series: the number of the path in `sample`, from 0, the name of the series
+            for a panel, the time stamp, and the targets in raw units.
+
+        Raises:
+            UsageError: As in `predict`, or the run has no intervals for so many steps.
+            RunFailure: The forecast is not finite.
+        """
+        from femts.forecaster.totals import sample
+
+        return sample(self, history, n, horizon, future, series, outliers, seed)
+
+    @memory_checked()
+    def totals(
+        self,
+        history: pd.DataFrame | Dataset,
+        over: Over = "total",
+        by: str | Sequence[str] | None = None,
+        how: How = "sum",
+        level: Sequence[float] = (80,),
+        horizon: int | None = None,
+        future: pd.DataFrame | None = None,
+        series: Sequence[str] | None = None,
+        outliers: str | None = None,
+        n: int = 500,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Forecast sums over periods and groups of series, with intervals.
+
+        The interval of a sum is not the sum of the intervals, and the median of a sum is not the sum of the medians.
+        Totals are therefore computed on `n` sample paths; see `sample`.
+
+        Args:
+            history, horizon, future, series, outliers: as in `predict`, with a single scenario.
+            over: the periods: `total` for all steps together, `year`, `quarter`, `month`, `week` (from Monday), `day` or
+                `step`.
+            by: columns of the history that are constant within each series, such as a region: the series with the same
+                values are added up. `all` adds up all series; None keeps each by itself.
+            how: `sum`, `mean`, `max` or `min` of the steps of a period, after series have been added up.
+            level: levels of the intervals in percent.
+            n: number of sample paths.
+            seed: seed of the draws.
+
+        Returns:
+            One row for each group and period: the columns `by`, or the name of the series; the start of the period, or
+            of the forecast for `total`; the number of `steps`, which is smaller for a period that the forecast covers
+            in part; and for each target the mean over the paths, with `NAME-lo-80` and `NAME-hi-80`.
+
+        Raises:
+            UsageError: As in `sample`, or an argument cannot be used.
+            RunFailure: The forecast is not finite.
+        """
+        from femts.forecaster.totals import totals
+
+        return totals(self, history, over, by, how, level, horizon, future, series, outliers, n, seed)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> Array:

@@ -107,28 +107,16 @@ def forecast_table(
 ) -> pd.DataFrame:
     """Forecast the steps after `history`; see `Forecaster.predict`."""
     forecaster = _treating(forecaster, outliers)
-    config, targets = forecaster.config, forecaster.targets
-    steps = check_steps(config.pred_len if horizon is None else horizon)
-    if any(ends):
-        calibrated(forecaster).check(ends.needed, steps)
-    past = inputs.read_history(forecaster, history, series)
-    data, known = past.data, forecaster.preprocess.places(past.data.series) >= 0
-    if data.freq is not None:
-        inputs.warn_age(inputs.ends_of(data).max(), forecaster.until, data.freq, config)
-    inputs.warn_stopped(data, config.pred_len)
-    if any(ends):
-        inputs.warn_short_series(data, known, config.seq_len)
-    ahead = inputs.steps_ahead(data, config.known_steps(steps))
+    past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series)
     named = inputs.scenarios(future)
     if named is None:
-        in_advance = inputs.future_values(forecaster, data, future, ahead, steps)
-        made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+        made = _after(forecaster, past, future, steps, ahead)
         table = _as_table(forecaster, past, made, ends)
     else:
-        known_columns = {name: _scenario(forecaster, data, name, each, ahead, steps) for name, each in named.items()}
+        tables = {name: _scenario(forecaster, past.data, name, each, ahead, steps) for name, each in named.items()}
         parts = list[pd.DataFrame]()
-        for name, in_advance in known_columns.items():
-            made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+        for name, in_advance in tables.items():
+            made = forecast_series(forecaster, past.data, ahead, in_advance).first(steps)
             parts.append(_as_table(forecaster, past, made, ends))
             if inputs.SCENARIO in parts[-1].columns:
                 raise UsageError(
@@ -137,18 +125,72 @@ def forecast_table(
                 )
             parts[-1].insert(0, inputs.SCENARIO, name)
         table = pd.concat(parts, ignore_index=True)
+    _warn(forecaster, past.data, made, any(ends))
+    return table
+
+
+def forecast_once(
+    forecaster: Forecaster,
+    history: pd.DataFrame | Dataset,
+    horizon: int | None,
+    future: inputs.Future | None,
+    series: Sequence[str] | None,
+    outliers: str | None,
+) -> tuple[inputs.History, SeriesForecasts]:
+    """The history that was read, and the forecasts of a single scenario after it, whose intervals are calibrated; see
+    `Forecaster.predict`."""
+    forecaster = _treating(forecaster, outliers)
+    past, steps, ahead = _read(forecaster, history, horizon, (), series)
+    calibrated(forecaster).check((), steps)
+    if inputs.scenarios(future) is not None:
+        raise UsageError("Sample paths are drawn for one scenario at a time; pass one table of future covariates.")
+    made = _after(forecaster, past, future, steps, ahead)
+    _warn(forecaster, past.data, made, True)
+    return past, made
+
+
+def _read(
+    forecaster: Forecaster,
+    history: pd.DataFrame | Dataset,
+    horizon: int | None,
+    levels: Sequence[float],
+    series: Sequence[str] | None,
+) -> tuple[inputs.History, int, pd.Index]:
+    """The history, the number of steps to forecast, and the time stamps for which covariates are read."""
+    config = forecaster.config
+    steps = check_steps(config.pred_len if horizon is None else horizon)
+    if levels:
+        calibrated(forecaster).check(levels, steps)
+    past = inputs.read_history(forecaster, history, series)
+    if past.data.freq is not None:
+        inputs.warn_age(inputs.ends_of(past.data).max(), forecaster.until, past.data.freq, config)
+    inputs.warn_stopped(past.data, config.pred_len)
+    return past, steps, inputs.steps_ahead(past.data, config.known_steps(steps))
+
+
+def _after(
+    forecaster: Forecaster, past: inputs.History, future: inputs.Future | None, steps: int, ahead: pd.Index
+) -> SeriesForecasts:
+    in_advance = inputs.future_values(forecaster, past.data, future, ahead, steps)
+    return forecast_series(forecaster, past.data, ahead, in_advance).first(steps)
+
+
+def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded: bool) -> None:
+    """Warn about what a user of the forecasts `made` should know; `bounded` ones have intervals."""
+    config, targets, known = forecaster.config, forecaster.targets, forecaster.preprocess.places(data.series) >= 0
+    if bounded:
+        inputs.warn_short_series(data, known, config.seq_len)
     some = np.flatnonzero(known)
     inputs.warn_units(made.preprocess.at(some), [data.series[s] for s in some], made.recent[some], targets)
     inputs.warn_new_series(data.series, known)
     if made.odd:
         warn(f"{marked(inputs.odd_note(made.odd))}.", GapWarning)
-    if any(ends):
+    if bounded:
         inputs.warn_unlike(made)
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
     if len(gone):
         warn(f"{marked(inputs.ended_note([lost[each] for each in gone], config.seq_len))}.", GapWarning)
-    return table
 
 
 def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
@@ -239,8 +281,7 @@ def _forecasts(forecaster: Forecaster, windows: Windows) -> Forecasts:
         forecast_batch(forecaster, windows.batch(some), windows.pred_len)
         for some in torch.arange(len(windows.spans)).split(windows_at_a_time(windows.rows, AT_A_TIME))
     ]
-    quantiles = [piece.quantiles for piece in pieces if piece.quantiles is not None]
-    return Forecasts(torch.cat([piece.points for piece in pieces]), torch.cat(quantiles) if quantiles else None)
+    return Forecasts.joined(pieces)
 
 
 def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array) -> SeriesForecasts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +14,7 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.losses import Loss
-from femts.models.parts.pinball import mean_pinball
+from femts.models.parts.quantiles import mean_pinball
 
 if TYPE_CHECKING:
     from femts.config.training import TrainingConfig
@@ -47,12 +47,34 @@ def _as_windows(outputs: Tensor, target: Tensor, observed: Tensor | None, dim: i
     return forecast, Batch(future[:, :0], future=future, future_observed=seen)
 
 
+MEMBER_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)
+
+
 @dataclass(frozen=True, eq=False)
 class Forecasts:
-    """Forecasts in scaled units: `points` (B, S, C), and `quantiles` (B, S, Q, C) or None."""
+    """Forecasts in scaled units.
+
+    Attributes:
+        points: (B, S, C).
+        quantiles: (B, S, Q, C) for a quantile model; otherwise None.
+        of_members: (B, S, Q, C) for a mean with members that forecast quantiles: their `MEMBER_QUANTILES`, on average
+            and moved so that the median is the point forecast; otherwise None.
+    """
 
     points: Tensor
     quantiles: Tensor | None
+    of_members: Tensor | None = None
+
+    def with_each(self, points: Callable[[Tensor], Tensor], quantiles: Callable[[Tensor], Tensor]) -> Forecasts:
+        """The forecasts after a function of `points` and one of `quantiles`."""
+        others = (None if each is None else quantiles(each) for each in (self.quantiles, self.of_members))
+        return Forecasts(points(self.points), *others)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Forecasts]) -> Forecasts:
+        """The forecasts of several batches, one after the other."""
+        every = zip(*((one.points, one.quantiles, one.of_members) for one in pieces), strict=True)
+        return cls(*(None if each[0] is None else torch.cat(each) for each in every))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -137,6 +159,7 @@ class ForecastModel(nn.Module):
         levels: levels of the model's own intervals in percent, increasing, which its `quantiles` bound. Empty if
             intervals are calibrated on the validation split.
         most_windows: largest number of windows to score per split; None for all.
+        averages_quantiles: whether forecasts have quantiles of members (`Forecasts.of_members`).
         combines: whether the model is built from trained models and never trained itself; such models are not listed.
         losses: allowed values of `training.loss`; empty for any.
         in_torch: whether forecasts use torch operators only, so that they can be exported as a graph.
@@ -155,6 +178,7 @@ class ForecastModel(nn.Module):
     needs: ClassVar[tuple[str, str] | None] = None
     levels: tuple[float, ...] = ()
     most_windows: int | None = None
+    averages_quantiles: bool = False
     combines: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ()
     in_torch: ClassVar[bool] = True

@@ -20,7 +20,8 @@ from femts.config.model import ModelConfig
 from femts.config.records import RecordError
 from femts.data.batch import Batch
 from femts.errors import UsageError
-from femts.models.base import ForecastModel, Forecasts, Supports
+from femts.models.base import MEMBER_QUANTILES, ForecastModel, Forecasts, Supports
+from femts.models.parts.quantiles import quantile_at
 from femts.models.registry import build_model, check_trained, model_card, read_config, register
 
 MEAN = "mean"
@@ -108,7 +109,8 @@ class MeanConfig(ModelConfig):
 
 @register(MEAN, "The mean of several models' forecasts; built from trained models, not trained itself.")
 class MeanModel(ForecastModel):
-    """Mean of the point forecasts of several models; its intervals are calibrated.
+    """Mean of the point forecasts of several models; its intervals are calibrated, and averaged with those of members
+    that forecast quantiles.
 
     Args:
         config: configuration with the members.
@@ -125,6 +127,7 @@ class MeanModel(ForecastModel):
         self.members = nn.ModuleList([each.build() for each in config.members] if members is None else members)
         most = [each.most_windows for each in self.models if each.most_windows is not None]
         self.most_windows = min(most, default=None)
+        self.averages_quantiles = any(each.quantiles for each in self.models)
         weights = None if config.weights is None else torch.tensor(config.weights)
         self.register_buffer("weights", weights, persistent=False)  # stored in the configuration
         self.supports = self.supports_of(config)
@@ -177,16 +180,23 @@ class MeanModel(ForecastModel):
         return self.forecasts(batch, steps).points
 
     def forecasts(self, batch: Batch, steps: int) -> Forecasts:
-        """Mean of the members' point forecasts, each from the last rows that it reads; see
-        `ForecastModel.forecasts`."""
-        points = [
-            each.forecasts(batch.recent(each.config.seq_len, _inputs(each.config, "n_known")), steps).points
+        """Mean of the members' forecasts, each from the last rows that it reads; see `ForecastModel.forecasts`."""
+        made = [
+            each.forecasts(batch.recent(each.config.seq_len, _inputs(each.config, "n_known")), steps)
             for each in self.models
         ]
-        if self.weights is None:
-            return Forecasts(reduce(torch.add, points) / len(points), None)
-        weighted = [each * weight.to(each.dtype) for each, weight in zip(points, self.weights, strict=True)]
-        return Forecasts(reduce(torch.add, weighted), None)
+        points = [each.points for each in made]
+        if self.weights is not None:
+            points = [each * weight.to(each.dtype) for each, weight in zip(points, self.weights, strict=True)]
+        mean = reduce(torch.add, points) / (len(points) if self.weights is None else 1)
+        distances = [
+            torch.stack([quantile_at(one.quantiles, each.quantiles, level) for level in MEMBER_QUANTILES], dim=2)
+            - one.points[:, :, None]
+            for one, each in zip(made, self.models, strict=True)
+            if one.quantiles is not None
+        ]
+        of_members = mean[:, :, None] + reduce(torch.add, distances) / len(distances) if distances else None
+        return Forecasts(mean, None, of_members)
 
 
 def _check_weights(weights: tuple[tuple[float, ...], ...], members: int, channels: int) -> None:

@@ -47,7 +47,7 @@ def twice(number: int) -> None:
     print(2 * number)
 '''
 ORDER = (
-    "demo forecast train tune evaluate predict calibrate update explain export backtest check compare audit report table "
+    "demo forecast train tune evaluate predict totals calibrate update explain export backtest check compare audit report table "
     "verify models doctor datasets"
 ).split()
 
@@ -73,7 +73,7 @@ def _listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.split()[0] for line in lines]
 
 
-@pytest.mark.parametrize(("order", "place"), [("", 20), ("35", 6)])
+@pytest.mark.parametrize(("order", "place"), [("", 21), ("35", 7)])
 def test_help_lists_new_command_in_order(
     folder: Path, order: str, place: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

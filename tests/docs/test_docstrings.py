@@ -126,6 +126,8 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "Forecaster.predict_array": lambda fc: fc.predict_array([[1.0]]),
     "Forecaster.training_data": lambda fc: fc.training_data(),
     "Forecaster.predict": lambda fc: _of_series().predict(small_table(), 0),
+    "Forecaster.sample": lambda fc: _of_series().sample(small_table(), 0),
+    "Forecaster.totals": lambda fc: _of_series().totals(small_table(), "weeks"),  # type: ignore[arg-type]
     "Forecaster.evaluate": lambda fc: _of_series().evaluate("tset"),
     "Forecaster.plot": lambda fc: _of_series().plot(small_table(), series=["wind"]),
     "Forecaster.explain": lambda fc: _of_series().explain(small_table()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
-from femts.data.resident import ScaledSeries
+from femts.data.resident import Context, ScaledSeries
 from femts.data.windows import Windows
 from femts.errors import RunFailure, UsageError
 from femts.evaluation.conformal import calibrate, passes
@@ -27,8 +28,9 @@ from femts.evaluation.constants import GRID, LEVELS
 from femts.evaluation.coverage import Bounds
 from femts.evaluation.evaluator import evaluate
 from femts.evaluation.intervals import Intervals, check_levels, rank, refuse_unreachable, with_bounds
-from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of, quantile_at
-from femts.models.base import ForecastModel
+from femts.evaluation.quantiles import PinballSums, check_quantiles, conformal_bounds, ends_of, level_of
+from femts.models.base import MEMBER_QUANTILES, ForecastModel
+from femts.models.parts.quantiles import quantile_at
 
 KNOWN = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
 P, C = 2, 2
@@ -277,3 +279,15 @@ def test_interval_columns_follow_their_column() -> None:
     np.testing.assert_allclose(table["load-lo-80"], [2.0, 2.0])
     with pytest.raises(UsageError, match="named like an interval bound"):
         with_bounds(forecast.rename(columns={"load": "OT-lo-80"}), bounds)
+
+
+def test_intervals_of_a_mean_lie_between_its_own_and_those_of_its_members() -> None:
+    members = even_intervals([80.0], np.full((1, 1, 1), 1.0))
+    made = replace(even_intervals([80.0], np.full((1, 1, 1), 2.0)), of_members=members)
+    zeros = torch.zeros(1, 1, 1, dtype=torch.float64)
+    quantiles = torch.tensor([-4.0 if level <= 0.1 else 2.0 if level >= 0.9 else 0.0 for level in MEMBER_QUANTILES])
+    context = Context(torch.zeros(1, dtype=torch.int64), zeros, zeros, of_members=quantiles.view(1, 1, -1, 1))
+    for intervals in (made, Intervals.from_bytes(made.to_bytes()), made.longer(1)):
+        low, high = intervals.bounds(zeros, context)[80.0]
+        assert low.item() == (-2 + -4 - 1) / 2
+        assert high.item() == (2 + 2 + 1) / 2

@@ -78,6 +78,8 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "Forecaster.predict": (lambda f: f.predict, {"history": TABLE}),
     "Forecaster.predict_array": (lambda f: f.predict_array, {"x": np.zeros((1, 24, 2))}),
     "Forecaster.preprocess_record": (lambda f: f.preprocess_record, {}),
+    "Forecaster.sample": (lambda f: f.sample, {"history": TABLE, "n": 2}),
+    "Forecaster.totals": (lambda f: f.totals, {"history": TABLE, "n": 2}),
     "Forecaster.save": (lambda f: f.save, {"folder": "run"}),
     "Forecaster.scores": (lambda f: f.scores, {}),
     "Forecaster.to": (lambda f: f.to, {"device": "cpu"}),

@@ -280,3 +280,17 @@ def test_mean_without_an_explainable_member_is_refused(
     assert "None of the ensemble members ridge, naive has attention over past segments" in capsys.readouterr().err
     assert main(["explain", str(tmp_path / "ridge"), str(past), "--member", "ridge"]) == 2
     assert "Model 'ridge' is not an ensemble and has no members; remove --member ridge." in capsys.readouterr().err
+
+
+def test_intervals_are_averaged_with_those_of_members_that_forecast_quantiles(tmp_path: Path) -> None:
+    table = small_table(400)
+    ridge, zero = (femts.train(table, model, 12, seq_len=48, refit=True) for model in ("ridge", "fem_zero"))
+    mean = femts.mean_of([ridge, zero]).calibrate(dataset=table)
+    assert mean.intervals is not None
+    assert mean.intervals.of_members is not None
+    bounds = mean.predict(table, level=[80])
+    around = replace(mean, intervals=replace(mean.intervals, of_members=None)).predict(table, level=[80])
+    columns = [name for name in bounds if "-lo-" in name or "-hi-" in name]
+    assert not np.allclose(bounds[columns], around[columns])
+    mean.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), bounds)

@@ -22,11 +22,12 @@ from femts.config.training import TrainingConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.evaluation.evaluator import evaluate
-from femts.evaluation.quantiles import conformal_bounds, ends_of, quantile_at
+from femts.evaluation.quantiles import conformal_bounds, ends_of
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.forecasting import forecast_batch
 from femts.forecaster.scoring import score_windows
 from femts.models.base import Forecasts
+from femts.models.parts.quantiles import quantile_at
 
 PINBALL = {"training.loss": "pinball"}
 LEARNED = TrainingConfig().quantiles

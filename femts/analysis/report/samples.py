@@ -136,7 +136,8 @@ def sample_bounds(
     if intervals is None or not levels:
         return {}
     context = windows.context(index)
-    context = context._replace(series=intervals.numbers(windows.names)[context.series])
+    numbers = intervals.numbers(windows.names)
+    context = context._replace(series=numbers[context.series], of_members=scored.of_members)
     ends = intervals.bounds(scored.points, context, scored.quantiles, forecaster.model.quantiles)
     return {f"{level:g}": (ends[level][0].numpy(), ends[level][1].numpy()) for level in levels}
 

@@ -13,7 +13,7 @@ from femts.config.model import ModelConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.base import ForecastModel
-from femts.models.parts.pinball import mean_pinball, pinball
+from femts.models.parts.quantiles import mean_pinball, pinball
 from femts.models.registry import build_config, build_model, model_card, model_names
 
 QUANTILES = (0.1, 0.5, 0.75)

@@ -1,10 +1,11 @@
-"""The pinball loss, whose expectation is minimised by a quantile (Koenker & Bassett, "Regression Quantiles",
-Econometrica 1978)."""
+"""Quantiles between those of a model, and the pinball loss, whose expectation is minimised by a quantile (Koenker &
+Bassett, "Regression Quantiles", Econometrica 1978)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,3 +42,12 @@ def mean_pinball(
     if observed is None:
         return losses.mean()
     return (losses.mean(dim) * observed).sum() / observed.sum().clamp(min=1)
+
+
+def quantile_at(forecast: Tensor, learned: Sequence[float], quantile: float) -> Tensor:
+    """Interpolate one quantile (B, S, C) of `forecast` (B, S, Q, C), whose levels are `learned`; constant beyond the
+    outermost ones."""
+    place = float(np.interp(quantile, learned, range(len(learned))))
+    below = int(place)
+    lower = forecast[:, :, below]
+    return lower if place == below else torch.lerp(lower, forecast[:, :, below + 1], place - below)

@@ -1,0 +1,164 @@
+"""Sample paths, and totals over periods and groups of series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_tables import small_table
+
+import femts
+from femts.cli import main
+from femts.errors import UsageError
+
+KEYS = ["shop", "date"]
+
+
+def shops(common: float = 0.5, count: int = 6, rows: int = 260) -> pd.DataFrame:
+    """Sales of shops in two regions, whose errors have a common part."""
+    random = np.random.default_rng(0)
+    shared, frames = random.standard_normal(rows), []
+    for number in range(count):
+        own = random.standard_normal(rows)
+        frames.append(
+            pd.DataFrame(
+                {
+                    "shop": f"shop {number}",
+                    "date": pd.date_range("2024-01-03", periods=rows),
+                    "region": ["north", "south"][number % 2],
+                    "sales": 20 + np.sqrt(common) * shared + np.sqrt(1 - common) * own,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def trained(table: pd.DataFrame, **more: Any) -> femts.Forecaster:
+    return femts.train(femts.load_dataset(table, target="sales"), "ridge", 10, seq_len=28, refit=True, **more)
+
+
+@pytest.fixture(scope="module")
+def fc() -> femts.Forecaster:
+    return trained(shops())
+
+
+def test_paths_have_the_form_of_a_forecast(fc: femts.Forecaster) -> None:
+    paths, forecast = fc.sample(shops(), 3), fc.predict(shops())
+    assert list(paths.columns) == ["sample", *KEYS, "sales"]
+    for number in range(3):
+        of_one = paths[paths["sample"] == number].reset_index(drop=True)
+        pd.testing.assert_frame_equal(of_one[KEYS], forecast[KEYS])
+    pd.testing.assert_frame_equal(paths, fc.sample(shops(), 3))
+    assert not np.allclose(paths["sales"], fc.sample(shops(), 3, seed=1)["sales"])
+
+
+def test_single_values_of_paths_have_the_intervals_of_the_forecast(fc: femts.Forecaster) -> None:
+    ends = fc.sample(shops(), 500).groupby(KEYS)["sales"].quantile([0.1, 0.9]).unstack()
+    bounds = fc.predict(shops(), level=[80]).set_index(KEYS)
+    width = bounds["sales-hi-80"] - bounds["sales-lo-80"]
+    assert ((ends[0.9] - ends[0.1]) / width).mean() == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max", "min"])
+def test_totals_are_those_of_the_paths(fc: femts.Forecaster, how: str) -> None:
+    paths = fc.sample(shops(), 40)
+    paths["region"] = paths["shop"].map(dict(shops()[["shop", "region"]].to_numpy()))
+    added = paths.groupby(["sample", "region", "date"])["sales"].sum().reset_index()
+    added["date"] = added["date"].dt.to_period("W").dt.start_time
+    every = added.groupby(["sample", "region", "date"])["sales"].agg(how)
+    expected = every.groupby(["region", "date"]).agg(["mean", lambda x: x.quantile(0.1), lambda x: x.quantile(0.9)])
+    made = fc.totals(shops(), over="week", by="region", how=how, n=40)  # type: ignore[arg-type]
+    assert list(made.columns) == ["region", "date", "steps", "sales", "sales-lo-80", "sales-hi-80"]
+    np.testing.assert_allclose(made.iloc[:, 3:], expected.reindex(made.set_index(["region", "date"]).index))
+    assert made["steps"].tolist() == [4, 6] * 2
+
+
+def test_all_steps_of_each_series_and_of_all(fc: femts.Forecaster) -> None:
+    each, together = fc.totals(shops()), fc.totals(shops(), by="all")
+    assert each["shop"].tolist() == [f"shop {number}" for number in range(6)]
+    assert each["steps"].eq(10).all()
+    assert next(iter(together.columns)) == "date"
+    assert together.loc[0, "date"] == pd.Timestamp("2024-09-19") == each.loc[0, "date"]
+    assert together["sales"].sum() == pytest.approx(each["sales"].sum())
+
+
+def test_errors_in_common_make_a_total_uncertain() -> None:
+    """Widths of the total of 16 shops over that of one: about 4 for independent errors, 16 for common ones."""
+    ratios = []
+    for common in (0.0, 1.0):
+        table = shops(common, 16)
+        one, every = (trained(table).totals(table, over="step", by=by, n=300) for by in (None, "all"))
+        width = [(each["sales-hi-80"] - each["sales-lo-80"]).mean() for each in (one, every)]
+        ratios.append(width[1] / width[0])
+    assert 3 < ratios[0] < 6.5
+    assert ratios[1] == pytest.approx(16, rel=0.1)
+
+
+def test_a_saved_run_and_one_of_its_series_draw_the_same(fc: femts.Forecaster, tmp_path: Path) -> None:
+    fc.save(tmp_path / "run")
+    again = femts.load(tmp_path / "run")
+    pd.testing.assert_frame_equal(again.totals(shops(), n=20), fc.totals(shops(), n=20))
+    assert again.intervals is not None and again.intervals.joint is not None
+    assert again.intervals.of("shop 1").joint.relative.shape[1] == 1  # type: ignore[union-attr]
+
+
+def test_paths_stay_within_the_domain() -> None:
+    table = shops()
+    table["sales"] = (table["sales"] - 20).clip(lower=0)
+    assert (trained(table).sample(table, 50)["sales"] >= 0).all()
+
+
+def test_totals_of_the_columns_of_a_table() -> None:
+    table = small_table(160)
+    made = femts.train(table, "naive", 12, seq_len=24).totals(table, over="day", how="max", n=20)
+    assert {"date", "steps"} < set(made.columns)
+    targets = [name for name in table.columns if name != "date"]
+    assert all((made[f"{name}-lo-80"] <= made[f"{name}-hi-80"]).all() for name in targets)
+
+
+def test_steps_beyond_those_of_training_after_calibration(fc: femts.Forecaster) -> None:
+    with pytest.raises(UsageError, match=r"calibrated for 10 steps, not for 14.*`femts calibrate RUN --horizon 14`"):
+        fc.totals(shops(), horizon=14)
+    longer = fc.calibrate(14, dataset=femts.load_dataset(shops(), target="sales"))
+    assert longer.totals(shops(), horizon=14, n=5)["steps"].eq(14).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"over": "weeks"}, "Unknown period 'weeks'; did you mean 'week'?"),
+        ({"how": "avg"}, "Unknown aggregate 'avg'; choose from sum, mean, max, min."),
+        ({"by": "regio"}, "The history has no column 'regio' to group series by; did you mean 'region'?"),
+        ({"by": "sales"}, "The history has no column 'sales' to group series by"),
+        ({"n": 0}, "n"),
+        ({"level": [120]}, "Level 120 is not a percentage"),
+        ({"future": {"a": shops()}}, "one scenario at a time"),
+    ],
+)
+def test_arguments_that_cannot_be_used(fc: femts.Forecaster, arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        fc.totals(shops(), **arguments)
+    assert says in str(raised.value)
+
+
+def test_a_column_that_changes_within_a_series_is_no_group(fc: femts.Forecaster) -> None:
+    table = shops()
+    table.loc[5, "region"] = "south"
+    with pytest.raises(UsageError, match="'region' of series 'shop 0' changes"):
+        fc.totals(table, by="region")
+
+
+def test_command(fc: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shops().to_csv(tmp_path / "shops.csv", index=False)
+    fc.save(tmp_path / "run")
+    line = f"totals {tmp_path / 'run'} {tmp_path / 'shops.csv'} --over week --by region --level 80,95"
+    assert main([*line.split(), "-o", str(tmp_path / "out.csv")]) == 0
+    assert "out.csv: 4 rows" in capsys.readouterr().out
+    made = pd.read_csv(tmp_path / "out.csv", parse_dates=["date"])
+    expected = fc.totals(shops(), "week", "region", level=[80, 95])
+    pd.testing.assert_frame_equal(made, expected, check_dtype=False)
+    assert main([*line.split(), "--how", "avg"]) == 2
+    assert "Unknown aggregate 'avg'" in capsys.readouterr().err
