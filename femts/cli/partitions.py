@@ -37,6 +37,7 @@ class ForecastRequest:
         series: names of the series; None takes all.
         plot: format of the picture to draw, such as `png`; None draws none.
         outliers: treatment of values far outside the usual range; None is as in training.
+        new: names of series without history, or the file with them and their static covariates.
     """
 
     steps: int | None
@@ -46,6 +47,7 @@ class ForecastRequest:
     series: tuple[str, ...] | None
     plot: str | None
     outliers: str | None = None
+    new: tuple[str, ...] | Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +101,9 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
         history = read_history(table, forecaster, shown)
         tables = {name: read_ahead(path, forecaster) for name, path in asked.future.items()}
         future = tables.get("") if len(tables) < 2 else tables
+        new = read_ahead(asked.new, forecaster) if isinstance(asked.new, Path) else asked.new
         forecast = forecaster.predict(
-            history, asked.steps, asked.levels, future, asked.quantiles, asked.series, asked.outliers
+            history, asked.steps, asked.levels, future, asked.quantiles, asked.series, asked.outliers, new
         )
     if asked.plot is not None:
         from femts.forecaster.picture import draw_forecast
@@ -111,7 +114,7 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
 
 
 def read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """Read a whole file of future covariates, because the steps may be anywhere in it."""
+    """Read a whole file of future covariates or new series, because the steps may be anywhere in it."""
     from femts.data.read import read_headless, read_table
 
     return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)

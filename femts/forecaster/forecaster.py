@@ -207,6 +207,7 @@ class Forecaster:
         quantiles: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
         outliers: str | None = None,
+        new: Sequence[str] | pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Forecast the steps after the end of `history`, for each of its series.
 
@@ -226,6 +227,10 @@ class Forecaster:
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,
                 and `keep` keeps them; see `femts.data.outliers`. None does as in training.
+            new: names of series without history, such as a shop that opens tomorrow, or a table with a row for each
+                and its static covariates. They are forecast like the series with the same static covariates, each with
+                the future covariates of the new one, and their intervals are as wide as these series differ; see
+                `femts.forecaster.new_series`.
 
         Returns:
             `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row
@@ -237,7 +242,12 @@ class Forecaster:
             UsageError: An argument cannot be used; the message says which one and why.
             RunFailure: The forecast is not finite.
         """
-        return forecast_table(self, history, horizon, QuantileSpec.of(level, quantiles), future, series, outliers)
+        ends = QuantileSpec.of(level, quantiles)
+        if new is None:
+            return forecast_table(self, history, horizon, ends, future, series, outliers)
+        from femts.forecaster.new_series import forecast_with_new
+
+        return forecast_with_new(self, history, horizon, ends, future, series, outliers, new)
 
     @memory_checked()
     def sample(

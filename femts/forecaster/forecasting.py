@@ -106,6 +106,19 @@ def forecast_table(
     outliers: str | None = None,
 ) -> pd.DataFrame:
     """Forecast the steps after `history`; see `Forecaster.predict`."""
+    return forecast_history(forecaster, history, horizon, ends, future, series, outliers)[2]
+
+
+def forecast_history(
+    forecaster: Forecaster,
+    history: pd.DataFrame | Dataset,
+    horizon: int | None,
+    ends: QuantileSpec,
+    future: inputs.Future | None,
+    series: Sequence[str] | None,
+    outliers: str | None,
+) -> tuple[inputs.History, int, pd.DataFrame]:
+    """As `forecast_table`, after the history that was read and the number of steps."""
     forecaster = _treating(forecaster, outliers)
     past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series)
     named = inputs.scenarios(future)
@@ -126,7 +139,7 @@ def forecast_table(
             parts[-1].insert(0, inputs.SCENARIO, name)
         table = pd.concat(parts, ignore_index=True)
     _warn(forecaster, past.data, made, any(ends))
-    return table
+    return past, steps, table
 
 
 def forecast_once(

@@ -61,6 +61,13 @@ class ForecastOptions:
             "Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"
         ),
     ] = None
+    new: Annotated[
+        str | None,
+        option(
+            "Also forecast series without history, like those with the same static covariates, which a file may give.",
+            "NAME[,NAME...]|FILE",
+        ),
+    ] = None
 
 
 @command(30)
@@ -105,8 +112,9 @@ def predict(
     quantiles = None if asked.quantiles is None else parse_quantiles(asked.quantiles)
     named = check_series(forecaster, series)
     if len(tables) > 1:
-        _check_several(len(tables), forecaster, {"--series": series, "--plot": plot})
-    request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind, check_outliers(asked.outliers))
+        _check_several(len(tables), forecaster, {"--series": series, "--plot": plot, "--new": asked.new})
+    outliers, new = check_outliers(asked.outliers), None if asked.new is None else _new(asked.new)
+    request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind, outliers, new)
     with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
         if len(tables) == 1:
             made = next(results)
@@ -148,6 +156,11 @@ def _check_several(files: int, forecaster: Forecaster, single: Mapping[str, obje
     given = next((option for option, value in single.items() if value is not None), None)
     if given is not None:
         raise UsageError(f"Option {given} applies to a single file; name one instead of {files}, or remove {given}.")
+
+
+def _new(given: str) -> tuple[str, ...] | Path:
+    """The file or the names given to `--new`."""
+    return Path(given) if Path(given).is_file() else names(given)
 
 
 def _named(given: str | None) -> dict[str, Path]:
