@@ -50,6 +50,7 @@ COVERED, WIDEST = 80, 99.9  # levels of the interval whose coverage is reported,
 SHORTEST_RUN = 6  # fewest equal readings of an alarming run
 NORMAL_MAD = 0.6745  # median absolute deviation of the normal distribution, in standard deviations
 TRAIN = "train it again with femts update"
+CALIBRATE = f"calibrate its intervals on the new rows with femts calibrate RUN DATA, or {TRAIN}"
 LOOK = "look at where the data come from"
 COLUMNS = ("kind", "series", "column", "at", "text", "alarm", "remedy")
 Finding = tuple[str, str, str, str, str, bool, str]
@@ -372,7 +373,7 @@ class _Windows:
             error = covered.std(ddof=1) / np.sqrt(len(covered))
             if covered.mean() + stdtrit(len(covered) - 1, 1 - FALSE) * error < COVERED / 100 - 0.05:
                 text = f"{COVERED} % intervals cover {100 * covered.mean():.0f} % of the readings in {len(covered)} new windows"
-                yield "coverage", "", "", self.last[-1], text, True, TRAIN
+                yield "coverage", "", "", self.last[-1], text, True, CALIBRATE
 
     def summary(self, new: Mask) -> dict[str, Any]:
         """What `Check.summary` describes, without `new_rows`."""

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
+from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
 from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
-from femts.forecaster.scoring import score_windows, scorer_on
-from femts.text import argument
+from femts.forecaster.scoring import own_data, score_windows, scorer, scorer_on
+from femts.forecaster.seen import Use, use_of
+from femts.text import argument, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -37,6 +41,28 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
     return made.longer(steps)
 
 
+def _later_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
+    """Intervals from the errors of the scored model on the rows of `data` that were used for nothing in training.
+
+    Raises:
+        UsageError: There are too few such rows for a window.
+    """
+    series = np.repeat(np.arange(len(data)), data.lengths)
+    rows = np.arange(len(series)) - np.repeat(data.spans[:, 0], data.lengths)
+    used = np.bincount(series, use_of(forecaster, data, series, rows) > Use.NONE, len(data)).astype(np.int64)
+    ranges = np.stack([used, data.lengths], axis=1)
+    of = scorer(forecaster)
+    if of.preprocess.series != data.series:
+        of = replace(of, preprocess=of.preprocess.for_series(data))
+    split = np.stack([np.stack([np.zeros_like(used), used], axis=1), ranges, ranges[:, [1, 1]]], axis=1)
+    if int((ranges[:, 1] - ranges[:, 0]).max()) < forecaster.config.pred_len:
+        raise UsageError(
+            f"Data '{quote(data.name)}' have {int((ranges[:, 1] - ranges[:, 0]).max())} rows after those of training, but a "
+            f"window has {forecaster.config.pred_len}; give a table with more later rows."
+        )
+    return new_intervals(of, pred_len, level, replace(data, split=Split(split)))
+
+
 def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     """Number of steps to calibrate: `pred_len`, or as many as before; raise UsageError for fewer than the horizon."""
     own = forecaster.config.pred_len
@@ -54,7 +80,10 @@ def calibrate_again(
 ) -> Forecaster:
     """The forecaster with new intervals, also for its scored model if it was refitted on all rows; see
     `Forecaster.calibrate`."""
-    on, data = scorer_on(forecaster, "val", dataset)
+    data = own_data(scorer(forecaster), dataset)
+    if data.record != scorer(forecaster).data:
+        return replace(forecaster, intervals=_later_intervals(forecaster, pred_len, level, data))
+    on, data = scorer_on(forecaster, "val", data)
     made = new_intervals(on, pred_len, level, data)
     if forecaster.scored is None:
         return replace(forecaster, intervals=made)

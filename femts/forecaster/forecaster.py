@@ -539,7 +539,8 @@ class Forecaster:
             pred_len: longest horizon to calibrate, at least P; None keeps the current one, or takes P.
             level: levels in percent to calibrate in addition to the default ones, up to 99.9, and to those calibrated
                 before. A forecast can use any level up to the highest.
-            dataset: as in `evaluate`.
+            dataset: as in `evaluate`. Of other data than those of training, the rows after these are used, and `scored`
+                keeps its intervals.
 
         Returns:
             The forecaster with the new `intervals`; this one keeps its own.

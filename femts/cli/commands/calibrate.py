@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from femts.cli.command import command
 from femts.cli.option_groups import grouped
@@ -15,11 +17,18 @@ from femts.forecaster.run_folder import CALIBRATED, INTERVALS
 from femts.forecaster.saved_run import read_metrics, write_recalibrated
 from femts.text import printable
 
+if TYPE_CHECKING:
+    from femts.forecaster.forecaster import Source
+
 
 @command(40)
 @grouped
 def calibrate(
     run: Run,
+    later: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="A table with rows after those of training, to calibrate on them."),
+    ] = None,
     *,
     horizon: Annotated[
         str | None,
@@ -30,18 +39,24 @@ def calibrate(
     ] = None,
     place: PlaceOptions,
 ) -> None:
-    """Recalibrate the intervals of a run for other horizons or levels.
+    """Recalibrate the intervals of a run for other horizons or levels, or on later rows.
 
     Training calibrates them for the model's own horizon. This command needs the run's data: the
-    validation split and, for a run that was refit on all rows, the test split.
+    validation split and, for a run that was refit on all rows, the test split. With DATA, its rows
+    after those of training are used instead; nothing is trained again.
     """
     steps = None if horizon is None else parse_steps(horizon)
     levels = () if level is None else parse_levels(level)
     check_single(run)
     read_metrics(run)  # a folder that is not a run is not locked, which would create it
+    from femts.data.loading import is_path, load_dataset
+
     with replacing(run, CALIBRATED) as new:
         forecaster = load_run(run, place.device, place.dataset)
-        data = (forecaster.scored or forecaster).training_data(place.data_root)
+        if later is None:
+            data: Source = (forecaster.scored or forecaster).training_data(place.data_root)
+        else:
+            data = later if is_path(later) else load_dataset(later, place.data_root, schema=forecaster.config.schema)
         calibrated = forecaster.calibrate(steps, levels, data)
         made, scored = calibrated.intervals, calibrated.scored
         assert made is not None
