@@ -20,7 +20,7 @@ from femts.evaluation.quantiles import ends_of
 from femts.forecaster.bounds import SeriesForecasts, sample_paths
 from femts.forecaster.forecasting import forecast_once
 from femts.forecaster.inputs import Future, History
-from femts.text import argument, quote
+from femts.text import argument, arguments, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 Over: TypeAlias = Literal["total", "year", "quarter", "month", "week", "day", "step"]
 How: TypeAlias = Literal["sum", "mean", "max", "min"]
 PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
+DAYS = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}  # at most
 REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum}
 ALL = "all"  # one group of all series
 SAMPLE = "sample"
@@ -187,10 +188,19 @@ def _period(stamps: pd.Series, over: Over) -> pd.Series:
         return stamps
     if not pd.api.types.is_datetime64_any_dtype(stamps):
         raise UsageError(
-            f"Periods of a {over} need dates, which this table has not; use {argument('over=total')}.",
+            f"Periods of a {over} need dates, which this table has not; use {arguments({'over': 'total'})}.",
             argument="over",
             value=over,
             remedy={"over": "total"},
+        )
+    step = stamps.diff().where(lambda each: each > pd.Timedelta(0)).min()
+    if step > pd.Timedelta(days=DAYS[over]):
+        longer = next((name for name in reversed(PERIODS) if step <= pd.Timedelta(days=DAYS[name])), "total")
+        raise UsageError(
+            f"A {over} is shorter than a step of this table; use {arguments({'over': longer})}.",
+            argument="over",
+            value=over,
+            remedy={"over": longer},
         )
     local = stamps.dt.tz_localize(None) if stamps.dt.tz is not None else stamps
     start = local.dt.to_period(PERIODS[over]).dt.start_time

@@ -70,7 +70,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table[:ROWS].to_csv(tmp_path / "mine.csv", index=False)
     table[:LATER].to_csv(tmp_path / "later.csv", index=False)
     run = tmp_path / "run"
-    assert main(f"train --dataset {tmp_path}/mine.csv --model ridge --horizon 24 --seq-len 96 --refit --out {run}".split()) == 0
+    assert (
+        main(f"train --dataset {tmp_path}/mine.csv --model ridge --horizon 24 --seq-len 96 --refit --out {run}".split())
+        == 0
+    )
     capsys.readouterr()
     assert main(["calibrate", str(run), str(tmp_path / "later.csv")]) == 0
     assert "for 24 steps, from 377 windows" in capsys.readouterr().out

@@ -126,6 +126,15 @@ def test_steps_beyond_those_of_training_after_calibration(fc: femts.Forecaster) 
     assert longer.totals(shops(), horizon=14, n=5)["steps"].eq(14).all()
 
 
+def test_periods_shorter_than_a_step() -> None:
+    dates = pd.date_range("2015-01-01", periods=120, freq="MS")
+    table = pd.DataFrame({"date": dates, "y": np.arange(120.0) % 12})
+    fc = femts.train(table, "naive", 12, seq_len=24)
+    with pytest.raises(UsageError, match="A week is shorter than a step of this table; use over='month'"):
+        fc.totals(table, over="week")
+    assert len(fc.totals(table, over="month", n=5)) == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
