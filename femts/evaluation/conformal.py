@@ -88,7 +88,8 @@ def calibrate(
     """Calibrate intervals on the errors of `model` over `windows`, and score the model on them.
 
     A model with intervals of its own keeps them. With many windows, half-widths are order statistics, computed for a
-    block of steps at a time; for few windows see `femts.evaluation.few`.
+    block of steps at a time; for few windows see `femts.evaluation.few`. With many, those of a mean are averaged with
+    those between the quantiles of its members, if it has them ("Intervals of a mean", results/trials.md).
 
     Args:
         model: model on the device of `windows`.
@@ -114,7 +115,7 @@ def calibrate(
     few = method == CONFORMAL and are_few(count, disjoint)
     finite = tuple(sorted(level for level in set(levels or usual_levels(model)) if few or rank(level, count) <= count))
     kinds = [_Kind(finite, model.quantiles)]
-    if model.averages_quantiles:
+    if model.averages_quantiles and not few:
         highest = [level for level in finite if level in LEVELS or level > LEVELS[-1]]
         kinds.append(_Kind(tuple(highest or finite), MEMBER_QUANTILES, of_members=True))
     widths = [np.empty((len(kind.levels), steps, channels), dtype=np.float32) for kind in kinds]

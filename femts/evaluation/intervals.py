@@ -275,7 +275,7 @@ class Intervals:
             below = above = self._widths([level], forecast, context)[0].expand(forecast.shape)
         else:
             below, above = _distances(quantiles, learned)
-        if context.of_members is not None:
+        if self.of_members is not None and context.of_members is not None:
             others = _distances(context.of_members, MEMBER_QUANTILES)
             below, above = _mean(below, others[0]), _mean(above, others[1])
         wider = torch.ones(()) if context.unlike is None else context.unlike
