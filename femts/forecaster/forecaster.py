@@ -228,9 +228,9 @@ class Forecaster:
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,
                 and `keep` keeps them; see `femts.data.outliers`. None does as in training.
             new: names of series without history, such as a shop that opens tomorrow, or a table with a row for each
-                and its static covariates. They are forecast like the series with the same static covariates, each with
-                the future covariates of the new one, and their intervals are as wide as these series differ; see
-                `femts.forecaster.new_series`.
+                and its static covariates. They are forecast like the series that share most of these and of the parts of
+                their names, with the future covariates of the new one, and their intervals are as wide as these series
+                differ; see `femts.forecaster.new_series`.
 
         Returns:
             `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row

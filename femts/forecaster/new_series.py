@@ -12,6 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
+from femts.data.column_names import ColumnNames
+from femts.data.columns import with_keys
 from femts.data.describe import names
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
@@ -25,6 +27,7 @@ from femts.text import argument, quote
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
+BETWEEN = " / "  # between the parts of a name that several columns give
 MOST_LIKE, PATHS, SEED = 50, 2000, 0  # series whose forecasts are taken, sample paths of all together, and their seed
 Array = NDArray[np.float64]
 
@@ -41,8 +44,8 @@ def forecast_with_new(
 ) -> pd.DataFrame:
     """The forecasts of `Forecaster.predict`, and after them those of the series `new`.
 
-    A new series is as likely to behave like one as like another of those with the same static covariates, each of which
-    is forecast with the future covariates of the new one. Its forecast is the median of their sample paths, and its
+    A new series is as likely to behave like one as like another of those that share most of its static texts and parts
+    of its name, each of which is forecast with the future covariates of the new one. Its forecast is the median of their sample paths, and its
     intervals are between the quantiles of these, at a level of (n + 1) / n times the one asked for, because the n series
     are a sample (as in split-conformal prediction).
 
@@ -58,55 +61,59 @@ def forecast_with_new(
     past, steps, table = forecast_history(forecaster, history, horizon, ends, future, series, outliers)  # type: ignore[arg-type]
     if past.wide:
         raise UsageError("New series need a history in long form, with a column of series names; give it in this form.")
-    alike = _alike(new, past, schema.form.series)
+    alike = _alike(new, past, schema.form)
     last = inputs.ends_of(past.data)
     current = np.flatnonzero(last == last.max())  # others have ended
-    parts, unlike = [table], list[str]()
+    parts = [table]
     for name, same in alike.items():
-        chosen = current[same[current]]
+        chosen = current if same is None else current[same[current]]
         if not len(chosen):
-            unlike.append(name)
             chosen = current
         some = chosen[np.unique(np.linspace(0, len(chosen) - 1, MOST_LIKE).round().astype(int))]
         stamps, paths = _paths(forecaster, past, name, some, steps, future)
         parts.append(_as_rows(forecaster, past.time, name, stamps, paths, ends, len(some)))
-    warn(
-        f"No history is known of {names(tuple(alike))}; the forecast is that of other series"
-        f"{' with the same static covariates' * (past.data.static is not None)}, and the intervals are as wide as these "
-        "differ.",
-        GapWarning,
-    )
-    if unlike:
-        warn(
-            f"No series has the static covariates of {names(tuple(unlike))}; the forecast is that of all series.",
-            GapWarning,
-        )
+    shared = [name for name, same in alike.items() if same is not None]
+    for some, of in (
+        (shared, "the most similar series"),
+        ([name for name in alike if name not in shared], "all series"),
+    ):
+        if some:
+            warn(
+                f"No history is known of {names(tuple(some))}; the forecast is that of {of}, and the intervals are as "
+                "wide as these differ.",
+                GapWarning,
+            )
     return pd.concat(parts, ignore_index=True)
 
 
-def _alike(new: object, past: inputs.History, column: str) -> dict[str, NDArray[np.bool_]]:
-    """For each new series, a mask (S,) of the known ones with the same texts in its static columns."""
-    table = new if isinstance(new, pd.DataFrame) else pd.DataFrame({column: check_names(new, "new")})
-    if column not in table.columns:
+def _alike(new: object, past: inputs.History, form: ColumnNames) -> dict[str, NDArray[np.bool_] | None]:
+    """For each new series, a mask (S,) of the known ones that share most texts of its static columns and most parts of
+    its name, if several columns name the series; None if none shares any."""
+    table = (
+        with_keys(new, form) if isinstance(new, pd.DataFrame) else pd.DataFrame({form.series: check_names(new, "new")})
+    )
+    if form.series not in table.columns:
+        listed = ", ".join(f"'{quote(each)}'" for each in form.keys or (form.series,))
         raise UsageError(
-            f"The table of new series has no column '{quote(column)}' with their names; add it.",
-            argument="new",
-            value=new,
+            f"The table of new series has no column {listed} with their names; add it.", argument="new", value=new
         )
-    table = table.assign(**{column: as_text(table[column])}).drop_duplicates(column)
-    known = next((name for name in table[column] if name in past.data.series), None)
+    table = table.assign(**{form.series: as_text(table[form.series])}).drop_duplicates(form.series)
+    known = next((name for name in table[form.series] if name in past.data.series), None)
     if known is not None:
         text = f"Series '{quote(known)}' has a history, so it is not new; leave it out of {argument('new')}."
         raise UsageError(text, argument="new", value=new)
-    static = past.data.static
-    texts = [] if static is None else [name for name in static.columns if static[name].dtype == object]
-    made = dict[str, NDArray[np.bool_]]()
+    static = past.data.static if past.data.static is not None else pd.DataFrame(index=list(past.data.series))
+    texts = {name: static[name].to_numpy() for name in static if static[name].dtype == object}
+    parts = np.array([name.split(BETWEEN) for name in past.data.series], dtype=object) if form.keys else None
+    made = dict[str, NDArray[np.bool_] | None]()
     for _, row in table.iterrows():
-        same = np.ones(len(past.data), dtype=np.bool_)
-        for name in texts:
-            if static is not None and name in table.columns and not pd.isna(row[name]):
-                same &= (static[name] == str(row[name])).to_numpy()
-        made[row[column]] = same
+        shared = np.zeros(len(past.data), dtype=np.int64)
+        for name, each in texts.items():
+            shared += each == str(row.get(name))
+        own = str(row[form.series]).split(BETWEEN)
+        if parts is not None and parts.ndim == 2 and len(own) == parts.shape[1]:
+            shared += (parts == np.array(own, dtype=object)).sum(axis=1)
+        made[row[form.series]] = shared == shared.max() if shared.any() else None
     return made
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_names, check_text
 from femts.config.values import check_count, check_steps
+from femts.data.columns import with_keys
 from femts.data.dataset import Dataset
 from femts.data.stamps import as_text
 from femts.data.static import read_static
@@ -165,7 +166,7 @@ def _groups(
         text = f"This model was trained on a single table without series to group; omit {argument('by')}."
         raise UsageError(text, argument="by", value=by, remedy={"by": None})
     static = data.static if data.static is not None else pd.DataFrame(index=list(data.series))
-    frame = history if isinstance(history, pd.DataFrame) else None
+    frame = with_keys(history, form) if isinstance(history, pd.DataFrame) else None
     known = list(map(str, static.columns))
     if frame is not None and form.series in frame.columns:
         codes = pd.Index(data.series).get_indexer(pd.Index(as_text(frame[form.series])))

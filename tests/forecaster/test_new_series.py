@@ -59,9 +59,7 @@ def test_forecast_is_that_of_the_region_with_covariates_of_its_own(
     fc: femts.Forecaster, region: str, promo: float, factor: float
 ) -> None:
     future = pd.concat([ahead(KNOWN, 0.0), ahead(["new"], promo)])
-    with pytest.warns(
-        GapWarning, match="No history is known of new; the forecast is that of other series with the same"
-    ):
+    with pytest.warns(GapWarning, match="No history is known of new; the forecast is that of the most similar series"):
         made = fc.predict(shops(), level=[80], future=future, new=NEW.assign(region=region))
     of_new = made[made["shop"] == "new"].reset_index(drop=True)
     assert of_new["date"].tolist() == list(pd.date_range("2024-04-30", periods=7))
@@ -80,8 +78,22 @@ def test_names_alone_are_like_any_series(fc: femts.Forecaster) -> None:
     assert (one["sales-hi-80"] > 80).all()
 
 
+def test_parts_of_a_name_say_which_series_are_alike() -> None:
+    table = shops().drop(columns=["promo", "region"])
+    table["place"] = np.where(table["sales"] < 40, "small", "large")
+    table["number"] = table.pop("shop")
+    fc = femts.train(
+        femts.load_dataset(table, columns={"series": "place+number"}, target="sales"), "ridge", 7, seq_len=14
+    )
+    for new in (["small / shop 99"], pd.DataFrame({"place": ["small"], "number": ["shop 99"]})):
+        with pytest.warns(GapWarning, match="No history is known of small / shop 99; the forecast is that of the most"):
+            made = fc.predict(table, new=new)
+        name = made.columns[0]
+        assert made.loc[made[name] == "small / shop 99", "sales"].max() < 20
+
+
 def test_an_unknown_region_is_like_any_series(fc: femts.Forecaster) -> None:
-    with pytest.warns(GapWarning, match="No series has the static covariates of new; the forecast is that of all"):
+    with pytest.warns(GapWarning, match="No history is known of new; the forecast is that of all series"):
         fc.predict(shops(), future=ahead([*KNOWN, "new"], 0.0), new=NEW.assign(region="west"))
 
 

@@ -171,3 +171,12 @@ def test_command(fc: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFix
     pd.testing.assert_frame_equal(made, expected, check_dtype=False)
     assert main([*line.split(), "--how", "avg"]) == 2
     assert "Unknown aggregate 'avg'" in capsys.readouterr().err
+
+
+def test_groups_are_parts_of_names(fc: femts.Forecaster) -> None:
+    table = shops().rename(columns={"shop": "number"}).drop(columns="region")
+    table["place"] = np.where(table["number"] < "shop 3", "here", "there")
+    data = femts.load_dataset(table, columns={"series": "place+number"}, target="sales")
+    made = femts.train(data, "naive", 10, seq_len=28).totals(table, by="place", n=5)
+    assert made["place"].tolist() == ["here", "there"]
+    assert made["sales"].sum() == pytest.approx(fc.totals(shops(), by="all", n=5)["sales"].iloc[0], rel=0.2)

@@ -64,7 +64,7 @@ class ForecastOptions:
     new: Annotated[
         str | None,
         option(
-            "Also forecast series without history, like those with the same static covariates, which a file may give.",
+            "Also forecast series without history, like those that share most of the static covariates in the file.",
             "NAME[,NAME...]|FILE",
         ),
     ] = None
