@@ -22,6 +22,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,42 +51,36 @@ def python_of(tool: str) -> tuple[Path, Path]:
     if not made.is_file() or made.read_text() != pinned.read_text():
         print(f"installing {tool} in {folder}", file=sys.stderr, flush=True)
         venv.create(folder, clear=True, with_pip=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", pinned]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pinned)]
         subprocess.run(pip, check=True)
         made.write_text(pinned.read_text())
     return python, HERE / "tools" / f"{tool}.py"
 
 
 def write_windows(data: Dataset, task: Task, limit: float, folder: Path) -> pd.DataFrame:
-    """Write what a tool reads, and return the rows to forecast: `window`, `series`, `column`, `KEYS` and `actual`."""
-    season, columns = task.season or data.season, data.columns[: data.n_targets]
-    freq, stamps = str(data.freq), data.stamps
+    """Write what a tool reads, and return the rows that are scored: `window`, `series`, `column`, `KEYS` and `actual`."""
+    season, covariates, freq, stamps = task.season or data.season, data.schema.roles.future, data.freq, data.stamps
     if isinstance(stamps, pd.DatetimeIndex):
         stamps = stamps.tz_localize(None)
     else:
-        numbers = np.concatenate([np.arange(length) for length in data.lengths])
         freq = UNDATED[season]
-        stamps = pd.date_range("1700-01-01", periods=data.rows, freq=freq)[numbers]
-    rows = pd.DataFrame(data.covariates, columns=list(data.schema.roles.future)).assign(ds=stamps, window=0)
-    names, wanted = np.repeat(np.array(data.series, dtype=object), data.lengths), list[pd.DataFrame]()
-    for cutoff in rolling_cutoffs(data.lengths, task.windows, task.horizon, task.horizon, season):
-        first = data.spans[cutoff.series, 0] + cutoff.rows
-        rows.loc[(first[:, None] + np.arange(task.horizon)).ravel(), "window"] = cutoff.window
-    long = [
-        rows.assign(
-            unique_id=[f"{name}|{column}" for name in names], y=data.values[:, number], series=names, column=column
-        )
-        for number, column in enumerate(columns)
-    ]
-    table = pd.concat(long, ignore_index=True)
-    wanted = table[table["window"] > 0].rename(columns={"y": "actual"})
+        dates = pd.date_range("1700-01-01", periods=data.rows, freq=freq)
+        stamps = dates[np.concatenate([np.arange(length) for length in data.lengths])]
+    rows = pd.DataFrame(data.covariates, columns=list(covariates)).assign(ds=stamps, window=0, scored=False)
+    rows["series"] = np.repeat(np.array(data.series, dtype=object), data.lengths)
+    for fewest, name in ((1, "window"), (season, "scored")):
+        for cutoff in rolling_cutoffs(data.lengths, task.windows, task.horizon, task.horizon, fewest):
+            first = (data.spans[cutoff.series, 0] + cutoff.rows)[:, None]
+            rows.loc[(first + np.arange(task.horizon)).ravel(), name] = cutoff.window if name == "window" else True
+    columns = enumerate(data.columns[: data.n_targets])
+    table = pd.concat([rows.assign(column=name, y=data.values[:, n]) for n, name in columns], ignore_index=True)
+    table["unique_id"] = table["series"] + "|" + table["column"]
+    wanted = table[table["scored"]].rename(columns={"y": "actual"})
     table.loc[table["window"] == task.windows, "y"] = np.nan
-    covariates = list(data.schema.roles.future)
     table[[*KEYS, "y", *covariates, "window"]].to_csv(folder / "rows.csv", index=False)
-    about = {"horizon": task.horizon, "windows": task.windows, "season": season, "freq": freq}
-    (folder / "task.json").write_text(json.dumps({**about, "covariates": covariates, "time_limit": limit}))
-    order = pd.Categorical(wanted["column"], categories=list(columns), ordered=True)
-    return wanted[["window", "series", "column", *KEYS, "actual"]].assign(order=order)
+    about = {"horizon": task.horizon, "windows": task.windows, "season": season, "freq": freq, "time_limit": limit}
+    (folder / "task.json").write_text(json.dumps({**about, "covariates": covariates}))
+    return wanted[["window", "series", "column", *KEYS, "actual"]]
 
 
 def run_tool(python: Path, script: Path, folder: Path, limit: int) -> dict[str, Any]:
@@ -102,31 +97,31 @@ def run_tool(python: Path, script: Path, folder: Path, limit: int) -> dict[str, 
 
     threads = {f"{name}_NUM_THREADS": "1" for name in THREADS}
     environment = os.environ | threads | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    command, began = [python, "-P", script, folder], time.monotonic()
+    command, began = [str(python), "-P", str(script), str(folder)], time.monotonic()
     with (folder / "said.txt").open("w") as said:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said, preexec_fn=alone)
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=said, stderr=said, preexec_fn=alone, start_new_session=True
+        )
         _, status, used = os.wait4(process.pid, 0)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what it started
     process.returncode = code = os.waitstatus_to_exitcode(status)
     spent = {"cpu_seconds": used.ru_utime + used.ru_stime, "wall_seconds": time.monotonic() - began}
     spent |= {"memory_mib": used.ru_maxrss / 1024}
     if code == 0:
         return spent
     lines = (folder / "said.txt").read_text(errors="replace").strip().splitlines()
-    said = lines[-1][:300] if code > 0 and lines else f"ended by signal {-code}"
-    return {**spent, "error": f"stopped after {limit} seconds" if code == -signal.SIGALRM else said}
+    why = lines[-1][:300] if code > 0 and lines else f"ended by signal {-code}"
+    return {**spent, "error": f"stopped after {limit} seconds" if code == -signal.SIGALRM else why}
 
 
 def run(tool: str, task: Task, listed: Path, root: str | None, limit: int) -> dict[str, Any]:
     """The record of a tool on a task."""
     python, script = python_of(tool)
     data = [task.load(resolve_source(source, listed.parent, root), root) for source in task.data]
-    record = {"format": "peers-1", "task": task.to_dict(), "tool": Path(tool).stem, "kind": kind_of(data, task)}
-    record |= {
-        "sha256": [each.fingerprint() for each in data],
-        "cpu_seconds": 0.0,
-        "wall_seconds": 0.0,
-        "memory_mib": 0.0,
-    }
+    record = dict[str, Any](format="peers-1", task=task.to_dict(), tool=Path(tool).stem, kind=kind_of(data, task))
+    record["sha256"] = [each.fingerprint() for each in data]
+    record |= dict.fromkeys(("cpu_seconds", "wall_seconds", "memory_mib"), 0.0)
     training, made = parse_span(task.time_limit or "2m"), list[dict[str, pd.DataFrame]]()
     try:
         for each in data:
