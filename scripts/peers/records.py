@@ -128,14 +128,15 @@ def _beaten(scores: pd.DataFrame) -> list[Shown]:
 
 
 def _kinds(scores: pd.DataFrame) -> list[Shown]:
-    """MASE skill by kind of task."""
-    whole, rows = list(leaderboard(scores)["model"]), list[list[str]]()
+    """MASE skill of whole tools by kind of task."""
+    shown = {"auto", "fem_zero", *NAMES.values()}
+    whole, rows = [each for each in leaderboard(scores)["model"] if each in shown], list[list[str]]()
     for by in GROUPS:
         for kind, own in sorted(scores.groupby(by), key=lambda each: -each[1]["task"].nunique()):
-            skill = leaderboard(own).set_index("model")["mase_skill"]
-            most = skill.max()
-            cells = [Lowest(text) if skill[m] == most else text for m in whole for text in [f"{100 * skill[m]:.0f}%"]]
-            rows.append([str(kind), str(own["task"].nunique()), *cells])
+            skill = leaderboard(own).set_index("model")["mase_skill"].reindex(whole)
+            cells = ["-" if np.isnan(each) else f"{100 * each + 0.0:.0f}%" for each in skill]
+            best = [Lowest(cell) if each == skill.max() else cell for cell, each in zip(cells, skill, strict=True)]
+            rows.append([str(kind), str(own["task"].nunique()), *best])
     return [Shown(["kind", "tasks", *whole], rows)]
 
 
