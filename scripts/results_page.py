@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""Update the tables of results/README.md, results/pairs.md, results/pretrained.md, docs/measured/selection.md and
-docs/measured/tasks.md, each below the command that prints it. The prose stays as it is.
+"""Update the tables of results/README.md, results/pairs.md, results/pretrained.md, and of peers.md, selection.md and
+tasks.md in docs/measured, each below the command that prints it. The prose stays as it is.
 
 python scripts/results_page.py            # after new records
 python scripts/results_page.py --check    # writes nothing; status 1 if a page is out of date
@@ -23,20 +23,22 @@ sys.path.insert(0, str(ROOT))  # this checkout, also where another one is instal
 
 from femts.cli import main  # noqa: E402
 from scripts.bench.selection.__main__ import main as selection  # noqa: E402
+from scripts.peers.__main__ import main as peers  # noqa: E402
 from scripts.pretrain.table import main as pretrained  # noqa: E402
 
 PAGES = (
     *(ROOT / "results" / name for name in ("README.md", "pairs.md", "pretrained.md")),
-    *(ROOT / "docs" / "measured" / name for name in ("selection.md", "tasks.md")),
+    *(ROOT / "docs" / "measured" / name for name in ("peers.md", "selection.md", "tasks.md")),
 )
 COMMANDS = {
     "femts": main,
     "python -m scripts.bench.selection": selection,
+    "python -m scripts.peers": peers,
     "python -m scripts.pretrain.table": pretrained,
 }
 TABLES = re.compile(
     r"^`(?=[^`\n]*--show(?: --format md)?`|python -m scripts\.pretrain\.table)"
-    r"((femts|python -m scripts\.bench\.selection|python -m scripts\.pretrain\.table) ([^`\n]*))`\n(?:\n|\|.*\n)*",
+    r"((femts|python -m scripts\.(?:bench\.selection|peers|pretrain\.table)) ([^`\n]*))`\n(?:\n|\|.*\n)*",
     re.MULTILINE,
 )
 

@@ -24,7 +24,12 @@ def test_tables_match_the_output_of_their_commands(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "tables"),
-    [("docs/measured/selection.md", 1), ("docs/measured/tasks.md", 2), ("results/pretrained.md", 2)],
+    [
+        ("docs/measured/peers.md", 5),
+        ("docs/measured/selection.md", 1),
+        ("docs/measured/tasks.md", 2),
+        ("results/pretrained.md", 2),
+    ],
 )
 def test_other_tables_match_the_output_of_their_commands(name: str, tables: int) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "results_page.py"))
