@@ -110,6 +110,9 @@ def permutation_importance(
     rows, when = (each.cpu().numpy() for each in every.rows_of(torch.from_numpy(index)))
     series = every.series_of(torch.from_numpy(index)).cpu().numpy()
     values = np.where((rows == when)[:, :length, None], data.values[when[:, :length]], np.nan)
+    odd = every.odd(torch.from_numpy(index))  # found once, as finding them takes longer than most forecasts
+    values = values if odd is None else np.where(odd.cpu().numpy(), np.nan, values)
+    of = replace(of, preprocess=replace(of.preprocess, outliers=None))
     cut = Cut(values, data.covariates[when], when, None if data.static is None else data.static.iloc[series])
     units = of.preprocess.take(of.preprocess.places([data.series[number] for number in series]))
     ahead = slice(length, length + every.pred_len)
