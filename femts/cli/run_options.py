@@ -23,7 +23,7 @@ from femts.text import quote
 if TYPE_CHECKING:
     import pandas as pd
 
-    from femts.forecaster.forecaster import Forecaster
+    from femts.forecaster.forecaster import Forecaster, Source
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 History = Annotated[Path, typer.Argument(metavar="INPUT.csv", help="Recent history, in raw units.", show_default=False)]
@@ -100,6 +100,13 @@ def load_run(run: Path, device: str, dataset: str | None = None) -> Forecaster:
     place = named_accelerator(device)
     forecaster = load(run, place.device)
     return forecaster if dataset is None else _moved(forecaster, dataset)
+
+
+def data_like(forecaster: Forecaster, named: str, data_root: Path | None) -> Source:
+    """Data given to a command by path or catalogue name, as the functions on the data of a run take them."""
+    from femts.data.loading import is_path, load_dataset
+
+    return named if is_path(named) else load_dataset(named, data_root, schema=forecaster.config.schema)
 
 
 def _moved(forecaster: Forecaster, dataset: str) -> Forecaster:

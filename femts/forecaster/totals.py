@@ -118,11 +118,14 @@ def _drawn(
     `of_period` the period of each of these."""
     first = np.flatnonzero(np.diff(of_period, prepend=-1))  # periods are in order
     count = np.bincount(of_period)[:, None]
+    steps = len(each) // len(made.series)
+    alive = [np.bincount(each, np.repeat(~ended, steps), len(of_period)) > 0 for ended in made.ended.T]
+    none = ~np.stack(alive, axis=1)  # groups whose series have all ended have no total
     drawn = np.empty((number, len(first), made.targets))
     for k, path in enumerate(sample_paths(forecaster, made, number, seed)):
         values = np.where(made.ended[:, None], 0.0, path).reshape(-1, made.targets)
         added = np.stack([np.bincount(each, column, len(of_period)) for column in values.T], axis=1)
-        drawn[k] = REDUCE[how].reduceat(added, first, axis=0)
+        drawn[k] = REDUCE[how].reduceat(np.where(none, np.nan, added), first, axis=0)
         if how == "mean":
             drawn[k] /= count
     return drawn

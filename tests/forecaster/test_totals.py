@@ -180,3 +180,12 @@ def test_groups_are_parts_of_names(fc: femts.Forecaster) -> None:
     made = femts.train(data, "naive", 10, seq_len=28).totals(table, by="place", n=5)
     assert made["place"].tolist() == ["here", "there"]
     assert made["sales"].sum() == pytest.approx(fc.totals(shops(), by="all", n=5)["sales"].iloc[0], rel=0.2)
+
+
+def test_a_series_that_has_ended_has_no_total(fc: femts.Forecaster) -> None:
+    table = shops()
+    table.loc[(table["shop"] == "shop 0") & (table["date"] > "2024-07-01"), "sales"] = np.nan
+    each = fc.totals(table, n=5).set_index("shop")["sales"]
+    assert each.isna().sum() == 1
+    assert np.isnan(each["shop 0"])
+    assert fc.totals(table, by="all", n=5)["sales"].iloc[0] == pytest.approx(each.sum())

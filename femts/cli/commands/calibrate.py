@@ -10,7 +10,7 @@ from femts.cli.command import command
 from femts.cli.option_groups import grouped
 from femts.cli.options import option
 from femts.cli.output import say_notes
-from femts.cli.run_options import PlaceOptions, Run, check_single, load_run, parse_levels, parse_steps
+from femts.cli.run_options import PlaceOptions, Run, check_single, data_like, load_run, parse_levels, parse_steps
 from femts.cli.streams import say
 from femts.forecaster.replacing import replacing
 from femts.forecaster.run_folder import CALIBRATED, INTERVALS
@@ -49,14 +49,12 @@ def calibrate(
     levels = () if level is None else parse_levels(level)
     check_single(run)
     read_metrics(run)  # a folder that is not a run is not locked, which would create it
-    from femts.data.loading import is_path, load_dataset
-
     with replacing(run, CALIBRATED) as new:
         forecaster = load_run(run, place.device, place.dataset)
         if later is None:
             data: Source = (forecaster.scored or forecaster).training_data(place.data_root)
         else:
-            data = later if is_path(later) else load_dataset(later, place.data_root, schema=forecaster.config.schema)
+            data = data_like(forecaster, later, place.data_root)
         calibrated = forecaster.calibrate(steps, levels, data)
         made, scored = calibrated.intervals, calibrated.scored
         assert made is not None

@@ -8,7 +8,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.options import DataRoot, count, option
-from femts.cli.run_options import Device, Run, load_run
+from femts.cli.run_options import Device, Run, data_like, load_run
 from femts.cli.streams import say
 from femts.text import strict_json
 
@@ -35,10 +35,9 @@ def check(
     """
     steps = None if horizon is None else count("--horizon", horizon)
     from femts.analysis.check import check as check_run
-    from femts.data.loading import is_path, load_dataset
 
     forecaster = load_run(run, device)
-    loaded = data if is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+    loaded = data_like(forecaster, data, data_root)
     result = check_run(forecaster, loaded, horizon=steps)
     say(strict_json({"run": str(run), **result.to_dict()}) if as_json else str(result))
     return 0 if result.ok else ALARM

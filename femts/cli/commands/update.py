@@ -8,7 +8,7 @@ import typer
 
 from femts.cli.command import command
 from femts.cli.options import DataRoot
-from femts.cli.run_options import Device, Run, load_run
+from femts.cli.run_options import Device, Run, data_like, load_run
 from femts.cli.streams import say
 from femts.forecaster.replacing import replacing
 from femts.forecaster.saved_run import read_metrics
@@ -31,11 +31,10 @@ def update(
     is replaced once the new one is complete. Also shows whether the new rows lower the error.
     """
     from femts.analysis.update import update as update_run
-    from femts.data.loading import is_path, load_dataset
 
     read_metrics(run)  # a folder that is not a run is not locked, which would create it
     forecaster = load_run(run, device)
-    loaded = data if is_path(data) else load_dataset(data, data_root, schema=forecaster.config.schema)
+    loaded = data_like(forecaster, data, data_root)
     made = update_run(forecaster, loaded)
     kept = if_better and not made.better
     if not kept:
