@@ -45,6 +45,10 @@ Series = Annotated[
     str | None,
     option("Series of a panel; quote names that contain a comma.", "NAME[,NAME...]", "--series", default="all"),
 ]
+Outliers = Annotated[
+    str | None,
+    option("Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"),
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device to compute on.")]
 
 

@@ -38,6 +38,8 @@ _WORDS = re.compile(
 CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps
 
+BETWEEN = " / "  # parts of the name of a series that several columns give
+
 
 def is_table(table: object) -> bool:
     """Return whether `to_frame` accepts `table`: a DataFrame or Series of pandas, polars or pyarrow, an object with a
@@ -127,7 +129,7 @@ def with_keys(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame:
     rows = parts.groupby(keys, sort=False, observed=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
     first = pd.Series(rows).drop_duplicates()
     first = first[first >= 0].sort_values()
-    cells = parts.iloc[first.index].apply(as_text).agg(" / ".join, axis=1) if len(first) else pd.Series([], dtype=str)
+    cells = parts.iloc[first.index].apply(as_text).agg(BETWEEN.join, axis=1) if len(first) else pd.Series([], dtype=str)
     codes, series = pd.factorize(cells)
     numbers = np.where(rows < 0, -1, codes[rows]) if len(first) else rows
     keyed = frame.copy(deep=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from femts.config.arguments import check_names
 from femts.data.column_names import ColumnNames
-from femts.data.columns import with_keys
+from femts.data.columns import BETWEEN, with_keys
 from femts.data.describe import names
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
@@ -27,7 +27,6 @@ from femts.text import argument, quote
 if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
-BETWEEN = " / "  # between the parts of a name that several columns give
 MOST_LIKE, PATHS, SEED = 50, 2000, 0  # series whose forecasts are taken, sample paths of all together, and their seed
 Array = NDArray[np.float64]
 

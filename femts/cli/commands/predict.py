@@ -15,6 +15,7 @@ from femts.cli.output import say_notes
 from femts.cli.partitions import ForecastRequest, forecast_files, join
 from femts.cli.run_options import (
     Histories,
+    Outliers,
     Run,
     Series,
     ToTable,
@@ -55,12 +56,7 @@ class ForecastOptions:
         ),
     ] = None
     quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
-    outliers: Annotated[
-        str | None,
-        option(
-            "Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"
-        ),
-    ] = None
+    outliers: Outliers = None
     new: Annotated[
         str | None,
         option(

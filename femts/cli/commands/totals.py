@@ -13,6 +13,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import count, names, option
 from femts.cli.partitions import read_ahead
 from femts.cli.run_options import (
+    Outliers,
     Run,
     Series,
     ToTable,
@@ -57,12 +58,7 @@ class AheadOptions:
 
     horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None
     future: Annotated[Path | None, option("Future values of the covariates over the horizon.", "FILE")] = None
-    outliers: Annotated[
-        str | None,
-        option(
-            "Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"
-        ),
-    ] = None
+    outliers: Outliers = None
 
 
 @command(32)
