@@ -13,7 +13,7 @@ from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
-from femts.data.columns import holds_dates
+from femts.data.columns import BETWEEN, holds_dates
 from femts.data.describe import MOST_NAMES
 from femts.data.stamps import as_text
 from femts.text import quote
@@ -50,7 +50,7 @@ def from_rows(
             return frame, names, ()
         frame, dates, keys, left = found
         series, values = "+".join(keys), frame[dates].rename(columns=_plain_year)
-        cells = frame[keys].apply(as_text).agg(" / ".join, axis=1) if len(keys) > 1 else as_text(frame[keys[0]])
+        cells = frame[keys].apply(as_text).agg(BETWEEN.join, axis=1) if len(keys) > 1 else as_text(frame[keys[0]])
     table = check_values(values, None, where, na)
     numbers, headers = table.to_numpy(), pd.Series(table.columns, name="date")
     dated = names.time is None and holds_dates(headers)

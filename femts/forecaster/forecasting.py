@@ -119,7 +119,7 @@ def forecast_history(
     outliers: str | None,
 ) -> tuple[inputs.History, int, pd.DataFrame]:
     """As `forecast_table`, after the history that was read and the number of steps."""
-    forecaster = _treating(forecaster, outliers)
+    forecaster = treating(forecaster, outliers)
     past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series)
     named = inputs.scenarios(future)
     if named is None:
@@ -152,7 +152,7 @@ def forecast_once(
 ) -> tuple[inputs.History, SeriesForecasts]:
     """The history that was read, and the forecasts of a single scenario after it, whose intervals are calibrated; see
     `Forecaster.predict`."""
-    forecaster = _treating(forecaster, outliers)
+    forecaster = treating(forecaster, outliers)
     past, steps, ahead = _read(forecaster, history, horizon, (), series)
     calibrated(forecaster).check((), steps)
     if inputs.scenarios(future) is not None:
@@ -206,7 +206,7 @@ def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded:
         warn(f"{marked(inputs.ended_note([lost[each] for each in gone], config.seq_len))}.", GapWarning)
 
 
-def _treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
+def treating(forecaster: Forecaster, outliers: str | None) -> Forecaster:
     """The forecaster, treating readings far outside the usual range as asked; None is as in training."""
     asked, fitted = check_outliers(outliers), forecaster.preprocess.outliers
     if fitted is None and asked == "missing":

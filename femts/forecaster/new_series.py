@@ -21,7 +21,7 @@ from femts.evaluation.intervals import with_bounds
 from femts.evaluation.quantiles import ends_of
 from femts.forecaster import inputs
 from femts.forecaster.bounds import QuantileSpec, sample_paths
-from femts.forecaster.forecasting import forecast_history, forecast_series
+from femts.forecaster.forecasting import forecast_history, forecast_series, treating
 from femts.text import argument, quote
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def forecast_with_new(
     """The forecasts of `Forecaster.predict`, and after them those of the series `new`.
 
     A new series is as likely to behave like one as like another of those that share most of its static texts and parts
-    of its name, each of which is forecast with the future covariates of the new one. Its forecast is the median of their sample paths, and its
-    intervals are between the quantiles of these, at a level of (n + 1) / n times the one asked for, because the n series
+    of its name, each of which is forecast with the future covariates of the new one. Its forecast is the median of their
+    sample paths, and its intervals are between the quantiles of these, at a level of (n + 1) / n times the one asked for, because the n series
     are a sample (as in split-conformal prediction).
 
     Raises:
@@ -60,18 +60,18 @@ def forecast_with_new(
     past, steps, table = forecast_history(forecaster, history, horizon, ends, future, series, outliers)  # type: ignore[arg-type]
     if past.wide:
         raise UsageError("New series need a history in long form, with a column of series names; give it in this form.")
-    alike = _alike(new, past, schema.form)
+    forecaster, alike = treating(forecaster, outliers), _alike(new, past, schema.form)
     last = inputs.ends_of(past.data)
     current = np.flatnonzero(last == last.max())  # others have ended
-    parts = [table]
+    parts, shared = [table], list[str]()
     for name, same in alike.items():
         chosen = current if same is None else current[same[current]]
-        if not len(chosen):
-            chosen = current
+        if same is not None and len(chosen):
+            shared.append(name)
+        chosen = chosen if len(chosen) else current
         some = chosen[np.unique(np.linspace(0, len(chosen) - 1, MOST_LIKE).round().astype(int))]
         stamps, paths = _paths(forecaster, past, name, some, steps, future)
         parts.append(_as_rows(forecaster, past.time, name, stamps, paths, ends, len(some)))
-    shared = [name for name, same in alike.items() if same is not None]
     for some, of in (
         (shared, "the most similar series"),
         ([name for name in alike if name not in shared], "all series"),
