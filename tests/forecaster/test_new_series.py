@@ -131,3 +131,16 @@ def test_command(fc: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFix
     assert pd.read_csv(tmp_path / "out0.csv")["sales"].tail(7).max() < 15
     assert main([*line.split(), "shop 1"]) == 2
     assert "Series 'shop 1' has a history, so it is not new; leave it out of --new." in capsys.readouterr().err
+
+
+def test_outliers_are_treated_as_asked() -> None:
+    table = shops().drop(columns=["promo", "region"])
+    fc = femts.train(femts.load_dataset(table, target="sales"), "naive", 7, seq_len=14, refit=True)
+    last = table.groupby("shop").cumcount(ascending=False) == 0
+    table.loc[last & table["shop"].isin(KNOWN[:8]), "sales"] = 5000.0
+    highest = {}
+    for outliers in ("missing", "keep"):
+        with pytest.warns(GapWarning):
+            made = fc.predict(table, new=["new"], outliers=outliers)
+        highest[outliers] = made.loc[made["shop"] == "new", "sales"].max()
+    assert highest["missing"] < 200 < highest["keep"]
