@@ -1,9 +1,9 @@
-"""Classical models, fitted by statsforecast to each look-back: AutoETS, AutoARIMA, AutoTheta, the dynamic optimised
-theta model, MSTL, the median of four of them, and Croston's method for intermittent demand.
+"""Classical models, fitted by statsforecast to each look-back: AutoETS, AutoCES, AutoARIMA, AutoTheta, the dynamic
+optimised theta model, MSTL, the median of four of them, and Croston's method for intermittent demand.
 
 They are not trained on windows: every forecast is a fit to the raw rows of its look-back and equals the library's on
 the same rows (Garza et al., "StatsForecast", PyCon 2022; Hyndman & Khandakar, "Automatic Time Series Forecasting: the
-forecast Package for R", JSS 2008; Fiorucci et al., "Models for optimising the theta method", IJF 2016; Bandara et al.,
+forecast Package for R", JSS 2008; Svetunkov et al., "Complex exponential smoothing", NRL 2022; Fiorucci et al., "Models for optimising the theta method", IJF 2016; Bandara et al.,
 "MSTL", 2021; Petropoulos & Svetunkov, "A simple combination of univariate models", IJF 2020; Syntetos & Boylan, "The
 accuracy of intermittent demand estimates", IJF 2005).
 """
@@ -11,7 +11,7 @@ accuracy of intermittent demand estimates", IJF 2005).
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995) 
 
 @dataclass(frozen=True)
 class ClassicConfig(ModelConfig):
-    """Settings of `auto_ets`, `auto_theta` and `dotm`.
+    """Settings of `auto_ets`, `auto_ces`, `auto_theta` and `dotm`.
 
     Attributes:
         season: season length in steps, 1 for no season; None takes the season of the data.
@@ -72,16 +72,25 @@ class ArimaConfig(ClassicConfig):
     approximation: bool | None = None
 
 
+Member = Literal["auto_ets", "auto_ces", "auto_arima", "dotm"]
+
+
 @dataclass(frozen=True)
-class StatEnsembleConfig(MstlConfig):
-    """Settings of `stat_ensemble`, in addition to those of `MstlConfig`; members use those that they have.
+class StatEnsembleConfig(ArimaConfig):
+    """Settings of `stat_ensemble`, in addition to those of `ArimaConfig`; members use those that they have.
 
     Attributes:
-        approximation: as in `ArimaConfig`.
+        members: models whose median is the forecast.
     """
 
-    windows: Count = 8
-    approximation: bool | None = None
+    members: tuple[Member, ...] = get_args(Member)
+
+    def __post_init__(self) -> None:
+        """Check that there are members, each of them once; raises UsageError."""
+        super().__post_init__()
+        if not self.members or len(set(self.members)) < len(self.members):
+            text = f"Setting 'model.members' takes one or more different models, not '{','.join(self.members)}'."
+            raise UsageError(text, argument="model.members", value=self.members, remedy={"model.members": None})
 
 
 class Classic(ForecastModel):
@@ -136,6 +145,15 @@ class AutoETS(Classic):
     library = "AutoETS"
 
 
+@register(
+    "auto_ces", "AutoCES by statsforecast, fitted to each look-back: complex exponential smoothing, own intervals."
+)
+class AutoCES(Classic):
+    """Complex exponential smoothing whose season is chosen by AICc."""
+
+    library = "AutoCES"
+
+
 @register("auto_theta", "AutoTheta by statsforecast, fitted to each look-back: the theta method, own intervals.")
 class AutoTheta(Classic):
     """The best of four theta methods."""
@@ -169,17 +187,18 @@ class AutoARIMA(Classic):
     most_rows = 512
 
 
-@register("stat_ensemble", "Median of auto_ets, auto_arima, dotm and mstl at each step, also of their intervals; slow.")
+@register(
+    "stat_ensemble", "Median of auto_ets, auto_ces, auto_arima and dotm at each step, also of their intervals; slow."
+)
 class StatEnsemble(Classic):
-    """The median of the points, and of each quantile, of its `members`; MSTL is one of them only if there is a season,
-    since it equals ETS otherwise."""
+    """The median of the points, and of each quantile, of its `members` (Petropoulos & Svetunkov, 2020), each of which
+    reads at most as many rows as by itself."""
 
     Config = StatEnsembleConfig
-    most_rows = AutoARIMA.most_rows
 
     def __init__(self, config: StatEnsembleConfig) -> None:
         super().__init__(config)
-        kinds = (AutoETS, AutoARIMA, DynamicOptimizedTheta, *((Mstl,) if config.season != 1 else ()))
+        kinds = (MEMBERS[name] for name in config.members)
         self.members = tuple(kind(_settings_of(kind, config)) for kind in kinds)
 
     def fits(self, steps: int) -> tuple[Fit, ...]:
@@ -188,7 +207,16 @@ class StatEnsemble(Classic):
 
     def rolled_out(self, batch: Batch, steps: int) -> Tensor:
         """Medians of the members' forecasts: (B, S, Q, C)."""
-        return torch.stack([each.rolled_out(batch, steps) for each in self.members]).quantile(0.5, dim=0)
+        made = [each.rolled_out(replace(batch, past=batch.past[:, -each.most_rows :]), steps) for each in self.members]
+        return torch.stack(made).quantile(0.5, dim=0)
+
+
+MEMBERS: dict[str, type[Classic]] = {
+    "auto_ets": AutoETS,
+    "auto_ces": AutoCES,
+    "auto_arima": AutoARIMA,
+    "dotm": DynamicOptimizedTheta,
+}
 
 
 @register(

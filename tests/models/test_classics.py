@@ -18,19 +18,21 @@ from femts.data.loading import load_dataset
 from femts.data.roles import Roles
 from femts.data.schema import Schema
 from femts.errors import GapWarning, UsageError
+from femts.models.classics import AutoARIMA
 from femts.models.parts.classic_fit import Fit
 from femts.models.registry import check_library
 from femts.training.train import train
 
 LIBRARY = {
     "auto_ets": "AutoETS",
+    "auto_ces": "AutoCES",
     "auto_theta": "AutoTheta",
     "dotm": "DynamicOptimizedTheta",
     "mstl": "MSTL",
     "auto_arima": "AutoARIMA",
 }
 NAMES = (*LIBRARY, "croston_sba")
-MEMBERS = ("auto_ets", "auto_arima", "dotm", "mstl")  # of stat_ensemble
+MEMBERS = ("auto_ets", "auto_ces", "auto_arima", "dotm")  # of stat_ensemble
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("statsforecast") is None, reason="needs statsforecast: pip install '.[stats]'"
 )
@@ -101,13 +103,28 @@ def test_ensemble_is_the_median_of_its_members(tmp_path: Path) -> None:
 
 
 @needs_library
-def test_ensemble_omits_mstl_without_a_season() -> None:
-    """MSTL equals ETS there and would count twice."""
+def test_ensemble_of_chosen_members() -> None:
     table = monthly(30)[["date", "sales"]]
-    names = ("auto_ets", "auto_arima", "dotm", "stat_ensemble")
-    settings = {"model.season": 1, "model.windows": 1}
-    made = [train(table, name, 3, settings=settings, device="cpu").predict(table)["sales"] for name in names]
-    np.testing.assert_allclose(made[-1], np.median(made[:-1], axis=0), rtol=1e-9)
+    few = {"model.windows": 1}
+    made = [train(table, name, 3, settings=few, device="cpu").predict(table)["sales"] for name in ("auto_ets", "dotm")]
+    both = train(table, "stat_ensemble", 3, settings={**few, "model.members": "auto_ets,dotm"}, device="cpu")
+    np.testing.assert_allclose(both.predict(table)["sales"], np.mean(made, axis=0), rtol=1e-9)
+    for members in ((), ("dotm", "dotm"), ("ridge",)):
+        with pytest.raises(UsageError, match=r"model\.members"):
+            train(table, "stat_ensemble", 3, settings={"model.members": members}, device="cpu")
+
+
+@needs_library
+def test_members_read_as_many_rows_in_an_ensemble_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AutoARIMA, "most_rows", 24)
+    table = monthly(60)[["date", "sales"]]
+    few: dict[str, Any] = {"model.windows": 1, "model.season": 1}
+    both = train(table, "stat_ensemble", 3, settings={**few, "model.members": "auto_arima"}, device="cpu")
+    made = [
+        train(rows, "auto_arima", 3, settings=few, device="cpu").predict(rows)["sales"] for rows in (table, table[-24:])
+    ]
+    np.testing.assert_allclose(made[0], made[1], rtol=1e-9)
+    np.testing.assert_allclose(both.predict(table)["sales"], made[0], rtol=1e-9)
 
 
 @needs_library

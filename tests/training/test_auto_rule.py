@@ -14,7 +14,7 @@ from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
-from femts.training.select.candidates import NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
+from femts.training.select.candidates import ENSEMBLE, NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
 from femts.training.select.constants import (
     FEWEST_SCORED,
     HALF,
@@ -134,7 +134,7 @@ def names(data: Dataset, out: bool = False) -> list[str]:
 
 def test_short_tables_try_no_networks() -> None:
     few = names(table(120))
-    assert {*NAIVE_NAMES, ZERO_SHOT, "ridge", "auto_ets", "dotm", "mstl", "auto_arima"} == set(few)
+    assert {*NAIVE_NAMES, ZERO_SHOT, "ridge", "auto_ets", "auto_ces", "dotm", "mstl", "auto_arima", ENSEMBLE} == set(few)
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 
@@ -216,8 +216,8 @@ def test_without_a_limit_work_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_left_by_the_trials_scores_more_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(monkeypatch, None, quick=0.01, slow=0.9)
-    assert made.scored(["quick"], 3) == SCORED and made.scored(["ridge"], 3) is None
-    assert FEWEST_SCORED <= (made.scored(["quick", "slow"], 3) or 0) < SCORED
+    assert made.scored(["quick"]) == SCORED and made.scored(["ridge"]) is None
+    assert FEWEST_SCORED <= (made.scored(["quick", "slow"]) or 0) < SCORED
 
 
 def test_many_windows_without_fitted_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ RIDGE = "ridge"
 TREES = "boost"
 NAIVE_NAMES = ("seasonal_naive", "naive")
 ZERO_SHOT = "fem_zero"
+ENSEMBLE = "stat_ensemble"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     """
     zeros = data.train_values[:, : data.n_targets] == 0
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
-    classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_arima")
+    classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_ces", "auto_arima")
     blind = _too_few_to_compare(data, int(lengths.pred_len or 1))
     fitted = (
         Candidate(name, _recent(name, data, lengths), slow=True, reason=blind or _out(name, data.season))
@@ -100,6 +101,7 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
         Candidate(ZERO_SHOT, slow=True),
         *(replace(each, reason=blind) for each in ridges(data, lengths)),
         *fitted,
+        Candidate(ENSEMBLE, _recent(ENSEMBLE, data, lengths), slow=True, reason=blind or _out(ENSEMBLE, data.season)),
         *((_pretrained(data, weights),) if weights else ()),
         *(Candidate(name, learns=True, reason=few) for name in learned),
     )

@@ -4,7 +4,7 @@ work that a selection may do."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -12,17 +12,18 @@ import torch
 
 from femts.data.dataset import Dataset
 from femts.errors import UsageError
-from femts.models.classics import Classic
+from femts.models.classics import MEMBERS, Classic
 from femts.models.parts.classic_fit import forecast_all
 from femts.models.registry import build_model
 from femts.training.constants import RESERVED
 from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
-from femts.training.select.candidates import TREES, ZERO_SHOT, Candidate
+from femts.training.select.candidates import ENSEMBLE, TREES, ZERO_SHOT, Candidate
 from femts.training.select.closed_form import in_time
 from femts.training.select.constants import (
     CLOSED,
     COMPARED,
+    FEWEST_MEMBERS,
     FEWEST_SCORED,
     FEWEST_STEPS,
     FITTING,
@@ -91,7 +92,7 @@ class Plan:
         windows: number of windows to forecast after each origin.
         notes: sentences on this for the user.
         costs: seconds or work of the forecast of a window of all columns and series, by key of the slow candidates.
-        room: seconds or work for all of these.
+        left: seconds or work for their scores.
         closed: estimated seconds of fits in closed form, by key, with a time limit.
         prepared: seconds of preprocessing, with a time limit.
     """
@@ -100,18 +101,15 @@ class Plan:
     windows: int
     notes: tuple[str, ...] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
-    room: float = 0.0
+    left: float = 0.0
     closed: Mapping[str, float] = field(default_factory=dict)
     prepared: float = 0.0
 
-    def scored(self, taken: Sequence[str], origins: int) -> int | None:
+    def scored(self, taken: Sequence[str]) -> int | None:
         """Number of windows per split on which the candidates with the keys `taken` are scored with the work that the
         trials left; None if none of them is slow."""
         slow = sum(self.costs.get(key, 0.0) for key in taken)
-        if not slow:
-            return None
-        left = self.room - origins * self.windows * sum(self.costs.values())
-        return min(SCORED, max(FEWEST_SCORED, int(left / (2 * slow))))
+        return min(SCORED, max(FEWEST_SCORED, int(self.left / (2 * slow)))) if slow else None
 
 
 def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
@@ -165,7 +163,7 @@ def _with_fits(
 ) -> Plan:
     """Choose the classical and pretrained models and the windows: if the `room`, seconds or work, is short, the number
     of windows is reduced, down to a half, or to a quarter for several origins; then the slowest of these models are
-    skipped."""
+    skipped. The ensemble takes no time of its own, as it is computed from forecasts of the models that are left."""
     fold, timed = folds[0], clock.limit is not None
     learners = any(each.learns and not each.reason for each in candidates)
     short = "there is not enough time" if timed else "that is too long without a time limit"
@@ -180,7 +178,7 @@ def _with_fits(
         return cost * columns * series * fits
 
     costs, late = dict[str, float](), f"each forecast takes about {{:.2g}} s and {short}"
-    for each in (each for each in candidates if each.slow and not each.reason):
+    for each in (each for each in candidates if each.slow and not each.reason and each.model != ENSEMBLE):
         if timed and not each.settings and need(guess := work_of_forecast(each, request, fold), 1) > room / HOPELESS:
             out[each.key] = late.format(guess)
         else:
@@ -199,9 +197,25 @@ def _with_fits(
     why = "to stay within the time limit" if timed else "as fits take long on this table"
     note = f"{why}, candidates are compared on {windows} windows of each origin"
     notes = (note,) * (bool(costs) and windows < usual)
-    made = _left_out(candidates, out)
+    made = _with_members(_left_out(candidates, out), costs)
+    windows = min(windows, many) if costs else many
     per_window = {key: cost * columns * series * max(1, windows // series) / windows for key, cost in costs.items()}
-    return Plan(made, min(windows, many) if costs else many, notes, per_window, room)
+    left = room - len(folds) * windows * sum(per_window.values())
+    for each in (each for each in made if each.model == ENSEMBLE and not each.reason):
+        per_window[each.key] = sum(per_window[other.key] for other in made if other.model in each.settings["members"])
+    return Plan(made, windows, notes, per_window, left)
+
+
+def _with_members(candidates: Sequence[Candidate], tried: Container[str]) -> tuple[Candidate, ...]:
+    """`candidates` with the ensemble of those of its models whose keys are in `tried`, if these are enough."""
+    members = tuple(each.model for each in candidates if each.model in MEMBERS and each.key in tried)
+    if len(members) < FEWEST_MEMBERS:
+        return _left_out(
+            candidates, {each.key: "too few of its models are tried" for each in candidates if each.model == ENSEMBLE}
+        )
+    return tuple(
+        replace(each, settings={"members": members}) if each.model == ENSEMBLE else each for each in candidates
+    )
 
 
 def _left_out(candidates: Sequence[Candidate], reasons: dict[str, str]) -> tuple[Candidate, ...]:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from femts.training.select.constants import FAVOURED, HALF, LEAST, MOST, PRIOR, STEEPEST, WORST
+from femts.training.select.candidates import ENSEMBLE
+from femts.training.select.constants import FADES, FAVOURED, HALF, LEAST, MOST, PRIOR, ROBUST, STEEPEST, WORST
 from femts.training.select.trial import CandidateResult
 
 RULE = f"up to {MOST} models, weighted by their errors, more steeply the more values they are compared on"
@@ -33,11 +34,12 @@ class Choice(NamedTuple):
 def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     """Select the candidates in `tried` whose weighted mean forecast is used.
 
-    A weight is proportional to `(lowest error / error) ** power`, times `PRIOR` for a pretrained model, which has
-    learned from other series. On n compared values the power is `STEEPEST * n / (n + HALF)`: on
-    few of them, the lowest error is the lowest by chance, and models are weighted almost equally. A model takes part
-    with its best look-back, if its error is at most `WORST` times the lowest or it is pretrained; members with a weight
-    below `LEAST` are left out.
+    A weight is proportional to `prior * (lowest error / error) ** power`. On n compared values the power is
+    `STEEPEST * n / (n + HALF)`: on few of them, the lowest error is the lowest by chance, and models are weighted almost
+    equally. The prior is `PRIOR` for a pretrained model, which has learned from other series, and `ROBUST ** (FADES / (n
+    + FADES))` for the median of classical models, which is rarely far off; otherwise 1. A model takes part with its best
+    look-back, if its error is at most `WORST` times the lowest or its prior is above 1; members with a weight below
+    `LEAST` are left out.
     """
     best = dict[str, CandidateResult]()
     for each in sorted((each for each in tried if math.isfinite(each.error)), key=lambda each: each.error):
@@ -47,12 +49,13 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     first = next(iter(best.values()))
     count = sum(int(np.isfinite(each).sum()) for each in first.targets)
     power = STEEPEST * count / (count + HALF) / (2 if first.criterion == "mse" else 1)  # squares are twice as steep
+    priors = dict.fromkeys(FAVOURED, PRIOR) | {ENSEMBLE: ROBUST ** (FADES / (count + FADES))}
 
     def weight(each: CandidateResult) -> float:
         ratio = first.error / each.error if each.error > 0 else 1.0
-        return float(ratio**power) * (PRIOR if each.model in FAVOURED else 1.0)
+        return float(ratio**power) * priors.get(each.model, 1.0)
 
-    near = [each for each in best.values() if each.error <= WORST * first.error or each.model in FAVOURED]
+    near = [each for each in best.values() if each.error <= WORST * first.error or each.model in priors]
     members = sorted(near, key=weight, reverse=True)[:MOST]
     total = sum(map(weight, members))
     members = [each for each in members if weight(each) >= LEAST * total]

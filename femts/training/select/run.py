@@ -202,7 +202,7 @@ def _taken(
         )
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
-    most = None if clock.limit else planned.scored([each.key for each in taken], len(taken[0].targets))
+    most = None if clock.limit else planned.scored([each.key for each in taken])
     intervals, scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
     metrics = {
         **circumstances(made, request.accelerator),
