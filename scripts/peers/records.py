@@ -19,7 +19,7 @@ from femts.experiments.task_cell import TaskCell
 from femts.experiments.tasks import Task
 
 ROOT = Path(__file__).resolve().parents[2]
-LISTS = [ROOT / "configs" / "tasks" / name for name in ("outside.yaml", "packages.yaml")]
+LISTS = [ROOT / "configs" / "tasks" / name for name in ("outside.yaml", "packages.yaml", "r_packages.yaml")]
 TOOLS = ("statsforecast", "mlforecast", "autogluon", "neuralforecast", "prophet")
 NAMES = {
     **{"statsforecast": "statsforecast (median of 4)", "mlforecast": "mlforecast (AutoLightGBM)"},
