@@ -138,7 +138,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "models"):
+    if name in ("errors", "mlflow", "models"):
         return import_module(f"femts.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'femts' has no attribute '{name}'")

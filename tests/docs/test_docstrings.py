@@ -46,7 +46,7 @@ def _public() -> dict[str, Callable[..., object]]:
                     found[f"{owner}.{key}"] = getattr(thing, key)
         elif callable(thing):
             found[name] = thing
-    return found
+    return found | {f"mlflow.{name}": getattr(femts.mlflow, name) for name in ("load_model", "log_model", "save_model")}
 
 
 PUBLIC = _public()
@@ -115,6 +115,9 @@ MISTAKES: dict[str, Callable[[femts.Forecaster], object]] = {
     "load": lambda fc: femts.load("none"),
     "load_dataset": lambda fc: femts.load_dataset("ETTh11"),
     "mean_of": lambda fc: femts.mean_of([fc]),
+    "mlflow.load_model": lambda fc: femts.mlflow.load_model("none"),
+    "mlflow.log_model": lambda fc: femts.mlflow.log_model("none", "name"),
+    "mlflow.save_model": lambda fc: femts.mlflow.save_model("none", "model"),
     "models": lambda fc: femts.models("fem_gal"),
     "register": lambda fc: femts.register("ridge", "taken")(type(fc.model)),
     "report": lambda fc: femts.report("none", "page.html"),

@@ -26,6 +26,7 @@ TABLES = ("benchmark", "python")  # which show tables; many-machines is about th
 NEEDS = {
     "choose": ["statsforecast"],
     "many-machines": ["ray"],
+    "mlflow": ["mlflow"],
     "serving": ["fastapi", "onnxruntime"],
     "tune": ["optuna"],
 }
@@ -35,7 +36,9 @@ NEEDS = {
 def test_guide_reproduces_its_output(guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in NEEDS.get(guide, []):
         pytest.importorskip(package, reason=f"this guide needs {package}")
-    monkeypatch.delenv("FEMTS_DATA", raising=False)  # what a guide needs it makes itself
+    for name in ("FEMTS_DATA", "MLFLOW_TRACKING_URI"):  # what a guide needs it makes itself
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     model_names()  # what is loaded now stays when the patches end
     prior_names()
     checkout = guide == "extend"

@@ -22,7 +22,7 @@ def test_pages_import_only_public_names() -> None:
 
 
 def test_import_femts_is_lazy_and_complete() -> None:
-    heavy = {"torch", "lightning_fabric", "pandas", "numpy", "matplotlib", "sklearn"}
+    heavy = {"torch", "lightning_fabric", "pandas", "numpy", "matplotlib", "sklearn", "mlflow"}
     code = f"import sys, femts; print(sorted({heavy} & set(sys.modules)), dir(femts) == sorted(femts.__all__))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] True"

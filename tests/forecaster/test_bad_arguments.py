@@ -57,6 +57,9 @@ CALLS: dict[str, tuple[Callable[[Forecaster], Callable[..., Any]], dict[str, Any
     "load": (lambda f: femts.load, {"folder": "none"}),
     "load_dataset": (lambda f: femts.load_dataset, {"source": TABLE}),
     "mean_of": (lambda f: femts.mean_of, {}),
+    "mlflow.load_model": (lambda f: femts.mlflow.load_model, {"model_uri": "none"}),
+    "mlflow.log_model": (lambda f: femts.mlflow.log_model, {"forecaster_or_run": "none", "name": "name"}),
+    "mlflow.save_model": (lambda f: femts.mlflow.save_model, {"forecaster_or_run": "none", "path": "model"}),
     "models": (lambda f: femts.models, {}),
     "pairs": (
         lambda f: femts.pairs,
@@ -109,7 +112,8 @@ def _arguments(name: str) -> list[str]:
 
 def test_every_public_function_is_called() -> None:
     methods = [name for name in dir(Forecaster) if name[0] != "_" and inspect.isroutine(getattr(Forecaster, name))]
-    assert {*femts.__all__, *(f"Forecaster.{name}" for name in methods)} - OTHERS == {*CALLS}
+    flavor = [f"mlflow.{name}_model" for name in ("load", "log", "save")]
+    assert {*femts.__all__, *(f"Forecaster.{name}" for name in methods), *flavor} - OTHERS == {*CALLS}
 
 
 OF_PANELS = ("predict", "plot", "explain", "scores", "of", "coverage")  # which name or group series

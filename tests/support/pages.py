@@ -28,7 +28,7 @@ from femts.training.zero_shot import ZERO_SHOT
 
 HOME = "/home/me"  # what pages call the folder that they are read in
 ROOT = Path(__file__).resolve().parents[2]
-FILE = re.compile(r"# ([\w/.-]+\.\w+)\n")  # the first line of a block that is a file
+FILE = re.compile(r"# ([\w/.-]+\.\w+|Dockerfile)\n")  # the first line of a block that is a file
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 ALONE = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--root-user-action=ignore")
 TINY = {"model.n_layers": "1", "model.d_model": "16", "model.n_heads": "2"}
