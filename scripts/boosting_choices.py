@@ -57,7 +57,7 @@ def tourism() -> femts.Dataset:
 def half_hours() -> femts.Dataset:
     """The same electricity demand at its original half-hourly steps, with temperature and holidays as covariates."""
     table = pd.read_csv(DATA / "outside/vic_electricity.csv", parse_dates=["Time"])[["Time", "Demand", *KNOWN]]
-    return femts.load_dataset(table.astype({"Holiday": float}), target="Demand", future=KNOWN)
+    return femts.load_dataset(table.astype({"Holiday": float}), target="Demand", future_covariates=KNOWN)
 
 
 def days(file: str) -> Callable[[], femts.Dataset]:

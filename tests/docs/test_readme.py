@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pages import ROOT, Reader, blocks, cells_in_this_process, commands, compare, less
 
@@ -17,7 +19,7 @@ COMMANDS = [line for kind, text in BLOCKS if kind == "bash" for line in commands
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
-    frame = load_dataset("synthetic").frame()
+    frame = load_dataset("synthetic").frame().iloc[:, :2].set_axis(["date", "load"], axis=1)
     frame.iloc[:3000].to_csv(tmp_path / "mine.csv", index=False)
     frame.iloc[3000:6000].to_csv(tmp_path / "recent.csv", index=False)
     return Reader(tmp_path, less(time_limit="5s"))
@@ -43,9 +45,14 @@ def test_quickstart_output_matches_the_demo(reader: Reader) -> None:
 def test_commands_run_on_own_data(reader: Reader) -> None:
     own = [line for line in COMMANDS if line.startswith("femts ") and "ETTh1" not in line]
     assert len(own) == 4
-    for command in own:
+    shown = re.findall(r"^\| (2\S+ \S+) \| (\S+) \| (\S+) \| (\S+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    for number, command in enumerate(own):
         status, said = reader.type(command.replace("--time-limit 2m", "--time-limit 20s"))
         assert status == 0, f"{command}\n{said}"
+        if number == 0:
+            made = pd.read_csv(reader.folder / "forecast.csv", parse_dates=["date"]).head(len(shown)).round(2)
+            cells = [(f"{date:%Y-%m-%d %H:%M}", *(f"{value:.2f}" for value in row)) for date, *row in made.to_numpy()]
+            assert shown == cells and shown
     assert (reader.folder / "forecast.csv").read_text().count("\n") == 25
     assert (reader.folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
     assert "<html" in (reader.folder / "runs/mine.html").read_text()
