@@ -27,7 +27,7 @@ class _Program(TyperGroup):
 
 app = typer.Typer(
     cls=_Program,
-    help="Time-series forecasting with the Free Energy Mixer.",
+    help="Forecast your own tables: train, compare, score and serve models.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 from checkout import Checkout
+from pages import ROOT
 
 from femts.cli import command, commands, main
 from femts.cli.command import app, load_commands
@@ -81,6 +83,16 @@ def test_help_lists_new_command_in_order(
     (folder / "rows_for_test.py").write_text(_FILE.replace("ORDER", order))
     load_commands()
     assert _listed(capsys) == [*ORDER[:place], "count-rows", *ORDER[place:]]
+
+
+def test_reference_page_has_each_command_as_help_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+    shown = re.findall(
+        r"^\| `femts (\S+)` \| (.*?) \|", (ROOT / "docs/reference/commands.md").read_text(), re.MULTILINE
+    )
+    assert [line.split(maxsplit=1) for line in lines] == [list(each) for each in shown]
+    assert not any(line.endswith("...") for line in lines), "a sentence is too long for a line"
 
 
 def test_new_command_runs_and_reports_errors(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,7 +134,9 @@ def names(data: Dataset, out: bool = False) -> list[str]:
 
 def test_short_tables_try_no_networks() -> None:
     few = names(table(120))
-    assert {*NAIVE_NAMES, ZERO_SHOT, "ridge", "auto_ets", "auto_ces", "dotm", "mstl", "auto_arima", ENSEMBLE} == set(few)
+    assert {*NAIVE_NAMES, ZERO_SHOT, "ridge", "auto_ets", "auto_ces", "dotm", "mstl", "auto_arima", ENSEMBLE} == set(
+        few
+    )
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 

@@ -52,7 +52,7 @@ def backtest(
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> None:
-    """Forecast from several past moments and compare with what followed.
+    """Forecast from past moments and compare with what followed.
 
     Each forecast is what `femts predict` would have returned for the rows before its cutoff. Prints
     errors in scaled and in raw units, by cutoff and overall, next to those of the seasonal naive

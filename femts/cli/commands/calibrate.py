@@ -39,11 +39,11 @@ def calibrate(
     ] = None,
     place: PlaceOptions,
 ) -> None:
-    """Recalibrate the intervals of a run for other horizons or levels, or on later rows.
+    """Recalibrate the intervals of a run.
 
-    Training calibrates them for the model's own horizon. This command needs the run's data: the
-    validation split and, for a run that was refit on all rows, the test split. With DATA, its rows
-    after those of training are used instead; nothing is trained again.
+    Training calibrates them for the model's own horizon; this command does so for other horizons and
+    levels. It needs the run's data: the validation split and, for a run that was refit on all rows, the
+    test split. With DATA, its rows after those of training are used instead; nothing is trained again.
     """
     steps = None if horizon is None else parse_steps(horizon)
     levels = () if level is None else parse_levels(level)

@@ -28,9 +28,9 @@ def check(
     data_root: DataRoot = None,
     device: Device = "auto",
 ) -> int:
-    """Check whether a run is still good on rows that came after its training.
+    """Check whether a run is still good on newer rows.
 
-    Compares the newest forecasts with earlier ones: errors, bias, coverage, single readings, runs of
+    Compares forecasts of rows that came after training with earlier ones: errors, bias, coverage, single readings, runs of
     equal values, and missing series. The exit status is 3 if something has changed.
     """
     steps = None if horizon is None else count("--horizon", horizon)

@@ -63,7 +63,7 @@ def compare(
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> None:
-    """Compare models at past cutoffs with each other and with four naive forecasts.
+    """Compare models with naive forecasts at past cutoffs.
 
     Each model is trained on the rows before the first window, and forecasts all windows. Prints the
     scores of each model, the best first, with the 95 % interval of the difference to the best. To

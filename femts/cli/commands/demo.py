@@ -24,9 +24,9 @@ SMALL = "--horizon 24 --seq-len 168 --set model.n_layers=1 --max-steps 100"  # 1
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="New or empty output folder.")] = Path("demo"),
 ) -> None:
-    """Train a small model on built-in data, forecast, write a report, and print the commands used.
+    """Train a small model on built-in data, and report on it.
 
-    Takes about half a minute. The data are synthetic: six channels, 2,000 hours.
+    Prints the commands that it runs. Takes about half a minute. The data are synthetic: six channels, 2,000 hours.
     """
     _make_folder(out)
     from femts.data.synthetic import synthetic_frame

@@ -70,7 +70,7 @@ def explain(
     wanted: ImportanceOptions,
     place: PlaceOptions,
 ) -> None:
-    """Show which inputs the forecasts depend on or, with INPUT.csv, how the model gets to its forecast of it.
+    """Show which inputs the forecasts depend on.
 
     Without INPUT.csv, for every model: permutation importance, the increase of the validation error when a column,
     a season of lags or a covariate is permuted across windows. With it, for models with a Free Energy Mixer over past

@@ -25,9 +25,10 @@ def report(
     ] = None,
     place: PlaceOptions,
 ) -> None:
-    """Write an HTML report on a run: forecast, scores, errors, intervals, test windows, inputs and training.
+    """Write an HTML report on a run.
 
-    Needs the run's data, and scores the test windows. The page works offline.
+    It shows the forecast, scores, errors, intervals, test windows, inputs and training. Needs the run's
+    data, and scores the test windows. The page works offline.
     """
     check_targets({"--out": out}, {} if future is None else {"the future covariates": future}, run)
     from femts.analysis.report import report as report_run

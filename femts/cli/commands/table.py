@@ -35,7 +35,7 @@ def table(
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> int:
-    """Train the missing cells of a table of experiments, and print it.
+    """Train the missing cells of a results table, and print it.
 
     Every finished cell is a record in the results folder. Running the command again, also after an
     interruption, continues with the remaining cells and retries those that crashed. The exit status

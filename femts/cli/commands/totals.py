@@ -72,10 +72,11 @@ def totals(
     out: ToTable = None,
     series: Series = None,
 ) -> int:
-    """Forecast sums, means or extremes over weeks, months or all steps, and over groups of series.
+    """Forecast totals over steps and series, with intervals.
 
-    The interval of a sum is not the sum of the intervals, so totals are computed on sample paths, which
-    keep the dependence between the errors of steps and series.
+    Totals are sums, means or extremes over weeks, months or all steps, and over groups of series. The
+    interval of a sum is not the sum of the intervals, so totals are computed on sample paths, which keep
+    the dependence between the errors of steps and series.
     """
     out = to_file(out)
     check_targets({"--out": out}, {"the history": table, "the future covariates": asked.future}, run)

@@ -59,9 +59,9 @@ def tune(
         Path | None, option("Folder of the study; by default runs/DATASET-MODEL-HORIZON-tune.", "DIR")
     ] = None,
 ) -> None:
-    """Tune the settings, look-back and training recipe of a model on the validation split.
+    """Tune the settings of a model on the validation split.
 
-    The test split is never used. Running the same command again, also after an interruption, resumes
+    These include the look-back and the training recipe. The test split is never used. Running the same command again, also after an interruption, resumes
     the study in the folder. Pass its recipe.yaml to `femts train --config`.
     """
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)

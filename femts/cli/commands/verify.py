@@ -19,7 +19,7 @@ def verify(
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
 ) -> int:
-    """Rerun cells of a table from their records, and compare the results.
+    """Rerun cells of a table from their records and compare.
 
     On the same hardware and with the same libraries, the cell, data, model and scores of a record must
     match to the bit. Elsewhere the scores must agree within 2 %, and fields that do not depend on the
