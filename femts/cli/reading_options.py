@@ -87,9 +87,9 @@ class ReadingOptions:
     freq: Annotated[
         str | None,
         option(
-            "Step between rows, such as 15min, h or MS. Rows that do not keep it are averaged; 1 numbers them by date.",
-            "STEP",
-            default="as the stamps show",
+            "Sampling frequency, such as 15min, h or MS. Off-grid rows are averaged; 1 numbers the rows by date.",
+            "FREQ",
+            default="inferred",
         ),
     ] = None
     aggregate: Annotated[
@@ -104,7 +104,7 @@ class ReadingOptions:
         bool | None,
         typer.Option(
             "--panel/--multivariate",
-            help="Independent series that share one model, or columns forecast together.",
+            help="One model for independent series, or all columns forecast jointly.",
             show_default="a long table is a panel",
         ),
     ] = None

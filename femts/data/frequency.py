@@ -119,18 +119,25 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         return periods
     odd = int(np.argmax(steps != usual)) if counts.iloc[0] > 0.9 * len(steps) else int(np.argmax(steps))
     odd = int(np.argmin(steps)) if steps[odd] == usual else odd
-    often = "mostly" if counts.iloc[0] > len(steps) / 2 else "elsewhere also"
-    remedy = f"average the rows over even steps with {arguments({'freq': round_step(steps)})} or the like, or"
+    others = "most others" if counts.iloc[0] > len(steps) / 2 else "others"
+    remedy = f"resample with {arguments({'freq': round_step(steps)})}"
     if (steps % usual == pd.Timedelta(0)).all():
         whole = (dates[-1] - dates[0]) // usual + 1
-        remedy = f"only {len(dates)} of {whole} time stamps are present; remove those beyond a long gap, or"
+        remedy = f"remove those beyond a long gap, as only {len(dates)} of {whole} are present"
     text = (
-        f"{where} has an irregular frequency: from {dates[odd]} to {dates[odd + 1]} (data rows {odd + 1} and "
-        f"{odd + 2}) it is "
-        f"{steps[odd]}, {often} {usual}; {remedy} give {argument('freq=1')} to number the rows instead, and "
-        f"{argument('season=N')} if N rows are a season."
+        f"{where} has irregular time stamps: {dates[odd]} and {dates[odd + 1]} (data rows {odd + 1} and {odd + 2}) are "
+        f"{_apart(steps[odd])} apart, {others} {_apart(usual)}; {remedy}, or number the rows instead with "
+        f"{argument('freq=1')}, and {argument('season=N')} if N rows are a season."
     )
     raise UsageError(text, remedy={"freq": 1})
+
+
+def _apart(step: pd.Timedelta) -> str:
+    """A duration in its largest unit of which there are at least two, as in `90 min`."""
+    for unit, name in (("D", "days"), ("h", "h"), ("min", "min")):
+        if step >= 2 * pd.Timedelta(1, unit):
+            return f"{step / pd.Timedelta(1, unit):.4g} {name}"
+    return f"{step / pd.Timedelta(1, 's'):.4g} s"
 
 
 def round_step(steps: pd.TimedeltaIndex) -> str:

@@ -185,12 +185,12 @@ class KnownTokens(nn.Module):
 @register("fem_sm_no_l", "`fem_sm` without L, the log-sum-exp, and so without T", prior="softmax", components="CG")
 @register("fem_sm_no_t", "`fem_sm` without T, the inner gate", prior="softmax", components="CLG")
 @register("fem_sm_no_g", "`fem_sm` without G, the outer gate", prior="softmax", components="CLT")
-@register("sm", "softmax attention alone, in the same host", prior="softmax", components="")
-@register("gla", "gated linear attention alone, in the same host", prior="gla", components="")
-@register("aft", "AFT alone, in the same host", prior="rnn_softmax", components="")
-@register("mamba", "a positive selective state space alone, in the same host", prior="mamba", components="")
-@register("linear", "normalised linear attention alone, in the same host", prior="linear", components="")
-@register("lintrans", "linear attention without normaliser, in the same host", prior="lintrans", components="")
+@register("sm", "Softmax attention without the mixer", prior="softmax", components="")
+@register("gla", "Gated linear attention without the mixer", prior="gla", components="")
+@register("aft", "Attention Free Transformer without the mixer", prior="rnn_softmax", components="")
+@register("mamba", "A positive selective state space without the mixer", prior="mamba", components="")
+@register("linear", "Normalised linear attention without the mixer", prior="linear", components="")
+@register("lintrans", "Linear attention without normaliser and mixer", prior="lintrans", components="")
 class SegmentForecaster(ForecastModel):
     """Forecasts each channel from its segments and a mix of all channels, by a stack of mixers.
 

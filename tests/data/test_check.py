@@ -48,9 +48,9 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "repeated": (GOOD.replace("02:00", "01:00"), "repeats 1 date, the first 2024-01-01 01:00:00 at data row 3"),
     "unordered": (
         GOOD.replace("02:00", "00:25"),
-        "irregular frequency: from 2024-01-01 00:25:00 to 2024-01-01 01:00:00",
+        "irregular time stamps: 2024-01-01 00:25:00 and 2024-01-01 01:00:00",
     ),
-    "uneven": (GOOD.replace("02:00", "02:30"), "irregular frequency: from 2024-01-01 01:00:00 to 2024-01-01 02:30:00"),
+    "uneven": (GOOD.replace("02:00", "02:30"), "irregular time stamps: 2024-01-01 01:00:00 and 2024-01-01 02:30:00"),
     "long, twice": ("unique_id,ds,y\nu,2024-01-01,1\nu,2024-01-01,2\n", "has series 'u' twice"),
     "long, text": ("unique_id,ds,y\nu,2024-01-01,x\n", "the text 'x' in column 'y' at data row 1"),
 }

@@ -139,7 +139,7 @@ def test_invalid_panel_is_refused() -> None:
         (
             wide(30).assign(date=lambda f: f["date"] + pd.to_timedelta(20 * (f.index == 7), unit="min")),
             {"panel": None},
-            "The frame has an irregular frequency",
+            "The frame has irregular time stamps",
         ),
     ]
     for frame, reading, says in cases:

@@ -161,7 +161,7 @@ def test_uneven_readings_are_averaged_over_their_usual_distance(distance: int, s
 def test_events_at_any_time_are_not_averaged() -> None:
     rng = np.random.default_rng(0)
     when = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.cumsum(rng.pareto(0.7, 300) * 600), unit="s")
-    with pytest.raises(UsageError, match="irregular frequency"):
+    with pytest.raises(UsageError, match="irregular time stamps"):
         femts.load_dataset(pd.DataFrame({"date": when, "magnitude": rng.normal(size=300)}))
 
 

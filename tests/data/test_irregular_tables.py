@@ -138,7 +138,7 @@ def market() -> pd.DatetimeIndex:
 
 def test_fiscal_weeks_are_not_read_as_months() -> None:
     for some in (fiscal(3), fiscal(), fiscal()[:24]):
-        with pytest.raises(UsageError, match="irregular frequency"):
+        with pytest.raises(UsageError, match="irregular time stamps"):
             step_of(some)
 
 

@@ -16,12 +16,14 @@ from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
 from femts.training.select.candidates import ENSEMBLE, NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
 from femts.training.select.constants import (
+    FADES,
     FEWEST_SCORED,
     HALF,
     MANY_WINDOWS,
     OF_LARGE,
     OF_SMALL,
     PRIOR,
+    ROBUST,
     SCORED,
     STEEPEST,
     WINDOWS,
@@ -73,6 +75,29 @@ def test_pretrained_models_count_more() -> None:
     assert selected(candidate(ZERO_SHOT, 1.3), candidate("ridge", 1.0), candidate("mstl", 1.3)) == ["ridge", ZERO_SHOT]
     made = best_mean([candidate(ZERO_SHOT, 1.0), candidate("ridge", 1.0)])
     assert made.members[0].model == ZERO_SHOT and made.weights == (PRIOR / (PRIOR + 1), 1 / (PRIOR + 1))
+
+
+def test_median_counts_more_on_few_values() -> None:
+    def of(count: int) -> float:
+        truth = np.zeros((count, 1, 1))
+        pair = [CandidateResult(m, forecasts=(truth + 1.0,), targets=(truth,)) for m in (ENSEMBLE, "ridge")]
+        made = best_mean(pair)
+        return 1.0 if len(made.members) == 1 else made.weights[0]
+
+    prior = ROBUST**0.5
+    assert of(int(FADES)) == pytest.approx(prior / (prior + 1)) and of(4) == 1.0
+    assert 0.5 < of(30_000) < 0.52
+
+
+def test_the_ensemble_has_the_classical_models_that_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = dict.fromkeys(("dotm", "auto_ets", "auto_ces", "mstl"), 0.01) | {"auto_arima": 0.01, ENSEMBLE: 0.0}
+    made = planned(monkeypatch, None, **fits)
+    assert made.candidates[-1].settings == {"members": ("dotm", "auto_ets", "auto_ces", "auto_arima")}
+    assert made.costs[ENSEMBLE] == pytest.approx(4 * made.costs["dotm"])
+    made = planned(monkeypatch, None, **fits | {"auto_arima": 3.0})
+    assert made.candidates[-1].settings == {"members": ("dotm", "auto_ets", "auto_ces")}
+    made = planned(monkeypatch, None, **fits | {"auto_arima": 3.0, "auto_ets": 3.0})
+    assert "too few of its models" in made.candidates[-1].reason
 
 
 def test_empty_column_is_ignored() -> None:
@@ -146,6 +171,7 @@ def test_long_tables_try_networks_and_recent_classical_fits() -> None:
     assert {name: long[name].seq_len for name in ("dotm", "auto_ets")} == {"dotm": 512, "auto_ets": 512}
     half_hours = {each.model: each for each in shortlist(table(20000, "30min"), LENGTHS)}
     assert half_hours["mstl"].seq_len == 3 * 336 and half_hours["dotm"].seq_len == 512
+    assert not long[ENSEMBLE].reason and "ignore a season of more than 24 steps" in half_hours[ENSEMBLE].reason
     asked = shortlist(table(20000, "h"), LENGTHS._replace(seq_len=96))
     assert all(each.seq_len is None for each in asked)
 

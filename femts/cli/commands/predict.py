@@ -84,7 +84,7 @@ def predict(
 
     A panel may be split into several files with whole series each. They are forecast one at a time, or
     with --engine ray in parallel, and written to one table. Files that cannot be forecast are reported
-    and left out; the exit status is then 2, or 1 if none of them is invalid.
+    and left out; femts then exits with 2 for bad input, and with 1 for any other failure.
     """
     out = to_file(out)
     known = _named(asked.future)

@@ -15,6 +15,7 @@ from femts.data.describe import count
 from femts.data.frequency import further_seasons
 from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
+from femts.models.parts.classic_fit import ARIMA_SEASON
 from femts.models.pretrained import model_of_weights
 from femts.models.registry import build_config, check_library
 from femts.text import Message
@@ -139,9 +140,12 @@ def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
 
 
 def _out(model: str, season: int) -> str:
-    """Reason for skipping a classical model: its library is missing, or it equals another model; empty otherwise."""
+    """Reason for skipping a classical model: its library is missing, it equals another model, or most of its models
+    ignore so long a season; empty otherwise."""
     if model == "mstl" and season == 1:
         return "without a season it is auto_ets"
+    if model == ENSEMBLE and season > ARIMA_SEASON:
+        return f"most of its models ignore a season of more than {ARIMA_SEASON} steps"
     try:
         check_library(model)
     except UsageError as error:
