@@ -35,7 +35,7 @@ from femts.training.select.trial import CandidateResult
 
 Array = NDArray[np.float64]
 STEPS = {12: ("MS", 12), 4: ("QS", 8), 1: ("YS", 6)}  # frequency and horizon by season
-FEWEST = 40  # rows
+FEWEST, FEWEST_BEFORE = 40, 18  # rows of a series of an R package, and of any before its last horizon
 # Scored tasks, aliases of others and series whose dates are not those of a calendar.
 OUT = {
     *("forecast/wineind", "datasets/Nile", "datasets/sunspot.month", "datasets/sunspot.year", "datasets/sunspots"),
@@ -132,6 +132,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     found = list[Tried]()
     for name, values, season, horizon in series():
+        if len(values) - horizon < max(FEWEST_BEFORE, 2 * horizon):
+            continue
         path = folder / f"{name}.pickle"
         if not path.is_file():
             path.write_bytes(pickle.dumps(trials(values, season, horizon)))

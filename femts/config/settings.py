@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from femts.config.model import SHAPE
 from femts.config.values import check_plain, is_single, whole_number
-from femts.errors import UsageError, blamed, suggest
+from femts.errors import UsageError, blamed, nearest, suggest
 from femts.text import argument, marked, quote
 
 _Config = TypeVar("_Config")
@@ -62,7 +62,9 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
             f"Setting '{where}.{name}' is determined by the data, {lengths}; remove it.", argument=key, value=value
         )
     if name not in names:
-        raise UsageError(f"Unknown setting '{where}.{quote(name)}'{suggest(name, names)}", argument=key, value=value)
+        near = nearest(name, names)
+        choices = suggest(name, names) if near is None else f"; did you mean '{where}.{near}'?"
+        raise UsageError(f"Unknown setting '{where}.{quote(name)}'{choices}", argument=key, value=value)
     with blamed(key, value):
         check_plain(value, f"Setting '{key}'")
         return _read(value, _types(kind)[name], key)

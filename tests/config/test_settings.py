@@ -47,7 +47,7 @@ def test_values_are_converted_to_the_field_type() -> None:
 
 def test_invalid_values_are_refused() -> None:
     for key, given, sentence in [
-        ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'layers'?"),
+        ("layrs", "4", "Unknown setting 'x.layrs'; did you mean 'x.layers'?"),
         ("layers", "four", "Setting 'x.layers' takes a whole number, not 'four'."),
         ("layers", 2.5, "Setting 'x.layers' takes a whole number, not '2.5'."),
         ("layers", True, "Setting 'x.layers' takes a whole number, not 'True'."),

@@ -105,7 +105,7 @@ def test_invalid_grids_are_refused() -> None:
         ({"protocol": "papers"}, "Unknown protocol 'papers'"),
         ({"protocol": "../up", "seq_lens": (96,)}, "Unknown protocol '../up'; choose from paper"),
         ({"protocol": 5, "seq_lens": "auto"}, "Argument 'protocol' is '5'; pass a name as a string"),
-        ({"settings": {"training.lrr": "1"}}, "did you mean 'lr'"),
+        ({"settings": {"training.lrr": "1"}}, "did you mean 'training.lr'"),
         ({"settings": {"model.seasn": "1"}}, "Unknown setting 'model.seasn'"),
         ({"settings": {"model.seq_len": "48"}}, "'model.seq_len' is determined by the data, seq_len and pred_len"),
         ({"models": ("patchtst",), "settings": {"model.n_heads": "3"}}, "takes a multiple of 'model.n_heads' \\(3\\)"),

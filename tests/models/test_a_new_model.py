@@ -143,7 +143,7 @@ def test_invalid_uses_of_a_new_model_are_refused(tmp_path: Path) -> None:
     table = small_table()
     with pytest.raises(UsageError, match=r"'model\.steps' \(25\) is not from 1 to the look-back of 24"):
         femts.train(table, "weighted_mean", 12, seq_len=24, settings={"model.steps": 25})
-    with pytest.raises(UsageError, match=r"Unknown setting 'model\.step'; did you mean 'steps'"):
+    with pytest.raises(UsageError, match=r"Unknown setting 'model\.step'; did you mean 'model\.steps'"):
         femts.train(table, "weighted_mean", 12, seq_len=24, settings={"model.step": 3})
     with pytest.raises(UsageError, match="did you mean 'weighted_mean'"):
         femts.train(table, "weigthed_mean", 12, seq_len=24)

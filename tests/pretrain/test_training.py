@@ -205,7 +205,7 @@ def test_the_command_trains_resumes_and_carries_on(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("new --set network.wide=3", "Unknown setting 'network.wide'; did you mean 'width'"),
+        ("new --set network.wide=3", "Unknown setting 'network.wide'; did you mean 'network.width'"),
         ("new --set lr=3", "Setting 'lr=3' is not of the form training.lr=1e-3"),
         ("new --set training.lr=high", "Setting 'training.lr' takes a number, not 'high'"),
         ("new --set network.heads=7", "is not a multiple of"),
