@@ -39,7 +39,9 @@ CASES = {
     "config missing": Case("train --config none.yaml", r"none.yaml cannot be read: No such file"),
     "config that is no YAML": Case("train --config broken.yaml", r"broken.yaml is not YAML in line \d"),
     "config with an unknown key": Case("train --config key.yaml", r"unknown key 'datset'; did you mean 'dataset'"),
-    "config with an unknown setting": Case("train --config setting.yaml", r"'training.lrr'; did you mean 'training.lr'"),
+    "config with an unknown setting": Case(
+        "train --config setting.yaml", r"'training.lrr'; did you mean 'training.lr'"
+    ),
     "config with a bad value": Case("train --config value.yaml", r"'training.lr' takes a number, not 'fast'"),
     "config with a number for a name": Case("train --config number.yaml", r"'dataset: 7', which is not a name"),
     "config with a key twice": Case("train --config twice.yaml", r"the key 'lr' twice, in lines 3 and 5; keep one"),

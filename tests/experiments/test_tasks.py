@@ -119,6 +119,23 @@ def test_seasonal_naive_has_its_published_mase(name: str, published: float) -> N
     assert round(run(task, Path(), str(REAL))["scores"]["mase"], 4) == published
 
 
+def test_reference_reads_no_covariates(tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-01", periods=120, freq="D")
+    heat = np.random.default_rng(0).normal(size=120)
+    load = np.tile([5.0, 1, 2, 3, 4, 6, 7], 18)[:120] + 3 * heat
+    pd.DataFrame({"date": days, "load": load, "heat": heat}).to_csv(tmp_path / "heat.csv", index=False)
+    (tmp_path / "tasks.yaml").write_text(
+        "tasks:\n- {name: heat, data: heat.csv, horizon: 7, windows: 2, season: 7, "
+        "reading: {target: load, future_covariates: heat, calendar: true}}\n"
+    )
+    made = femts.score_tasks(tmp_path / "tasks.yaml", "ridge", results=tmp_path / "results", device="cpu")
+    scores = made.set_index("model")["mase"]
+    errors = [np.abs(load[at : at + 7] - load[at - 7 : at]).mean() for at in (106, 113)]
+    scales = [np.abs(load[7:at] - load[: at - 7]).mean() for at in (106, 113)]
+    assert scores["seasonal_naive"] == pytest.approx(np.mean(np.divide(errors, scales)))
+    assert scores["ridge"] < 0.5 * scores["seasonal_naive"]
+
+
 def test_records_hold_the_task_and_verify(folder: Path, scores: pd.DataFrame) -> None:
     (path,) = (folder / "results" / "tasks").glob("days-*/ridge-seed42.json")
     record = read_record(path, TaskCell)
