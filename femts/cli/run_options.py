@@ -49,6 +49,13 @@ Outliers = Annotated[
     str | None,
     option("Whether values far outside the usual range are read as missing.", "missing|keep", default="as in training"),
 ]
+New = Annotated[
+    str | None,
+    option(
+        "Also forecast series without history, like those that share most of the static covariates in the file.",
+        "NAME[,NAME...]|FILE",
+    ),
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device to compute on.")]
 
 
@@ -72,6 +79,11 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.Data
         return read_table(table, config.schema.form)
     steps = max(config.seq_len + forecaster.preprocess.reach, steps)
     return read_recent(table, steps, config.schema, forecaster.columns, forecaster.freq)
+
+
+def names_or_file(given: str) -> tuple[str, ...] | Path:
+    """The file or the names given to `--new`."""
+    return Path(given) if Path(given).is_file() else names(given)
 
 
 @contextmanager

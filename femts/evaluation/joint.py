@@ -56,21 +56,22 @@ class JointErrors:
         Args:
             series: (B,) numbers of the series; -1 for a new one, which gets the errors of a random other.
             steps: number of steps, at most S.
-            random: source of randomness.
+            random: source of randomness; in the same state, other series get the errors of the same origins.
 
         Returns:
             (B, steps, C).
         """
         count, known = self.relative.shape[:2]
+        freedom = max(2, self.disjoint)
+        origin = random.integers(count)  # what all series have in common is drawn before what depends on their number
+        weights = random.standard_normal(count) * np.sqrt(freedom / random.chisquare(freedom) / count)
         numbers = series.numpy()
         numbers = np.where(numbers < 0, random.integers(known, size=len(numbers)), numbers)
-        errors = self.relative[:, :, :steps]
         if count >= MANY_ORIGINS:
-            return errors[random.integers(count)][numbers].astype(np.float64)
-        freedom = max(2, self.disjoint)
-        weights = random.standard_normal(count) * np.sqrt(freedom / random.chisquare(freedom) / count)
-        drawn = np.tensordot(weights.astype(np.float32), errors.astype(np.float32) - self.bias, axes=1)
-        return np.asarray((drawn + self.bias)[numbers], dtype=np.float64)
+            return self.relative[origin, numbers, :steps].astype(np.float64)
+        errors = self.relative[:, numbers, :steps].astype(np.float32)
+        drawn = np.tensordot(weights.astype(np.float32), errors - self.bias, axes=1)
+        return np.asarray(drawn + self.bias, dtype=np.float64)
 
     @cached_property
     def bias(self) -> NDArray[np.float32]:

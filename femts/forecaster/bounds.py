@@ -182,12 +182,12 @@ def raw_bounds(forecaster: Forecaster, made: SeriesForecasts, points: Array, end
 
 def sample_paths(forecaster: Forecaster, made: SeriesForecasts, count: int, seed: int) -> Iterator[Array]:
     """Yield `count` joint sample paths (S, P, T) in raw units around the forecasts `made`; see
-    `femts.evaluation.joint`.
+    `femts.evaluation.joint`. Paths of other forecasts with the same `seed` have the errors of the same origins.
 
     Raises:
         UsageError: The intervals are none, of too few steps, or of an earlier version without joint errors.
     """
-    intervals, units, random = calibrated(forecaster), _scored_units(forecaster, made), np.random.default_rng(seed)
+    intervals, units = calibrated(forecaster), _scored_units(forecaster, made)
     steps = made.scaled.points.shape[1]
     intervals.check((), steps)
     if intervals.joint is None:
@@ -200,8 +200,8 @@ def sample_paths(forecaster: Forecaster, made: SeriesForecasts, count: int, seed
     learned = () if forecasts.quantiles is None else (forecasts.quantiles, forecaster.model.quantiles)
     below, above = (each.numpy() for each in intervals.units(forecasts.points, context, *learned))
     points, limits = forecasts.points.numpy(), Limits.of(units, made.targets)
-    for _ in range(count):
-        relative = intervals.joint.draw(context.series, steps, random)
+    for number in range(count):
+        relative = intervals.joint.draw(context.series, steps, np.random.default_rng((seed, number)))
         path = points + np.nan_to_num(relative * np.where(relative < 0, below, above))
         yield units.inverse(path if limits is None else limits.clip(torch.from_numpy(path)).numpy())
 

@@ -258,15 +258,17 @@ class Forecaster:
         future: pd.DataFrame | None = None,
         series: Sequence[str] | None = None,
         outliers: str | None = None,
+        new: Sequence[str] | pd.DataFrame | None = None,
         seed: int = 0,
     ) -> pd.DataFrame:
         """Draw joint sample paths of the steps after the end of `history`, over all steps, targets and series.
 
         Paths are the forecast plus errors of whole validation windows, all steps and series of an origin together, so
-        that sums, maxima and other functions of a path have honest distributions; see `femts.evaluation.joint`.
+        that sums, maxima and other functions of a path have honest distributions; see `femts.evaluation.joint`. Those of
+        `new` series are drawn together with them from those of series like them; see `femts.forecaster.new_series`.
 
         Args:
-            history, horizon, future, series, outliers: as in `predict`, with a single scenario.
+            history, horizon, future, series, outliers, new: as in `predict`, with a single scenario.
             n: number of paths.
             seed: seed of the draws.
 
@@ -280,7 +282,7 @@ class Forecaster:
         """
         from femts.forecaster.totals import sample
 
-        return sample(self, history, n, horizon, future, series, outliers, seed)
+        return sample(self, history, n, horizon, future, series, outliers, new, seed)
 
     @memory_checked()
     def totals(
@@ -294,6 +296,7 @@ class Forecaster:
         future: pd.DataFrame | None = None,
         series: Sequence[str] | None = None,
         outliers: str | None = None,
+        new: Sequence[str] | pd.DataFrame | None = None,
         n: int = 500,
         seed: int = 0,
     ) -> pd.DataFrame:
@@ -303,11 +306,11 @@ class Forecaster:
         Totals are therefore computed on `n` sample paths; see `sample`.
 
         Args:
-            history, horizon, future, series, outliers: as in `predict`, with a single scenario.
+            history, horizon, future, series, outliers, new: as in `predict`, with a single scenario.
             over: the periods: `total` for all steps together, `year`, `quarter`, `month`, `week` (from Monday), `day` or
                 `step`.
-            by: columns of the history that are constant within each series, such as a region: the series with the same
-                values are added up. `all` adds up all series; None keeps each by itself.
+            by: columns of the history, and of `new`, that are constant within each series, such as a region: the series with
+                the same values are added up. `all` adds up all series; None keeps each by itself.
             how: `sum`, `mean`, `max` or `min` of the steps of a period, after series have been added up.
             level: levels of the intervals in percent.
             n: number of sample paths.
@@ -324,7 +327,7 @@ class Forecaster:
         """
         from femts.forecaster.totals import totals
 
-        return totals(self, history, over, by, how, level, horizon, future, series, outliers, n, seed)
+        return totals(self, history, over, by, how, level, horizon, future, series, outliers, new, n, seed)
 
     @memory_checked()
     def predict_array(self, x: ArrayLike, horizon: int | None = None) -> Array:

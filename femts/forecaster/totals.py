@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -19,8 +19,9 @@ from femts.errors import UsageError, nearest, suggest, unknown
 from femts.evaluation.intervals import check_levels, with_bounds
 from femts.evaluation.quantiles import ends_of
 from femts.forecaster.bounds import SeriesForecasts, sample_paths
-from femts.forecaster.forecasting import forecast_once
+from femts.forecaster.forecasting import forecast_once, treating
 from femts.forecaster.inputs import Future, History
+from femts.forecaster.new_series import NewSeries, paths_like, series_like
 from femts.text import argument, arguments, quote
 
 if TYPE_CHECKING:
@@ -44,18 +45,22 @@ def sample(
     future: Future | None,
     series: Sequence[str] | None,
     outliers: str | None,
+    new: Sequence[str] | pd.DataFrame | None,
     seed: int,
 ) -> pd.DataFrame:
     """Joint sample paths of the steps after `history`; see `Forecaster.sample`."""
     number, seed = check_steps(n, "n"), check_count(seed, "seed", 0)
     past, made = forecast_once(forecaster, history, horizon, future, series, outliers)
-    keys = _keys(forecaster, past, made)
+    others = _others(forecaster, past, made, new, future, outliers)
+    keys = _keys(forecaster, past, made, others)
     if SAMPLE in {*keys.columns, *forecaster.targets}:
         raise UsageError(f"The table has a column '{SAMPLE}' of its own; rename it to draw sample paths.")
-    parts = list[pd.DataFrame]()
-    for k, path in enumerate(sample_paths(forecaster, made, number, seed)):
-        values = np.where(made.ended[:, None], np.nan, path).reshape(len(keys), -1)
-        parts.append(pd.concat([keys, pd.DataFrame(values, columns=list(forecaster.targets))], axis=1))
+    ended, parts = _ended(made, others), list[pd.DataFrame]()
+    for k, path in enumerate(_paths(forecaster, made, others, number, seed)):
+        values = pd.DataFrame(
+            np.where(ended[:, None], np.nan, path).reshape(len(keys), -1), columns=list(forecaster.targets)
+        )
+        parts.append(pd.concat([keys, values], axis=1))
         parts[-1].insert(0, SAMPLE, k)
     return pd.concat(parts, ignore_index=True)
 
@@ -71,6 +76,7 @@ def totals(
     future: Future | None,
     series: Sequence[str] | None,
     outliers: str | None,
+    new: Sequence[str] | pd.DataFrame | None,
     n: int,
     seed: int,
 ) -> pd.DataFrame:
@@ -80,9 +86,11 @@ def totals(
         if check_text(value, name) not in allowed:
             raise unknown({"over": "period", "how": "aggregate"}[name], value, allowed, name)
     past, made = forecast_once(forecaster, history, horizon, future, series, outliers)
-    keys = _keys(forecaster, past, made)
     groups = _groups(forecaster, history, past, by)
-    steps = len(keys) // len(past.data)
+    others = _others(forecaster, past, made, new, future, outliers, groups)
+    groups = _with_others(groups, others)
+    keys = _keys(forecaster, past, made, others)
+    steps = len(keys) // len(groups)
     time = keys.columns[-1]
     cells = groups.loc[groups.index.repeat(steps)].reset_index(drop=True)
     cells = cells.assign(**{time: keys[time]})
@@ -91,7 +99,8 @@ def totals(
     each, stamps = _numbered(cells)
     rows = pd.DataFrame({name: stamps[name] for name in groups.columns} | {time: period[stamps.index].to_numpy()})
     of_period, periods = _numbered(rows)
-    made_of = _drawn(forecaster, made, each, of_period, number, seed, how)
+    paths = _paths(forecaster, made, others, number, seed)
+    made_of = _drawn(paths, number, _ended(made, others), each, of_period, how)
     count = np.bincount(of_period, minlength=len(periods))
     points = pd.DataFrame(made_of.mean(axis=0), columns=list(forecaster.targets))
     bounds = {}
@@ -105,25 +114,55 @@ def totals(
     return table
 
 
-def _drawn(
+def _others(
     forecaster: Forecaster,
+    past: History,
     made: SeriesForecasts,
+    new: Sequence[str] | pd.DataFrame | None,
+    future: Future | None,
+    outliers: str | None,
+    groups: pd.DataFrame | None = None,
+) -> list[NewSeries]:
+    """The series without history, over the steps of the forecasts `made` of the others, and in `groups` like theirs."""
+    if new is None:
+        return []
+    steps = len(made.stamps) // len(made.series)
+    return series_like(treating(forecaster, outliers), past, new, steps, future, groups)  # type: ignore[arg-type]
+
+
+def _paths(
+    forecaster: Forecaster, made: SeriesForecasts, others: Sequence[NewSeries], number: int, seed: int
+) -> Iterator[Array]:
+    """Yield sample paths (S, P, T) of the series, and of the `others` without history."""
+    known = sample_paths(forecaster, made, number, seed)
+    if not others:
+        return known
+    return map(np.concatenate, zip(known, paths_like(others, forecaster, number, seed), strict=True))
+
+
+def _ended(made: SeriesForecasts, others: Sequence[NewSeries]) -> NDArray[np.bool_]:
+    """Mask (S, T) of the targets that have ended; those of the `others` have not."""
+    return np.concatenate([made.ended, np.zeros((len(others), made.targets), dtype=bool)])
+
+
+def _drawn(
+    paths: Iterator[Array],
+    number: int,
+    ended: NDArray[np.bool_],
     each: NDArray[np.intp],
     of_period: NDArray[np.intp],
-    number: int,
-    seed: int,
     how: How,
 ) -> Array:
-    """Totals (number, periods, T) of sample paths: `each` (S P,) is the group and stamp of every forecast value, and
+    """Totals (number, periods, T) of sample `paths`: `each` (S P,) is the group and stamp of every forecast value, and
     `of_period` the period of each of these."""
     first = np.flatnonzero(np.diff(of_period, prepend=-1))  # periods are in order
-    count = np.bincount(of_period)[:, None]
-    steps = len(each) // len(made.series)
-    alive = [np.bincount(each, np.repeat(~ended, steps), len(of_period)) > 0 for ended in made.ended.T]
+    count, targets = np.bincount(of_period)[:, None], ended.shape[1]
+    steps = len(each) // len(ended)
+    alive = [np.bincount(each, np.repeat(~column, steps), len(of_period)) > 0 for column in ended.T]
     none = ~np.stack(alive, axis=1)  # groups whose series have all ended have no total
-    drawn = np.empty((number, len(first), made.targets))
-    for k, path in enumerate(sample_paths(forecaster, made, number, seed)):
-        values = np.where(made.ended[:, None], 0.0, path).reshape(-1, made.targets)
+    drawn = np.empty((number, len(first), targets))
+    for k, path in enumerate(paths):
+        values = np.where(ended[:, None], 0.0, path).reshape(-1, targets)
         added = np.stack([np.bincount(each, column, len(of_period)) for column in values.T], axis=1)
         drawn[k] = REDUCE[how].reduceat(np.where(none, np.nan, added), first, axis=0)
         if how == "mean":
@@ -142,13 +181,13 @@ def _numbered(rows: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame]:
     return number, rows.iloc[first]
 
 
-def _keys(forecaster: Forecaster, past: History, made: SeriesForecasts) -> pd.DataFrame:
+def _keys(forecaster: Forecaster, past: History, made: SeriesForecasts, others: Sequence[NewSeries]) -> pd.DataFrame:
     """Series, for a panel, and time stamp of each forecast value, (S P,)."""
     data, config = past.data, forecaster.config
     time = past.time if data.freq is not None or config.schema.panel else "step"
-    keys = pd.DataFrame({time: made.stamps})
+    keys = pd.DataFrame({time: made.stamps.append([each.stamps for each in others])})
     if config.schema.panel:
-        names = np.array(data.series, dtype=object)
+        names = np.array([*data.series, *(each.name for each in others)], dtype=object)
         keys.insert(0, config.schema.form.series, names.repeat(len(keys) // len(names)))
     return keys
 
@@ -182,6 +221,20 @@ def _groups(
         text = f"The history has no column '{quote(lacking)}' to group series by{suggest(lacking, [*known, ALL])}"
         raise UsageError(text, argument="by", value=by, remedy={"by": nearest(lacking, known) or ALL})
     return static[list(columns)].set_axis(index)
+
+
+def _with_others(groups: pd.DataFrame, others: Sequence[NewSeries]) -> pd.DataFrame:
+    """The `groups` of the known series, and those of the `others`, of the same types."""
+    if not others:
+        return groups
+    table, made = pd.DataFrame([each.row for each in others]), pd.DataFrame(index=range(len(others)))
+    for name, known in groups.items():
+        if name not in table.columns:
+            text = f"The table of new series has no column '{quote(name)}' to group them by; add it."
+            raise UsageError(text, argument="new", value=name)
+        cells = as_text(table[name]).astype(object).where(table[name].notna(), None).to_numpy()
+        made[name] = pd.to_numeric(cells, errors="coerce") if pd.api.types.is_numeric_dtype(known) else cells
+    return pd.concat([groups, made], ignore_index=True)
 
 
 def _period(stamps: pd.Series, over: Over) -> pd.Series:

@@ -12,7 +12,7 @@ from small_tables import small_table
 
 import femts
 from femts.cli import main
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError
 
 KEYS = ["shop", "date"]
 
@@ -145,6 +145,7 @@ def test_periods_shorter_than_a_step() -> None:
         ({"n": 0}, "n"),
         ({"level": [120]}, "Level 120 is not a percentage"),
         ({"future": {"a": shops()}}, "one scenario at a time"),
+        ({"new": ["shop 1"]}, "Series 'shop 1' has a history, so it is not new"),
     ],
 )
 def test_arguments_that_cannot_be_used(fc: femts.Forecaster, arguments: dict[str, Any], says: str) -> None:
@@ -189,3 +190,100 @@ def test_a_series_that_has_ended_has_no_total(fc: femts.Forecaster) -> None:
     assert each.isna().sum() == 1
     assert np.isnan(each["shop 0"])
     assert fc.totals(table, by="all", n=5)["sales"].iloc[0] == pytest.approx(each.sum())
+
+
+def opened(count: int, region: str = "north") -> pd.DataFrame:
+    """Rows for `--new` of shops that have not opened."""
+    return pd.DataFrame({"shop": [f"new {number}" for number in range(count)], "region": region})
+
+
+def levels(seed: int, count: int, rows: int = 120) -> pd.DataFrame:
+    """Sales of shops that differ by constants, around 100 in the north and 1000 in the south, with errors in common."""
+    random = np.random.default_rng(seed)
+    shared, frames = random.standard_normal(rows), []
+    for number in range(count):
+        region = ["north", "south"][number % 2]
+        own = {"north": 100, "south": 1000}[region] + 30 * random.standard_normal()
+        sales = own + 2 * shared + random.standard_normal(rows)
+        dates = pd.date_range("2024-01-01", periods=rows)
+        frames.append(pd.DataFrame({"shop": f"shop {number}", "date": dates, "region": region, "sales": sales}))
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_paths_of_known_series_are_the_same_with_new_ones(fc: femts.Forecaster) -> None:
+    alone, together = fc.sample(shops(), 20), fc.sample(shops(), 20, new=opened(2))
+    known = together[~together["shop"].str.startswith("new")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(known, alone)
+    of_new = together[together["shop"] == "new 1"]
+    assert of_new["date"].tolist() == alone.loc[alone["shop"] == "shop 1", "date"].tolist()
+    assert len(fc.totals(shops(), n=5, new=["a", "b"])) == 8
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_errors_in_common_are_those_of_new_series() -> None:
+    """With all errors in common, a path of a new series moves with those of the others."""
+    table = shops(common=1.0)
+    paths = (
+        trained(table).sample(table, 200, new=["new"]).pivot(index=["sample", "date"], columns="shop", values="sales")
+    )
+    assert np.corrcoef(paths["new"], paths["shop 1"])[0, 1] > 0.95
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_a_total_with_new_series_is_as_uncertain_as_their_levels() -> None:
+    """The mean of four new shops differs from that of the eight known ones by the means of both."""
+    table = levels(0, 16)
+    fc = femts.train(femts.load_dataset(table, target="sales"), "naive", 7, seq_len=14)
+    paths = fc.sample(table[table["region"] == "north"], 400, horizon=1, new=opened(4))
+    of_new = paths[paths["shop"].str.startswith("new")].groupby("sample")["sales"].mean()
+    known = table[table["region"] == "north"].groupby("shop")["sales"].mean()
+    assert of_new.median() == pytest.approx(known.mean(), rel=0.05)
+    low, high = of_new.quantile([0.1, 0.9])
+    assert (high - low) / (2 * 1.28 * known.std()) == pytest.approx(np.sqrt(1 / 4 + 1 / 8), rel=0.25)
+    made = fc.totals(table, by="region", new=opened(4)).set_index("region")
+    assert made.loc["north", "sales"] == pytest.approx(12 * 7 * known.mean(), rel=0.03)
+    pd.testing.assert_series_equal(made.loc["south"], fc.totals(table, by="region").set_index("region").loc["south"])
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_totals_of_new_series_are_covered() -> None:
+    fc, inside = femts.train(femts.load_dataset(levels(0, 14), target="sales"), "naive", 7, seq_len=14), []
+    for seed in range(1, 31):
+        table = levels(seed, 14)
+        north = table["region"] == "north"
+        hidden = table["shop"].isin(["shop 0", "shop 2"])
+        before = table["date"] < "2024-04-23"
+        history, actual = table[before & ~hidden], table[~before & north].groupby("shop").head(7)
+        new = pd.DataFrame({"shop": ["shop 0", "shop 2"], "region": "north"})
+        made = fc.totals(history[history["region"] == "north"], by="all", n=100, new=new).iloc[0]
+        inside.append(made["sales-lo-80"] < actual["sales"].sum() < made["sales-hi-80"])
+    assert 20 <= sum(inside) <= 29
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_groups_of_new_series(fc: femts.Forecaster) -> None:
+    made = fc.totals(shops(), by="region", n=5, new=opened(1, "west"))
+    assert made["region"].tolist() == ["north", "south", "west"]
+    with pytest.raises(UsageError, match="The table of new series has no column 'region' to group them by; add it"):
+        fc.totals(shops(), by="region", new=["new"])
+    table = shops().rename(columns={"shop": "number"}).drop(columns="region")
+    table["place"] = (table["number"] < "shop 3") + 1
+    data = femts.load_dataset(table, columns={"series": "place+number"}, target="sales")
+    of_parts = femts.train(data, "naive", 10, seq_len=28)
+    made = of_parts.totals(table, by="place", n=5, new=["2 / shop 9"])
+    assert made["place"].tolist() == [2, 1]
+    alone = of_parts.totals(table, by="place", n=5)
+    assert made["sales"].to_numpy() / alone["sales"].to_numpy() == pytest.approx([4 / 3, 1], rel=0.05)
+
+
+def test_command_with_new_series(fc: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shops().to_csv(tmp_path / "shops.csv", index=False)
+    opened(2).to_csv(tmp_path / "new.csv", index=False)
+    fc.save(tmp_path / "run")
+    line = f"totals {tmp_path / 'run'} {tmp_path / 'shops.csv'} --by region --new {tmp_path / 'new.csv'}"
+    assert main([*line.split(), "-o", str(tmp_path / "out.csv")]) == 0
+    assert "No history is known of new 0, new 1" in capsys.readouterr().err
+    with pytest.warns(GapWarning, match="No history is known of new 0, new 1"):
+        expected = fc.totals(shops(), by="region", new=opened(2))
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv", parse_dates=["date"]), expected, check_dtype=False)

@@ -15,12 +15,14 @@ from femts.cli.output import say_notes
 from femts.cli.partitions import ForecastRequest, forecast_files, join
 from femts.cli.run_options import (
     Histories,
+    New,
     Outliers,
     Run,
     Series,
     ToTable,
     check_series,
     check_single,
+    names_or_file,
     parse_levels,
     parse_quantiles,
     parse_steps,
@@ -57,13 +59,7 @@ class ForecastOptions:
     ] = None
     quantiles: Annotated[str | None, option("Add quantiles, such as 0.1,0.5,0.9.", "X[,X...]")] = None
     outliers: Outliers = None
-    new: Annotated[
-        str | None,
-        option(
-            "Also forecast series without history, like those that share most of the static covariates in the file.",
-            "NAME[,NAME...]|FILE",
-        ),
-    ] = None
+    new: New = None
 
 
 @command(30)
@@ -109,7 +105,7 @@ def predict(
     named = check_series(forecaster, series)
     if len(tables) > 1:
         _check_several(len(tables), forecaster, {"--series": series, "--plot": plot, "--new": asked.new})
-    outliers, new = check_outliers(asked.outliers), None if asked.new is None else _new(asked.new)
+    outliers, new = check_outliers(asked.outliers), None if asked.new is None else names_or_file(asked.new)
     request = ForecastRequest(steps, levels, quantiles, known, named, picture_kind, outliers, new)
     with closing(forecast_files(run, forecaster, tables, request, engine)) as results:
         if len(tables) == 1:
@@ -152,11 +148,6 @@ def _check_several(files: int, forecaster: Forecaster, single: Mapping[str, obje
     given = next((option for option, value in single.items() if value is not None), None)
     if given is not None:
         raise UsageError(f"Option {given} applies to a single file; name one instead of {files}, or remove {given}.")
-
-
-def _new(given: str) -> tuple[str, ...] | Path:
-    """The file or the names given to `--new`."""
-    return Path(given) if Path(given).is_file() else names(given)
 
 
 def _named(given: str | None) -> dict[str, Path]:

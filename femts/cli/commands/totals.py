@@ -13,6 +13,7 @@ from femts.cli.option_groups import grouped
 from femts.cli.options import count, names, option
 from femts.cli.partitions import read_ahead
 from femts.cli.run_options import (
+    New,
     Outliers,
     Run,
     Series,
@@ -20,6 +21,7 @@ from femts.cli.run_options import (
     check_series,
     check_single,
     gaps_as_notes,
+    names_or_file,
     parse_levels,
     parse_steps,
     read_history,
@@ -59,6 +61,7 @@ class AheadOptions:
     horizon: Annotated[str | None, option("Forecast horizon in steps.", "N", default="as trained")] = None
     future: Annotated[Path | None, option("Future values of the covariates over the horizon.", "FILE")] = None
     outliers: Outliers = None
+    new: New = None
 
 
 @command(32)
@@ -91,6 +94,7 @@ def totals(
     named = check_series(forecaster, series)
     with gaps_as_notes():
         future = None if asked.future is None else read_ahead(asked.future, forecaster)
+        new = None if asked.new is None else names_or_file(asked.new)
         made = forecaster.totals(
             read_history(table, forecaster),
             over=of.over,  # type: ignore[arg-type]  # checked there
@@ -101,6 +105,7 @@ def totals(
             future=future,
             series=named,
             outliers=check_outliers(asked.outliers),
+            new=read_ahead(new, forecaster) if isinstance(new, Path) else new,
             n=samples,
         )
     if out is None:
