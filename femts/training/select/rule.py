@@ -12,7 +12,10 @@ from femts.training.select.candidates import ENSEMBLE
 from femts.training.select.constants import FADES, FAVOURED, HALF, LEAST, MOST, PRIOR, ROBUST, STEEPEST, WORST
 from femts.training.select.trial import CandidateResult
 
-RULE = f"up to {MOST} models, weighted by their errors, more steeply the more values they are compared on"
+RULE = (
+    f"up to {MOST} models, weighted by their errors, more steeply the more values they are compared on; pretrained models and "
+    "the median of classical ones count more"
+)
 
 
 class Choice(NamedTuple):
