@@ -135,8 +135,8 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
 def _apart(step: pd.Timedelta) -> str:
     """A duration in its largest unit of which there are at least two, as in `90 min`."""
     for unit, name in (("D", "days"), ("h", "h"), ("min", "min")):
-        if step >= 2 * pd.Timedelta(1, unit):
-            return f"{step / pd.Timedelta(1, unit):.4g} {name}"
+        if (number := step / pd.Timedelta(1, unit)) >= 2:
+            return f"{number:{'.0f' if number > 1000 else '.4g'}} {name}"
     return f"{step / pd.Timedelta(1, 's'):.4g} s"
 
 

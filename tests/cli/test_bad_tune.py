@@ -23,7 +23,7 @@ CASES = {
     ),
     "search without values": Case(f"{SEARCH} model.ridge", r"--search 'model.ridge' has no value"),
     "look-backs without values": Case(f"{SEARCH} seq_len", r"--search 'seq_len' has no value; .* 'seq_len=VALUE'"),
-    "search of an unknown setting": Case(f"{SEARCH} model.rigde=1,2", r"'model.rigde'; did you mean 'ridge'"),
+    "search of an unknown setting": Case(f"{SEARCH} model.rigde=1,2", r"'model.rigde'; did you mean 'model.ridge'"),
     "range that falls": Case(f"{SEARCH} model.ridge=2..1", r"'2\.\.1' of 'model.ridge' is not increasing"),
     "range of words": Case(
         f"{SEARCH} training.schedule=cosine..linear", r"'training.schedule' does not support the range .*=a,b"
