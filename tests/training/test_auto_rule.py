@@ -91,12 +91,12 @@ def test_median_counts_more_on_few_values() -> None:
 
 def test_the_ensemble_has_the_classical_models_that_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = dict.fromkeys(("dotm", "auto_ets", "auto_ces", "mstl"), 0.01) | {"auto_arima": 0.01, ENSEMBLE: 0.0}
-    made = planned(monkeypatch, None, **fits)
+    made = planned(monkeypatch, None, 3, **fits)
     assert made.candidates[-1].settings == {"members": ("dotm", "auto_ets", "auto_ces", "auto_arima")}
     assert made.costs[ENSEMBLE] == pytest.approx(4 * made.costs["dotm"])
-    made = planned(monkeypatch, None, **fits | {"auto_arima": 3.0})
+    made = planned(monkeypatch, None, 3, **fits | {"auto_arima": 3.0})
     assert made.candidates[-1].settings == {"members": ("dotm", "auto_ets", "auto_ces")}
-    made = planned(monkeypatch, None, **fits | {"auto_arima": 3.0, "auto_ets": 3.0})
+    made = planned(monkeypatch, None, 3, **fits | {"auto_arima": 3.0, "auto_ets": 3.0})
     assert "too few of its models" in made.candidates[-1].reason
 
 
