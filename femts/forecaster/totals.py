@@ -15,7 +15,7 @@ from femts.data.columns import with_keys
 from femts.data.dataset import Dataset
 from femts.data.stamps import as_text
 from femts.data.static import read_static
-from femts.errors import UsageError, nearest, suggest, unknown
+from femts.errors import GapWarning, UsageError, nearest, suggest, unknown, warn
 from femts.evaluation.intervals import check_levels, with_bounds
 from femts.evaluation.quantiles import ends_of
 from femts.forecaster.bounds import SeriesForecasts, sample_paths
@@ -97,10 +97,12 @@ def totals(
     period = _period(keys[time], over)
     # First the sum over the series of a group at each step, then over the steps of each period.
     each, stamps = _numbered(cells)
+    ended = _ended(made, others)
+    each, stamps = _complete(each, stamps, ended, list(keys.iloc[::steps, 0]), _numbered(groups.assign(**{time: 0}))[0])
     rows = pd.DataFrame({name: stamps[name] for name in groups.columns} | {time: period[stamps.index].to_numpy()})
     of_period, periods = _numbered(rows)
     paths = _paths(forecaster, made, others, number, seed)
-    made_of = _drawn(paths, number, _ended(made, others), each, of_period, how)
+    made_of = _drawn(paths, number, ended, each, of_period, how)
     count = np.bincount(of_period, minlength=len(periods))
     points = pd.DataFrame(made_of.mean(axis=0), columns=list(forecaster.targets))
     bounds = {}
@@ -145,6 +147,42 @@ def _ended(made: SeriesForecasts, others: Sequence[NewSeries]) -> NDArray[np.boo
     return np.concatenate([made.ended, np.zeros((len(others), made.targets), dtype=bool)])
 
 
+def _complete(
+    each: NDArray[np.intp],
+    stamps: pd.DataFrame,
+    ended: NDArray[np.bool_],
+    names: Sequence[str],
+    group: NDArray[np.intp],
+) -> tuple[NDArray[np.intp], pd.DataFrame]:
+    """Keep the `stamps` that are forecast for all series of a group which have not ended: `each` is the number of the
+    stamp of every forecast value, or behind the last one for values that no total has. A `GapWarning` names series that
+    end before others of their group.
+
+    Raises:
+        UsageError: No group has such a stamp.
+    """
+    going, steps = ~ended.all(axis=1), len(each) // len(ended)
+    there = np.bincount(each, going.repeat(steps), len(stamps))
+    wanted = np.bincount(group, going)[group.repeat(steps)[stamps.index]]
+    kept = there == wanted
+    if kept.all():
+        return each, stamps
+    first = stamps.iloc[each[::steps], -1].to_numpy()
+    latest = pd.Series(first).where(going).groupby(group).transform("max").to_numpy()
+    behind = [
+        f"'{quote(name)}'" for name, one, last, on in zip(names, first, latest, going, strict=True) if on and one < last
+    ]
+    listed = ", ".join(behind[:3]) + ", ..." * (len(behind) > 3)
+    verb, own = ("ends", "its group") if len(behind) == 1 else ("end", "their group")
+    text = f"{listed} {verb} before other series of {own}"
+    if not kept.any():
+        raise UsageError(
+            f"{text}, so no step is forecast for all of them; add the missing rows, or ask for more steps."
+        )
+    warn(f"{text}, so totals cover only the steps that are forecast for all; add the missing rows.", GapWarning)
+    return np.where(kept, kept.cumsum() - 1, kept.sum())[each], stamps[kept]
+
+
 def _drawn(
     paths: Iterator[Array],
     number: int,
@@ -153,17 +191,18 @@ def _drawn(
     of_period: NDArray[np.intp],
     how: How,
 ) -> Array:
-    """Totals (number, periods, T) of sample `paths`: `each` (S P,) is the group and stamp of every forecast value, and
-    `of_period` the period of each of these."""
+    """Totals (number, periods, T) of sample `paths`: `each` (S P,) is the number of the group and stamp of every
+    forecast value, and `of_period` the period of each of these; values behind the last one have none."""
     first = np.flatnonzero(np.diff(of_period, prepend=-1))  # periods are in order
     count, targets = np.bincount(of_period)[:, None], ended.shape[1]
     steps = len(each) // len(ended)
-    alive = [np.bincount(each, np.repeat(~column, steps), len(of_period)) > 0 for column in ended.T]
+    size = len(of_period)
+    alive = [np.bincount(each, np.repeat(~column, steps), size)[:size] > 0 for column in ended.T]
     none = ~np.stack(alive, axis=1)  # groups whose series have all ended have no total
     drawn = np.empty((number, len(first), targets))
     for k, path in enumerate(paths):
         values = np.where(ended[:, None], 0.0, path).reshape(-1, targets)
-        added = np.stack([np.bincount(each, column, len(of_period)) for column in values.T], axis=1)
+        added = np.stack([np.bincount(each, column, size)[:size] for column in values.T], axis=1)
         drawn[k] = REDUCE[how].reduceat(np.where(none, np.nan, added), first, axis=0)
         if how == "mean":
             drawn[k] /= count

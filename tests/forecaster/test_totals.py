@@ -192,6 +192,24 @@ def test_a_series_that_has_ended_has_no_total(fc: femts.Forecaster) -> None:
     assert fc.totals(table, by="all", n=5)["sales"].iloc[0] == pytest.approx(each.sum())
 
 
+def test_totals_cover_the_steps_of_all_series_of_a_group(fc: femts.Forecaster) -> None:
+    table = shops()
+    dates = pd.date_range(table["date"].max() + pd.Timedelta(days=1), periods=10)
+    late = table[(table["shop"] != "shop 1") | (table["date"] <= dates[0] - pd.Timedelta(days=5))]
+    with pytest.warns(GapWarning, match="'shop 1' ends before other series of its group"):
+        steps = fc.totals(late, over="step", by="region", n=50)
+    assert list(steps.loc[steps["region"] == "north", "date"]) == list(dates)
+    assert list(steps.loc[steps["region"] == "south", "date"]) == list(dates[:6])
+    paths = fc.sample(late, 50).merge(late[["shop", "region"]].drop_duplicates())
+    south = paths[(paths["region"] == "south") & paths["date"].isin(dates[:6])]
+    by_hand = south.groupby(["sample", "date"])["sales"].sum().groupby("date").mean()
+    np.testing.assert_allclose(steps.loc[steps["region"] == "south", "sales"], by_hand, rtol=1e-6)
+    with pytest.warns(GapWarning):
+        assert list(fc.totals(late, by="all", n=50)["steps"]) == [6]
+    with pytest.raises(UsageError, match="'shop 1' ends before other series of its group, so no step is forecast"):
+        fc.totals(late, by="all", horizon=3, n=50)
+
+
 def opened(count: int, region: str = "north") -> pd.DataFrame:
     """Rows for `--new` of shops that have not opened."""
     return pd.DataFrame({"shop": [f"new {number}" for number in range(count)], "region": region})
