@@ -98,6 +98,10 @@ def as_dataset(
             text = f"Unknown argument '{unknown}'; pass it as {arguments(settings)}."
             raise UsageError(text, argument=unknown, value=reading[unknown], remedy={unknown: None, **settings})
         own = [name for name, each in signature(caller).parameters.items() if each.kind is not each.VAR_KEYWORD]
+        if unknown == "horizon" and "pred_len" in own:  # what predict and the command line call it
+            text = f"Unknown argument 'horizon'; pass it as {arguments({'pred_len': reading[unknown]})}."
+            remedy = {unknown: None, "pred_len": reading[unknown]}
+            raise UsageError(text, argument=unknown, value=reading[unknown], remedy=remedy)
         text = f"Unknown argument '{quote(unknown)}'{suggest(unknown, [*own, *Reading.__annotations__])}"
         raise UsageError(text, argument=unknown, value=reading[unknown], remedy={unknown: None})
     if not isinstance(source, Dataset):

@@ -203,6 +203,7 @@ def test_tables_are_read_with_the_keywords_of_load_dataset() -> None:
     for given, says in (
         ({"lr": 1e-3}, r"^Unknown argument 'lr'; pass it as settings=\{'training\.lr': 0\.001\}\.$"),
         ({"max_step": 3}, "^Unknown argument 'max_step'; did you mean 'max_steps'"),
+        ({"horizon": 6}, "^Unknown argument 'horizon'; pass it as pred_len=6"),
         ({"futur_covariates": "heat"}, "did you mean 'future_covariates'"),
         ({"target": "nothing"}, "has no column 'nothing'"),
     ):
