@@ -45,7 +45,9 @@ class Update:
 
     def __str__(self) -> str:
         new, total = self.rows
-        lines = [f"trained on all {count(total, 'row')}, of which {new} are new, up to {stamp(self.forecaster.until)}"]
+        lines = [
+            f"trained on all {count(total, 'row')}, with {count(new, 'new step')}, up to {stamp(self.forecaster.until)}"
+        ]
         if not self.windows:
             return f"{lines[0]}; there is no whole horizon of new rows to compare on"
         verb = "lowers" if self.better else "does not lower"
