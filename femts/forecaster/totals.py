@@ -161,7 +161,7 @@ def _complete(
     Raises:
         UsageError: No group has such a stamp.
     """
-    going, steps = ~ended.all(axis=1), len(each) // len(ended)
+    going, steps = np.logical_or.reduce(~ended, axis=1), len(each) // len(ended)
     there = np.bincount(each, going.repeat(steps), len(stamps))
     wanted = np.bincount(group, going)[group.repeat(steps)[stamps.index]]
     kept = there == wanted
