@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import logging
 import pickle
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -27,6 +28,8 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, also where another one is installed
 
 import femts
 from femts.training.select import rule, run

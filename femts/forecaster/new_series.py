@@ -63,8 +63,8 @@ def forecast_with_new(
 
     A new series is as likely to behave like one as like another of those that share most of its static texts and parts
     of its name, each of which is forecast with the future covariates of the new one. Its forecast is the median of their
-    sample paths, and its intervals are between the quantiles of these, at a level of (n + 1) / n times the one asked for, because the n series
-    are a sample (as in split-conformal prediction).
+    sample paths, and its intervals are between the quantiles of these, at a level of (n + 1) / n times the one asked for,
+    because the n series are a sample (as in split-conformal prediction).
 
     Raises:
         UsageError: The model is not of a panel, or the names cannot be used.

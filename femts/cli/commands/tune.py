@@ -61,8 +61,8 @@ def tune(
 ) -> None:
     """Tune the settings of a model on the validation split.
 
-    These include the look-back and the training recipe. The test split is never used. Running the same command again, also after an interruption, resumes
-    the study in the folder. Pass its recipe.yaml to `femts train --config`.
+    These include the look-back and the training recipe. The test split is never used. Running the same
+    command again, also after an interruption, resumes the study in the folder. Pass its recipe.yaml to `femts train --config`.
     """
     plan = make_recipe(recipe, TrainingOptions(**vars(trial)), DEFAULT_MODEL)
     if len(plan.pred_lens) > 1:
