@@ -150,4 +150,7 @@ def _usage(error: Exception) -> int:
         return _fail(message.replace(". Did you mean", "; did you mean"), 2)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "femts"
+    options = {name for param in context.command.params for name in param.opts} if context else set()
+    if "extra argument" in message and "--dataset" in options:
+        message = f"{message.rstrip('.')}; a file or the name of a dataset follows --dataset"
     return _fail(f"{message.rstrip('.')}; see '{path} --help'.", 2)

@@ -20,6 +20,7 @@ CASES = {
     "option without a value": Case("train --dataset", r"'--dataset' requires an argument"),
     "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
     "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
+    "file without its option": Case("train good.csv", r"\(good.csv\); a file or .* follows --dataset; see 'femts train"),
     # names
     "no dataset": Case("train", r"No dataset is given; add --dataset"),
     "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
