@@ -224,7 +224,8 @@ class Forecaster:
             future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
                 tables gives one forecast for each scenario. None takes them from the rows of `history` after the last
                 readings of all targets and past covariates, if there are any, and a `GapWarning` says so; see
-                `femts.data.ahead`.
+                `femts.data.ahead`. A `UnitsWarning` says which are perhaps in another unit than in training; see
+                `femts.data.usual_values`.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,

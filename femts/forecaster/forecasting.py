@@ -225,7 +225,7 @@ def _scenario(
 ) -> Array:
     """Future covariates of the scenario `name`; see `future_values`."""
     try:
-        return inputs.future_values(forecaster, data, future, ahead, steps)
+        return inputs.future_values(forecaster, data, future, ahead, steps, name)
     except UsageError as error:
         raise UsageError(f"Scenario '{quote(name)}': {error.marked}", argument="future", value=future) from error
 

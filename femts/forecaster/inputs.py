@@ -241,13 +241,16 @@ def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
 
 
 def future_values(
-    forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int
+    forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int, scenario: str = ""
 ) -> Array:
     """Future covariates at the stamps `ahead` of each series, (S, steps, K), from a user's table that covers at least
     the first `first` of these steps; later ones repeat its last row.
 
     Raises:
         UsageError: The table is missing, lacks a required value, or is not expected.
+
+    Warns:
+        UnitsWarning: Values are perhaps in another unit than those of the training rows.
     """
     schema = forecaster.config.schema
     names, steps = schema.roles.future, len(ahead) // len(data)
@@ -286,7 +289,27 @@ def future_values(
             raise UsageError(text, argument="horizon", value=first, remedy={"horizon": there})
         raise UsageError(f"{where} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
     filled = pd.DataFrame(values).groupby(np.arange(len(ahead)) // steps).ffill()
-    return filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
+    made = filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
+    _warn_unusual(forecaster, data, made[:, :first], f" of scenario '{quote(scenario)}'" if scenario else "")
+    return made
+
+
+def _warn_unusual(forecaster: Forecaster, data: Dataset, ahead: Array, of: str) -> None:
+    """Warn about future covariates (S, steps, K) that are perhaps in another unit than in training."""
+    usual, schema = forecaster.preprocess.usual, forecaster.config.schema
+    if usual is None:
+        return
+    odd = usual.odd(data.covariates[data.spans[:, 1] - 1], ahead)
+    for k in np.flatnonzero(odd.any(axis=0)).tolist():
+        some = np.flatnonzero(odd[:, k])
+        others = f" and {len(some) - 1} more series" * (len(some) > 1)
+        where = f" in '{quote(data.series[some[0]])}'{others}" if schema.panel else ""
+        future, trained = ahead[some, :, k], f"{usual.low[k]:.6g} to {usual.high[k]:.6g}"
+        warn(
+            f"The future '{quote(schema.roles.future[k])}'{of} is {future.min():.6g} to {future.max():.6g}{where}, but was "
+            f"{trained} in training; check its unit.",
+            UnitsWarning,
+        )
 
 
 def _known(forecaster: Forecaster, future: pd.DataFrame, data: Dataset, ahead: pd.Index) -> Array:
