@@ -81,6 +81,8 @@ def table_rows(
         return numbered_rows(to_frame(table, where, None), schema, where)
     schema = replace(schema, panel=bool(schema.panel))
     rows = read_rows(to_frame(table, where, schema.form), schema, where, freq, needed)
+    if needed and schema.aggregate is not None:  # covariates alone, which are averaged
+        rows = replace(rows, schema=replace(rows.schema, aggregate="mean"))
     return rows if schema.freq is None else by_step(rows, series)
 
 

@@ -138,6 +138,14 @@ def test_weekly_sums_end_with_the_readings() -> None:
     )
 
 
+def test_sums_begin_again_with_a_week_that_is_not_over() -> None:
+    """Its readings are too few for a sum, and its covariates are the means of the days that are planned."""
+    table = sheet(28 * 7 + 3, 18)
+    reading: dict[str, Any] = {"freq": "W", "aggregate": "sum"}
+    made = femts.forecast(table[:-18], 3, future=table[-18:], model="seasonal_naive", **ROLES, **reading)
+    assert made["date"].tolist() == pd.date_range("2024-07-21", periods=3, freq="W").tolist()
+
+
 def test_columns_without_a_role() -> None:
     notes = femts.load_dataset(sheet().drop(columns="promo")).notes
     assert any(note.endswith("if these are known in advance, use future_covariates=['price']") for note in notes)
