@@ -124,7 +124,8 @@ def check(forecaster: Forecaster, data: Source, *, horizon: int | None = None) -
         The result; see `Check`.
 
     Raises:
-        UsageError: There is no new row (`femts.errors.NoNewRows`), or as in `backtest`.
+        NoNewRows: There is no new row; a `UsageError`.
+        UsageError: As in `backtest`.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
     asked = _steps(forecaster.config.pred_len, horizon)
