@@ -22,7 +22,7 @@ from femts.data.dataset import Dataset
 from femts.data.normalise import normalise
 from femts.data.read import read_headless
 from femts.data.splits import Split
-from femts.errors import AccuracyWarning, UsageError, memory_checked, warn
+from femts.errors import AccuracyWarning, NoNewRows, UsageError, memory_checked, warn
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import steps_ahead, warn_new_series
@@ -236,13 +236,13 @@ def unused_rows(forecaster: Forecaster, data: Dataset, where: str) -> int:
     of the series of the training.
 
     Raises:
-        UsageError: There is none.
+        NoNewRows: There is none.
     """
     known = forecaster.preprocess.places(data.series) >= 0
     unused = data.lengths - rows_used(forecaster, data, Use.SELECTION)
     most = int(unused[known | ~known.any()].max())
     if not most:
-        raise UsageError(f"{where} has no row after those used for training and validation; provide later rows.")
+        raise NoNewRows(f"{where} has no row after those used for training and validation; provide later rows.")
     return most
 
 

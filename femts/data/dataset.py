@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.ahead import Ahead
 from femts.data.catalog import CATALOG
 from femts.data.cutoffs import rows_before
 from femts.data.describe import count, names, stamp
@@ -47,6 +48,7 @@ class Dataset:
         schema: how the table was read; if columns have roles, every target is named.
         notes: messages about the data that a user should see once.
         source: catalogue name or path from which `load_dataset` can load it again; None for a table in memory.
+        ahead: what the table says about the steps after its last readings, if anything; see `femts.data.ahead`.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Dataset:
     schema: Schema = PLAIN
     notes: tuple[str, ...] = ()
     source: str | None = None
+    ahead: Ahead | None = None
 
     @classmethod
     def of_one(
@@ -434,7 +437,7 @@ class Dataset:
         if self.static is not None:
             table[list(self.static.columns)] = self.static.iloc[self.codes()].to_numpy()
         if self.stamps is not None:
-            table.insert(0, form.time or ("ds" if self.schema.panel else "date"), self.stamps)
+            table.insert(0, form.written(bool(self.schema.panel)), self.stamps)
         if self.schema.panel:
             table.insert(0, form.series, np.repeat(np.array(self.series, dtype=object), self.lengths))
         return table

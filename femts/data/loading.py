@@ -69,7 +69,7 @@ def load_dataset(
             `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
 
             `future_covariates`: columns also known over the forecast horizon, such as holidays; see
-            `femts.data.effects` for how they are used.
+            `femts.data.effects` for how they are used. The last rows may have these alone; see `femts.data.ahead`.
 
             `static_covariates`: columns that are constant within each series of a long table.
 

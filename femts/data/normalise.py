@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.aggregation import by_step
+from femts.data.ahead import channels_of, undeclared, without_ahead
 from femts.data.categories import encode_categories
 from femts.data.check import check_unique, words_of
 from femts.data.column_names import bounded, check_bound_names
@@ -80,6 +81,8 @@ def table_rows(
         return numbered_rows(to_frame(table, where, None), schema, where)
     schema = replace(schema, panel=bool(schema.panel))
     rows = read_rows(to_frame(table, where, schema.form), schema, where, freq, needed)
+    if needed and schema.aggregate is not None:  # covariates alone, which are averaged
+        rows = replace(rows, schema=replace(rows.schema, aggregate="mean"))
     return rows if schema.freq is None else by_step(rows, series)
 
 
@@ -106,16 +109,26 @@ def _is_panel(rows: Rows) -> bool:
     return rows.long and not (named and named <= set(rows.series))
 
 
-def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None) -> Dataset:
-    """The dataset of `rows`; arguments as in `normalise`."""
-    if rows.schema.panel:
-        return _panel(rows, name, freq or rows.schema.freq)
+def to_dataset(
+    rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None, planned: bool = True
+) -> Dataset:
+    """The dataset of `rows`; arguments as in `normalise`, and whether the rows after the last readings are `planned`, and
+    not late."""
+    if not rows.schema.panel:
+        rows = _wide(rows)
+    rows, ahead = without_ahead(rows, columns or channels_of(rows)) if planned else (rows, None)
+    made = _panel(rows, name, freq or rows.schema.freq) if rows.schema.panel else _joint(rows, name, columns, freq)
+    note = (undeclared(rows) if columns is None else None) if ahead is None else ahead.note
+    return replace(made, ahead=ahead, notes=(*made.notes, note) if note else made.notes)
+
+
+def _wide(rows: Rows) -> Rows:
+    """The rows of a table whose columns are forecast jointly, which may be the series of a long one."""
     if rows.long and rows.schema.form.dates is not None:
         fault = f"{rows.where} has series whose rows are numbered separately, so they do not share time steps"
         text = f"{fault}; remove {argument('panel=False')}, or provide a wide table with one column per series."
         raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
-    rows = as_columns(rows) if rows.long else rows
-    return _joint(rows, name, columns, freq)
+    return as_columns(rows) if rows.long else rows
 
 
 def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:

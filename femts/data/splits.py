@@ -98,9 +98,11 @@ class Split:
         """
         start, stop = self.part(part).T
         if part == "train":
-            young = stop <= seq_len
+            young, last = stop <= seq_len, stop + self.overhang(part, pred_len) - seq_len - pred_len
+            if (young | (last < start)).all():  # no whole window fits, so forecasts go past the rows
+                young = last < start
             begin = np.where(young, start + 1 - seq_len, start)
-            last = np.where(young, stop - 1 - seq_len, stop + self.overhang(part, pred_len) - seq_len - pred_len)
+            last = np.where(young, stop - 1 - seq_len, last)
             return np.stack([start, stop, begin, np.maximum(0, last - begin + 1)], axis=1)
         last = stop + self.overhang(part, pred_len) - pred_len
         count = np.where(start > 0, np.maximum(0, last - start + 1), 0)

@@ -222,7 +222,10 @@ class Forecaster:
             horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
             level: levels of prediction intervals in percent, such as `[80, 95]`.
             future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
-                tables gives one forecast for each scenario.
+                tables gives one forecast for each scenario. None takes them from the rows of `history` after the last
+                readings of all targets and past covariates, if there are any, and a `GapWarning` says so; see
+                `femts.data.ahead`. A `UnitsWarning` says which are perhaps in another unit than in training; see
+                `femts.data.usual_values`.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,

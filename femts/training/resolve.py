@@ -181,6 +181,8 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
         UsageError: It is not a number of steps.
     """
     if left_open(pred_len):
+        if data.ahead is not None and 0 < data.ahead.steps <= data.rows // 3:
+            return Choice(data.ahead.steps, "as many steps as the table has future covariates")
         return default_horizon(data.freq, data.rows, _published(data))
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:

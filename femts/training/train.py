@@ -66,8 +66,9 @@ def train(
         dataset: result of `load_dataset`, or anything that it accepts.
         model: registered name, or `auto` to try several models and keep the best on the validation split
             (`metrics["auto"]`). None takes `fem_sm_ridge` for datasets of the catalogue and `auto` for all others.
-        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for
-            the step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
+        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data as many steps as the
+            last rows have future covariates but no targets, or else a usual horizon for the step between rows, such as
+            12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
         seq_len: look-back L in steps; None or `auto` takes that of the protocol.
         protocol: `paper`, `lookback96` or `seasons` (whole seasons that cover at most half of the training rows); None
             takes `paper` for the catalogue and `seasons` for other data.

@@ -49,7 +49,8 @@ def forecast(
 
     Args:
         data: catalogue name, file, frame or `Dataset`.
-        horizon: number of steps; None or `auto` takes a usual one for the step between rows, as in `femts.train`.
+        horizon: number of steps; None or `auto` takes as many as the table has future covariates, or a usual number for
+            the step between rows, as in `femts.train`.
         level, quantiles, future, series: as in `Forecaster.predict`.
         model: `fem_zero`, or another model that needs no training, such as `simple_ensemble`, `seasonal_naive` or `auto_ets`.
         settings: `model.*` settings by name.

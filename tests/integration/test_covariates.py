@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import femts
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.errors import GapWarning, UsageError
+from femts.errors import GapWarning, UnitsWarning, UsageError
 
 L, P = 24, 12
 QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device": "cpu"}
@@ -394,3 +395,35 @@ def test_warnings_point_at_the_caller() -> None:
     with pytest.warns(femts.ScaleWarning) as scaled:
         femts.train(small_table().assign(flat=1.0), "naive", P, seq_len=L, target=["load", "flat"])
     assert {each.filename for each in (*caught, *scaled)} == {__file__}
+
+
+def test_future_covariates_in_another_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = np.arange(500)
+    warm = 12 - 10 * np.cos(days * 2 * np.pi / 365) + np.sin(days)
+    dates = pd.date_range("2024-01-01", periods=500)
+    frame = pd.DataFrame({"date": dates, "load": 50 + 3 * warm + days % 7, "warm": warm.round(1), "year": dates.year})
+    past, future = frame[:-P], frame[-P:].drop(columns="load")
+    hot = future.assign(warm=(32 + 1.8 * future["warm"]).round(1))
+    found = r"future 'warm' is 6[\d.]+ to [\d.]+, but was 1 to 2[\d.]+ in training; check its unit"
+    roles: dict[str, Any] = {"target": ["load"], "future_covariates": ["warm", "year"]}
+    forecaster = femts.train(past, "ridge", pred_len=P, seq_len=L, refit=True, **roles)
+    with warnings.catch_warnings(action="error", category=UnitsWarning):
+        forecaster.predict(past, future=future)
+    with pytest.warns(UnitsWarning, match=found):
+        forecaster.predict(past, future=hot)
+    with pytest.warns(UnitsWarning, match=found.replace("'warm' is", "'warm' of scenario 'hot' is")) as seen:
+        forecaster.predict(past, future={"usual": future, "hot": hot})
+    assert sum(each.category is UnitsWarning for each in seen) == 1
+    with pytest.warns(UnitsWarning, match=found):
+        femts.forecast(past, P, future=hot, model="seasonal_naive", **roles)
+
+    forecaster.save(tmp_path / "run")
+    past.to_csv(tmp_path / "past.csv", index=False)
+    hot.to_csv(tmp_path / "hot.csv", index=False)
+    assert (
+        main(
+            ["predict", *(str(tmp_path / name) for name in ("run", "past.csv")), "--future", str(tmp_path / "hot.csv")]
+        )
+        == 0
+    )
+    assert "note: The future 'warm' is " in capsys.readouterr().err
