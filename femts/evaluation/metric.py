@@ -51,8 +51,9 @@ class Metric(ABC):
             (`pooled`), or the mean of their scores (`averaged`).
         unitless: whether it is a number without a unit, even if it is shown in raw units.
         per_window: whether there is one term for all steps of a window, so that steps have no scores.
-        selects: whether it can be the `training.metric` that selects checkpoints: lower is better, and it can be
-            computed in scaled units.
+        greater_is_better: whether a higher score is better; `compare` orders models by it. Such a metric selects no
+            checkpoints, because these have the lowest score.
+        selects: whether it can be the `training.metric` that selects checkpoints: it can be computed in scaled units.
     """
 
     name: str = ""
@@ -62,6 +63,7 @@ class Metric(ABC):
     over_targets: ClassVar[Pooling] = "pooled"
     unitless: ClassVar[bool] = False
     per_window: ClassVar[bool] = False
+    greater_is_better: ClassVar[bool] = False
     selects: ClassVar[bool] = True
 
     @abstractmethod
