@@ -102,3 +102,8 @@ def register_metric(name: str) -> Callable[[_Kind], _Kind]:
 def own_metrics() -> list[Metric]:
     """The registered metrics that are not part of femts, which are added to all scores."""
     return [kind() for name in METRICS.names() if not (kind := METRICS[name]).__module__.startswith("femts.")]
+
+
+def own_names() -> list[str]:
+    """Names of `own_metrics`, which are columns of tables."""
+    return [metric.name for metric in own_metrics()]

@@ -22,6 +22,7 @@ from femts.experiments.summary import (
     make_pairs,
     make_scores,
     make_table,
+    own_columns,
     parse_pairs,
 )
 from femts.experiments.task_cell import TaskCell, make_task_cells
@@ -87,14 +88,15 @@ def table(
         if there is one; `naive_mse`, `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in
         raw units; the number of scored test `windows` (for the mean, over all horizons); how many cells of the
         selection are `missing`, what was `chosen` for each seed, and whether a pretrained model has `seen` the data
-        set.
+        set; then metrics that you registered.
 
     Raises:
         UsageError: An argument is unknown or does not fit, or a record in the folder cannot be used.
         RunFailure: A file cannot be written, or a download failed.
     """
     grid = _grid(datasets, check_names(models, "models"), pred_lens, seeds, options)
-    return make_table(_scores(grid, results, options))[list(TABLE)]
+    made = make_table(_scores(grid, results, options))
+    return made[[*TABLE, *own_columns(made)]]
 
 
 def pairs(

@@ -149,7 +149,9 @@ def test_metric_of_which_greater_is_better(hits_and_misses: None) -> None:
 
 def test_metric_of_which_greater_is_better_selects_no_checkpoints(hits_and_misses: None) -> None:
     for refused in (femts.train, femts.tune):
-        with pytest.raises(UsageError, match=r"'hits' cannot select checkpoints, .* better the higher .*misses") as error:
+        with pytest.raises(
+            UsageError, match=r"'hits' cannot select checkpoints, .* better the higher .*misses"
+        ) as error:
             refused(FRAME, "dlinear", P, settings={"training.metric": "hits"})
         assert error.value.argument == "training.metric"
 
