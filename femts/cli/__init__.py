@@ -20,13 +20,11 @@ from femts.cli.started import command_started
 from femts.cli.streams import check_memory, check_streams, say
 from femts.cli.wording import as_options, command_line
 from femts.errors import (
+    OF_FORECASTS,
     AccuracyWarning,
-    AgeWarning,
     FemtsError,
-    GapWarning,
     ScaleWarning,
     TableFaults,
-    UnitsWarning,
     UsageError,
     memory_checked,
 )
@@ -101,7 +99,7 @@ def _warnings_as_notes() -> Iterator[None]:
     def form(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
+        if issubclass(category, (*OF_FORECASTS, ScaleWarning)):
             return f"note: {printable(as_options(message).removesuffix('.'))}\n"
         if issubclass(category, AccuracyWarning):
             return f"warning: {printable(as_options(message).removesuffix('.'))}\n"

@@ -222,7 +222,8 @@ class Forecaster:
             horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
             level: levels of prediction intervals in percent, such as `[80, 95]`.
             future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
-                tables gives one forecast for each scenario.
+                tables gives one forecast for each scenario. A `ForecastWarning` names those on which it does not depend,
+                because the training rows show too little effect.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,

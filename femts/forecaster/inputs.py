@@ -17,6 +17,7 @@ from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
 from femts.data.describe import count, stamp
+from femts.data.describe import names as listed
 from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.normalise import as_columns, table_rows, to_dataset
 from femts.data.preprocess import Preprocess
@@ -24,7 +25,7 @@ from femts.data.recent import recent_data, recent_rows
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, refuse_repeats
 from femts.data.wall_clock import instants
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
+from femts.errors import AgeWarning, ForecastWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.models.fem_zero import ZeroShot
 from femts.text import Message, argument, arguments, quote
@@ -348,6 +349,22 @@ def warn_stopped(data: Dataset, most: int) -> None:
             f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
             f"'{quote(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
             AgeWarning,
+        )
+
+
+def warn_without_effect(forecaster: Forecaster) -> None:
+    """Warn about future covariates on which the forecast does not depend, whatever the values of a scenario are."""
+    schema, targets = forecaster.config.schema, len(forecaster.targets)
+    if not schema.roles.future or forecaster.config.reads.columns:
+        return
+    without = forecaster.preprocess.without_effect(schema.roles.future, schema.form, targets)
+    if without:
+        them = "it" if len(without) == 1 else "them"
+        warn(
+            f"The forecast does not depend on {listed(without)}, of which the training rows show too little effect, so "
+            f"scenarios of {them} do not differ; train a model that reads {them}, such as fem_sm or tide, or train "
+            f"without {them}.",
+            ForecastWarning,
         )
 
 

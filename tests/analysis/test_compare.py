@@ -135,7 +135,7 @@ def hits_and_misses() -> Iterator[None]:
 
 
 def test_metric_of_which_greater_is_better(hits_and_misses: None) -> None:
-    models = {"models": ["ridge", "dlinear"], "settings": {"training.max_steps": 5}}
+    models: dict[str, Any] = {"models": ["ridge", "dlinear"], "settings": {"training.max_steps": 5}}
     hits, misses = (compared(metric=name, **models).table for name in ("hits", "misses"))
     assert hits["hits"].is_monotonic_decreasing and misses["misses"].is_monotonic_increasing
     assert list(hits["model"]) == list(misses["model"]) and hits["hits"].nunique() > 3

@@ -28,7 +28,7 @@ from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import training_rows
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, memory_checked
+from femts.errors import OF_FORECASTS, memory_checked
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster, Source, load
 from femts.forecaster.scoring import score_windows, training_data
@@ -151,7 +151,7 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
         # as the evaluator does, whereas predict would refuse
         ahead = ahead.fillna(dict(zip(names, usual.mean, strict=True)))
     with warnings.catch_warnings():
-        for kind in (GapWarning, AgeWarning, UnitsWarning):
+        for kind in OF_FORECASTS:
             warnings.simplefilter("ignore", kind)
         forecast = forecaster.predict(one.take(np.array([0]), np.array([cutoff])).frame(), future=ahead)
     return forecast[list(forecaster.targets)].to_numpy()
