@@ -31,6 +31,7 @@ from femts.config.arguments import check_flag, check_names, check_text
 from femts.config.values import check_count, left_open
 from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.protocols import default_look_back
 from femts.data.schema import Reading
 from femts.data.splits import SHORTEST
@@ -231,7 +232,7 @@ def _check_rows(data: Dataset, before: Rows, apart: int, windows: int, steps: in
         remedy = f"ask for at most {fitting} window{'s' * (fitting > 1)}, " if fitting > 0 else ""
         of = "the longest series of " if len(data) > 1 else ""
         raise UsageError(
-            f"{windows} windows of {steps} steps, {apart} rows apart, leave too few of the {data.rows} rows of "
+            f"{count(windows, 'window')} of {count(steps, 'step')}, {count(apart, 'row')} apart, leave too few of the {count(data.rows, 'row')} of "
             f"{of}'{quote(data.name)}' to train on; {remedy}use a shorter horizon, or provide more rows."
         )
 

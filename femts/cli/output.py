@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.cli.streams import say
 from femts.cli.wording import as_options
-from femts.data.describe import count
+from femts.data.describe import are, count
 from femts.logging import PROGRESS
 from femts.text import Message, printable, spreadsheet_safe, strict_json, table
 
@@ -125,7 +125,7 @@ def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
     if not missing:
         return
     then = "run without --show to train them" if shown_only else "run the same command again to continue"
-    say_notes([f"{missing} of {cells} cells are unfinished; {then}"])
+    say_notes([f"{missing} of {count(cells, 'cell')} {are(missing)} unfinished; {then}"])
 
 
 class StderrHandler(logging.Handler):
@@ -187,6 +187,6 @@ def judgements(scores: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list
     worse, others = list[str](), list[str]()
     for horizon, one in scores.items():
         if one["verdict"] is not None:
-            where = f"{horizon} steps: " if len(scores) > 1 else ""
+            where = f"{count(horizon, 'step')}: " if len(scores) > 1 else ""
             (worse if one["worse"] else others).append(where + one["verdict"])
     return worse, others

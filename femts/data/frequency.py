@@ -81,7 +81,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         UsageError: There are fewer than three dates, or no grid contains them; the message quotes two of them.
     """
     if len(dates) < 3:
-        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to infer the step between them.")
+        raise UsageError(
+            f"{where} has {count(len(dates), 'data row')}; at least 3 are needed to infer the step between them."
+        )
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))
         if few_missing(dates, str(step)):
@@ -312,7 +314,9 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` time stamps after `last` at the step `freq`."""
     if freq.isdecimal():
         if int(last) + n * int(freq) > MOST_NUMBER:
-            raise UsageError(f"A forecast of {n} steps after {last} exceeds {MOST_NUMBER}; number the steps from 0.")
+            raise UsageError(
+                f"A forecast of {count(n, 'step')} after {last} exceeds {MOST_NUMBER}; number the steps from 0."
+            )
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     late: Exception | None = None
     try:
@@ -322,7 +326,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     except (OverflowError, ValueError) as error:
         late = error
     raise UsageError(
-        f"A forecast of {n} steps after {last} goes beyond the year {YEARS[1]}; use fewer steps."
+        f"A forecast of {count(n, 'step')} after {last} goes beyond the year {YEARS[1]}; use fewer steps."
     ) from late
 
 
@@ -337,7 +341,7 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
         before = dates_at(freq, end=dates[0], periods=missing + 1)
     except (OverflowError, ValueError) as error:
         raise UsageError(
-            f"A look-back of {n} steps that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
+            f"A look-back of {count(n, 'step')} that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
         ) from error
     return before[before < dates[0]][-missing:].append(dates)
 

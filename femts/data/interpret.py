@@ -85,7 +85,9 @@ def _with_series(rows: Rows) -> Rows:
     if schema.panel is False:
         if len(targets) != 1:
             one = arguments({"target": targets[0] if targets else Blank("NAME")})
-            fault = f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values"
+            fault = (
+                f"{rows.where} has series named by {_quoted(found.keys)} and {count(len(targets), 'column')} of values"
+            )
             text = f"{fault}; name the one to forecast with {one}, or remove {argument('panel=False')}."
             raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
         form = replace(form, value=targets[0])
@@ -310,7 +312,7 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
         )
         advice = f"; keep one row per date, or aggregate them with {arguments(remedy)}{by}."
     else:
-        fault = f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series"
+        fault = f"{rows.where} has {count(len(rows), 'row')} at {rows.stamps.nunique()} dates, and no columns that name series"
         advice = f"; aggregate them with {arguments(remedy)}{by}."
     if _are_inseparable(rows):
         return TableFault(fault, advice, remedy)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from femts.data.aggregation import by_step
 from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.normalise import as_columns, to_dataset
 from femts.data.read import headless_pieces, read_table, table_pieces
 from femts.data.rows import Rows, as_numbers, numbered_rows, read_rows
@@ -129,7 +130,7 @@ def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.intp]) -> NDArra
 def recent_data(rows: Rows, steps: int, name: str, columns: Sequence[str], freq: str | None) -> Dataset:
     """The last `steps` steps of a table given to a trained model, after the rows that fill the gaps at their start."""
     recent, earlier = recent_rows(rows, steps, columns)
-    where = f"The recent history ({int(recent.sum())} rows)"
+    where = f"The recent history ({count(int(recent.sum()), 'row')})"
     data = to_dataset(replace(rows.take(recent), where=where), name, columns, freq)
     if not earlier.any():
         return data

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
+from femts.data.describe import count as counted
 from femts.data.schema import Reading, Schema
 from femts.errors import CellWarning, UsageError, blamed, suggest, warn
 from femts.experiments.cell import Cell
@@ -255,7 +256,7 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     refuse_damaged(cells, store)
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
-        text = f"{len(failures)} of {len(cells)} cells have failed and have no score; the first is {failures[0]}"
+        text = f"{len(failures)} of {counted(len(cells), 'cell')} failed and {'has' if len(failures) == 1 else 'have'} no score; the first is {failures[0]}"
         warn(sentence(text), CellWarning)
     return make_scores(cells, store, roll_out)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from femts.analysis.report.render import render
+from femts.data.describe import count as counted
 from femts.evaluation.constants import EVEN
 from femts.experiments.cell import Cell
 from femts.experiments.results import Store
@@ -116,7 +117,7 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
     done, pred_len = whole.loc[~whole["seen"], "mse"].dropna(), row["pred_len"].iloc[0]
     cells = ["mean" if pd.isna(pred_len) else str(pred_len)]
     for each in row.itertuples():
-        fewer = f" ({each.windows} windows)" if each.windows < most else ""
+        fewer = f" ({counted(each.windows, 'window')})" if each.windows < most else ""
         text = _number(each.mse, "{:.3f}")
         if each.seeds:
             deviation = "" if pd.isna(each.mse_sd) else f"+-{each.mse_sd:.3f}"

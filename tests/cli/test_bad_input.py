@@ -110,7 +110,7 @@ CASES = {
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
     "calibration of fewer steps than a forecast": Case(
         "calibrate run --horizon 1 --level 97",
-        r"calibrated for 1 steps, because this run forecasts 12; use --horizon 12",
+        r"calibrated for 1 step, because this run forecasts 12; use --horizon 12",
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),

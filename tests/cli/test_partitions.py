@@ -173,7 +173,7 @@ def test_ray_gives_identical_forecasts_if_a_process_dies(
     assert not (faults / fault).exists()
     assert out == whole.to_csv(index=False)
     assert "text.csv: failed: Series 'new' of The history has the text 'high'" in err
-    assert "note: three.csv: 1 of 1 series are too short for reliable intervals" in err
+    assert "note: three.csv: 1 of 1 series is too short for reliable intervals" in err
 
 
 def test_node_without_femts_is_named(faults: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_new_series_uses_shared_effects_and_own_static_values() -> None:
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
     later = ahead[ahead["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
-    with pytest.warns(GapWarning, match="1 of 2 series are new"):
+    with pytest.warns(GapWarning, match="1 of 2 series is new"):
         forecast = forecaster.predict(some, future=later)
     assert np.isfinite(forecast["y"]).all()
     expected = forecaster.predict(history, future=ahead).set_index("unique_id")

@@ -25,6 +25,7 @@ from femts.analysis.audit.checks import (
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
 from femts.analysis.audit.fits import Rows, closed_form, fit_check, fit_distance
 from femts.data.dataset import Dataset
+from femts.data.describe import count as counted
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import training_rows
@@ -125,7 +126,7 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         difference = max(difference, distance(own.where(~own.isnan(), usual.cpu().double()), usual))
     others = ", or other series," if len(data) > 1 else ""
     says = (
-        f"changing the rows after the look-back{others} moves {len(numbers)} forecasts by {small(moved)}, and the "
+        f"changing the rows after the look-back{others} moves {counted(len(numbers), 'forecast')} by {small(moved)}, and the "
         f"evaluator's differ by {small(difference)} from predict's (tolerance {TOLERANCE:.0e})"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
