@@ -26,7 +26,7 @@ from femts.data.protocols import (
 )
 from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
-from femts.errors import UsageError, blamed, reads, suggest
+from femts.errors import UsageError, blamed, nearest, reads, suggest
 from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA
 from femts.evaluation.validation import check_selects
@@ -71,7 +71,7 @@ def resolve_training(
     for key, value in settings.items():
         prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
-            text = f"Unknown setting '{quote(key)}'{_suggest_setting(key, model)}"
+            text = f"Unknown setting '{quote(key)}'{suggest_setting(key, (model,))}"
             raise UsageError(text, argument=key, value=value)
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
@@ -115,12 +115,14 @@ def _check_registered(training: TrainingConfig) -> None:
         check_selects(training.metric)
 
 
-def _suggest_setting(key: str, model: str) -> str:
-    choices = [f"training.{field}" for field in _DEFAULTS] + [
-        f"model.{field}" for field in model_card(model).default_settings()
-    ]
-    same = [choice for choice in choices if choice.partition(".")[2] == key]  # only the prefix is missing
-    return suggest(same[0], same) if same else suggest(key, choices)
+def suggest_setting(key: str, models: Sequence[str]) -> str:
+    """End of a message about `key`, which is no setting: the one that it is closest to, also if only the prefix is
+    missing, or all settings of training and of any of `models`."""
+    of_models = dict.fromkeys(field for model in models for field in model_card(model).default_settings())
+    choices = [*(f"training.{field}" for field in _DEFAULTS), *(f"model.{field}" for field in of_models)]
+    near = nearest(key, (choice.partition(".")[2] for choice in choices))
+    meant = [choice for choice in choices if choice.partition(".")[2] == near]
+    return suggest(meant[0], meant) if meant else suggest(key, choices)
 
 
 class Lengths(NamedTuple):
