@@ -28,7 +28,7 @@ _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequ
 _ROUND_STEPS = {  # in seconds
     **{"1s": 1, "10s": 10, "30s": 30, "1min": 60, "5min": 300, "10min": 600, "15min": 900, "30min": 1800},
     **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
-    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746},
+    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746, "QS": 7_889_238, "YS": 31_556_952},
 }
 _BUSINESS_DAY = 8  # hours
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
@@ -143,8 +143,10 @@ def _apart(step: pd.Timedelta) -> str:
 
 
 def round_step(steps: pd.TimedeltaIndex) -> str:
-    """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
+    """The common step, such as 15 minutes, or the number of years that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
+    if (years := round(median / pd.Timedelta(12 * MONTH, "D"))) > 1:
+        return f"{years}YS"
     return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
 
 

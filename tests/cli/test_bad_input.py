@@ -63,7 +63,7 @@ CASES = {
     ),
     "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
-    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME when training"),
+    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME of femts train when training"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an empty column": Case(
         f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
