@@ -304,7 +304,9 @@ class Forecaster:
         """Forecast sums over periods and groups of series, with intervals.
 
         The interval of a sum is not the sum of the intervals, and the median of a sum is not the sum of the medians.
-        Totals are therefore computed on `n` sample paths; see `sample`.
+        Totals are therefore means of `n` sample paths; see `sample`. These have the errors of the validation windows and
+        with them their mean, so a total also corrects a bias of the forecasts there; a `ForecastWarning` says so if a sum
+        or mean differs from that of the forecasts of `predict` by more than 1 %.
 
         Args:
             history, horizon, future, series, outliers, new: as in `predict`, with a single scenario.
