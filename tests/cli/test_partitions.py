@@ -127,7 +127,7 @@ def test_partitions_equal_a_single_file(whole: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ("column.csv", r"has no column 'y' for --target"),
+        ("column.csv", r"has no column 'y', which the training data had"),
         ("text.csv", r"Series 'new' .* has the text 'high' in column 'y' at data row 1; enter a number"),
         ("weeks.csv", r"does not keep the step 'D' .*; resample the rows to that grid"),
         ("named.csv", r"stamps in column 'day' .*, but one.csv in column 'ds' .*; write them alike"),

@@ -212,7 +212,7 @@ def test_invalid_covariates_are_refused() -> None:
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
         femts.load_dataset(one, target="y", static_covariates="region")
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
-    with pytest.raises(UsageError, match="The history has no column 'area' for static_covariates"):
+    with pytest.raises(UsageError, match="The history has no column 'area', which the training data had"):
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))
