@@ -112,6 +112,14 @@ class UnitsWarning(UserWarning):
     """The values of a history, or of future covariates, differ so much from the training rows that their unit may differ."""
 
 
+class ForecastWarning(UserWarning):
+    """A forecast does not depend on a future covariate, or a total is not the sum of the forecasts."""
+
+
+# What is to be known about a forecast and its history, which commands print as notes.
+OF_FORECASTS = (GapWarning, AgeWarning, UnitsWarning, ForecastWarning)
+
+
 class CellWarning(UserWarning):
     """Cells of a results table failed and have no score."""
 

@@ -26,7 +26,7 @@ from femts.analysis.rolling_scores import Places
 from femts.config.arguments import check_kind
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
 from femts.data.dataset import Dataset
-from femts.data.describe import count, names, stamp
+from femts.data.describe import are, count, names, stamp
 from femts.errors import UsageError, memory_checked
 from femts.evaluation.scale import SeasonalScale
 from femts.forecaster.bounds import QuantileSpec
@@ -177,7 +177,7 @@ def _missing(forecaster: Forecaster, rows: Dataset, steps: int) -> Iterator[Find
     """Series of the training that are absent, and targets without a value in the newest steps of the table."""
     absent = tuple(sorted(set(forecaster.series) - set(rows.series))) if rows.schema.panel else ()
     if absent:
-        text = f"{len(absent)} of {len(forecaster.series)} series of the training are absent: {names(absent)}"
+        text = f"{len(absent)} of {len(forecaster.series)} series of the training {are(len(absent))} absent: {names(absent)}"
         yield "missing", absent[0], "", "", text, True, LOOK
     stamps = pd.RangeIndex(len(rows.values)) if rows.stamps is None else rows.stamps
     latest = int(np.argmax(stamps[rows.spans[:, 1] - 1]))

@@ -167,7 +167,7 @@ def _why(rows: Rows) -> str | None:
     if again.any() and not is_set_back(stamps, again):
         return None
     if _between_steps(stamps, rows.codes, freq):
-        return f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+        return f"its {count(len(rows), 'row')} do not keep the step '{freq}' and are averaged over such steps"
     return _note_of_repeats(stamps, again) if again.any() else None
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from femts.data.ahead import Ahead
 from femts.data.catalog import CATALOG
 from femts.data.cutoffs import rows_before
-from femts.data.describe import count, names, stamp
+from femts.data.describe import are, count, names, stamp
 from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
@@ -382,7 +382,7 @@ class Dataset:
         beyond = f", and calibrated intervals after step {held} are extrapolated"
         beyond *= refit is not None and held < pred_len
         return [
-            f"{count(self.rows, 'row')} are too few to test whole forecasts of {pred_len} steps, so scores are of "
+            f"{count(self.rows, 'row')} {are(self.rows)} too few to test whole forecasts of {count(pred_len, 'step')}, so scores are of "
             f"their {steps} at most{beyond}"
         ]
 
@@ -407,7 +407,7 @@ class Dataset:
         lines = [f"Dataset '{quote(self.name)}': {size}"]
         if len(self) > 1:
             least, most = int(self.lengths.min()), int(self.lengths.max())
-            each = f"{least} to {most} rows" if least < most else f"{most} rows each"
+            each = f"{least} to {count(most, 'row')}" if least < most else f"{count(most, 'row')} each"
             lines.append(f"  series: {len(self)} of {each}: {names(self.series)}")
         lines.append(f"  columns: {names(self.columns)}")
         roles = self.schema.roles
@@ -418,7 +418,8 @@ class Dataset:
             first, last = self.stamps.min(), self.stamps.max()
             lines.append(f"  step: {self.freq}, from {stamp(first)} to {stamp(last)}{season}")
         missing = 0 if self.observed is None else int((~self.observed).sum())
-        lines.append(f"  gaps: {f'{missing} of {self.values.size} values' if missing else 'none'}")
+        gaps = f"{missing} of {count(self.values.size, 'value')}" if missing else "none"
+        lines.append(f"  gaps: {gaps}")
         counts = (self.split.rows[..., 1] - self.split.rows[..., 0]).sum(0).tolist()
         parts = ", ".join(f"{part} {rows}" for part, rows in zip(PARTS, counts, strict=True))
         lines.append(f"  split: {parts} rows")
@@ -464,8 +465,8 @@ class Dataset:
                 raise UsageError(text, argument="origins", value=origins, remedy={"origins": None})
             (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
             text = (
-                f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
-                f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
+                f"{count(origins, 'origin')}, each {count(end - start, 'row')} before the next, leave less than half of the "
+                f"{count(start - first, 'training row')} of '{self.name}'; ask for at most {self.most_origins}."
             )
             raise UsageError(text, argument="origins", value=origins, remedy={"origins": self.most_origins})
         schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # otherwise it would be split again

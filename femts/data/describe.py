@@ -13,6 +13,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
+def are(number: int) -> str:
+    """The verb that goes with a number of things: `is` or `are`."""
+    return "is" if number == 1 else "are"
+
+
 def names(columns: tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     rest = len(columns) - MOST_NAMES

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
+from femts.data.categories import origins
+from femts.data.column_names import ColumnNames
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import DateTerms, Effects
@@ -286,6 +288,15 @@ class Preprocess:
             own = self.own_effects[number].of(covariates[rows], None if stamps is None else stamps[rows])
             offsets[rows] = own
         return offsets
+
+    def without_effect(self, future: Sequence[str], form: ColumnNames, targets: int) -> tuple[str, ...]:
+        """Those of the covariates in the columns `future` of which no effect on any of the first `targets` channels was
+        fitted; all of them without effects."""
+        if self.effects is None:
+            return origins(future, form)
+        have = np.any([each.of_columns(targets) for each in (self.effects, *self.own_effects.values())], axis=0)
+        used = origins([name for name, has in zip(future, have, strict=True) if has], form)
+        return tuple(name for name in origins(future, form) if name not in used)
 
     def transform(
         self,

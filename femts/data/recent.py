@@ -16,6 +16,7 @@ from femts.data.aggregation import by_step
 from femts.data.ahead import after_readings
 from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.normalise import as_columns, to_dataset
 from femts.data.read import headless_pieces, read_table, table_pieces
 from femts.data.rows import Rows, as_numbers, numbered_rows, read_rows
@@ -143,7 +144,7 @@ def recent_data(
     """The last `steps` steps of a table given to a trained model, after the rows that fill the gaps at their start;
     `planned` as in `to_dataset`."""
     recent, earlier = recent_rows(rows, steps, columns)
-    where = f"The recent history ({int(recent.sum())} rows)"
+    where = f"The recent history ({count(int(recent.sum()), 'row')})"
     data = to_dataset(replace(rows.take(recent), where=where), name, columns, freq, planned)
     if not earlier.any():
         return data

@@ -226,6 +226,8 @@ class Forecaster:
                 readings of all targets and past covariates, if there are any, and a `GapWarning` says so; see
                 `femts.data.ahead`. A `UnitsWarning` says which are perhaps in another unit than in training; see
                 `femts.data.usual_values`.
+                A `ForecastWarning` names those on which the forecast does not depend, because the training rows show too
+                little effect.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,
@@ -306,7 +308,9 @@ class Forecaster:
         """Forecast sums over periods and groups of series, with intervals.
 
         The interval of a sum is not the sum of the intervals, and the median of a sum is not the sum of the medians.
-        Totals are therefore computed on `n` sample paths; see `sample`.
+        Totals are therefore means of `n` sample paths; see `sample`. These have the errors of the validation windows and
+        with them their mean, so a total also corrects a bias of the forecasts there; a `ForecastWarning` says so if a sum
+        or mean differs from that of the forecasts of `predict` by more than 1 %.
 
         Args:
             history, horizon, future, series, outliers, new: as in `predict`, with a single scenario.

@@ -192,6 +192,7 @@ def _after(
 def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded: bool) -> None:
     """Warn about what a user of the forecasts `made` should know; `bounded` ones have intervals."""
     config, targets, known = forecaster.config, forecaster.targets, forecaster.preprocess.places(data.series) >= 0
+    inputs.warn_without_effect(forecaster)
     if bounded:
         inputs.warn_short_series(data, known, config.seq_len)
     some = np.flatnonzero(known)

@@ -17,7 +17,8 @@ from femts.data.categories import origins
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
-from femts.data.describe import count, stamp
+from femts.data.describe import are, count, stamp
+from femts.data.describe import names as listed
 from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.normalise import as_columns, table_rows, to_dataset
 from femts.data.preprocess import Preprocess
@@ -25,7 +26,7 @@ from femts.data.recent import recent_data, recent_rows
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, refuse_repeats
 from femts.data.wall_clock import instants
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
+from femts.errors import AgeWarning, ForecastWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.models.fem_zero import ZeroShot
 from femts.text import Message, argument, arguments, marked, quote
@@ -158,7 +159,7 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame, planned: bool)
             f"{filling}, so expect larger errors than the scores indicate.",
             GapWarning,
         )
-    where, values = f"The recent history ({read} rows)", data.values
+    where, values = f"The recent history ({count(read, 'row')})", data.values
     recent, before = values[-read:], values[:-read]
     rule = "the last value before each is read instead"
     if isinstance(forecaster.model, ZeroShot):
@@ -256,7 +257,7 @@ def future_values(
     names, steps = schema.roles.future, len(ahead) // len(data)
     listed, after = ", ".join(map(quote, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
-    needed = f"{listed} for the {first} steps {span}"
+    needed = f"{listed} for the {count(first, 'step')} {span}"
     planned, where = data.ahead is not None and future is None, KNOWN
     if data.ahead is not None and future is None:
         future, where = data.ahead.frame, "The history"
@@ -376,7 +377,10 @@ def _warn_gaps(values: Array, columns: Sequence[str], where: str, rule: str) -> 
         raise UsageError(f"{where} has no value; provide at least one.")
     if missing.any():
         first, lacking = quote(columns[int(missing.any(axis=0).argmax())]), int(missing.sum())
-        warn(f"{where} lacks {lacking} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
+        warn(
+            f"{where} lacks {lacking} of {count(values.size, 'value')}, the first in column '{first}'; {rule}.",
+            GapWarning,
+        )
 
 
 def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
@@ -392,7 +396,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
     elif distance > config.pred_len:
         learn = f"refit on all rows ({argument('refit=True')})"
         remedy = "train again on recent rows" if config.refit else learn
-        text = f"The history ends {distance} steps after the last training row ({until}); {remedy}."
+        text = f"The history ends {count(distance, 'step')} after the last training row ({until}); {remedy}."
     else:
         return
     warn(text, AgeWarning)
@@ -408,9 +412,25 @@ def warn_stopped(data: Dataset, most: int) -> None:
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
     if len(stopped):
         warn(
-            f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
+            f"{len(stopped)} of {len(ends)} series ended more than {count(most, 'step')} before {last}, the first "
             f"'{quote(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
             AgeWarning,
+        )
+
+
+def warn_without_effect(forecaster: Forecaster) -> None:
+    """Warn about future covariates on which the forecast does not depend, whatever the values of a scenario are."""
+    schema, targets = forecaster.config.schema, len(forecaster.targets)
+    if not schema.roles.future or forecaster.config.reads.columns:
+        return
+    without = forecaster.preprocess.without_effect(schema.roles.future, schema.form, targets)
+    if without:
+        them = "it" if len(without) == 1 else "them"
+        warn(
+            f"The forecast does not depend on {listed(without)}, of which the training rows show too little effect, so "
+            f"scenarios of {them} do not differ; train a model that reads {them}, such as fem_sm or tide, or train "
+            f"without {them}.",
+            ForecastWarning,
         )
 
 
@@ -420,9 +440,9 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
     short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
     if data.schema.panel and len(short):
         warn(
-            f"{len(short)} of {len(data)} series are too short for reliable intervals, the first "
+            f"{len(short)} of {len(data)} series {are(len(short))} too short for reliable intervals, the first "
             f"'{quote(data.series[short[0]])}' of {data.lengths[short[0]]} rows; intervals are too narrow for series "
-            f"of up to {length} rows.",
+            f"of up to {count(length, 'row')}.",
             GapWarning,
         )
 
@@ -432,7 +452,7 @@ def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
     new = np.flatnonzero(~known)
     if len(new):
         warn(
-            f"{len(new)} of {len(series)} series are new, the first '{quote(series[new[0]])}'; each is scaled by its "
+            f"{len(new)} of {len(series)} series {are(len(new))} new, the first '{quote(series[new[0]])}'; each is scaled by its "
             "own rows.",
             GapWarning,
         )
@@ -510,4 +530,4 @@ def warn_unlike(made: SeriesForecasts) -> None:
 def ended_note(names: Sequence[str], steps: int) -> str:
     """Sentence about targets `names` without any value in the last `steps` steps."""
     some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-    return f"{some}: no value in the last {steps} steps, so no forecast"
+    return f"{some}: no value in the last {count(steps, 'step')}, so no forecast"

@@ -14,6 +14,7 @@ from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.column_names import check_bound_names
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
@@ -141,7 +142,7 @@ def train(
     for note in scale_notes(made):
         warn(f"{marked(note)}.", ScaleWarning)
     for note in accuracy_notes(made.metrics):
-        warn(f"At a horizon of {made.config.pred_len} steps: {note}.", AccuracyWarning)
+        warn(f"At a horizon of {count(made.config.pred_len, 'step')}: {note}.", AccuracyWarning)
     return made
 
 

@@ -81,7 +81,8 @@ def zero_shot(
         raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
     with quiet_training():
         made = train(data, model, horizon, refit=True, settings=settings)
-    notes = *data.notes, *horizon_notes(data, horizon), *known_notes(data, made.config), *bound_notes(made.preprocess)
+    of_run = *known_notes(data, made.config, made.preprocess), *bound_notes(made.preprocess)
+    notes = *data.notes, *horizon_notes(data, horizon), *of_run
     scores = made.metrics["test"]
     for note in notes:
         logger.info(note)

@@ -123,7 +123,7 @@ def test_a_panel_names_its_series() -> None:
     later = femts.check(made, pd.concat(parts))
     assert {"bias", "missing"} <= set(later.findings.loc[later.findings["alarm"], "kind"])
     by_kind = later.findings.set_index("kind")["text"]
-    assert "1 of 3 series of the training are absent: z" in by_kind["missing"] and "'y' of 'y'" in by_kind["bias"]
+    assert "1 of 3 series of the training is absent: z" in by_kind["missing"] and "'y' of 'y'" in by_kind["bias"]
     ended = pd.concat([panel(waves(), "xy"), panel(waves()[: -2 * P], "z")])
     assert "'y' of 'z' has no value" in femts.check(made, ended).findings["text"].iloc[0]
 

@@ -82,6 +82,52 @@ def test_scenarios(forecaster_with_covariate: femts.Forecaster, tmp_path: Path) 
     pd.testing.assert_frame_equal(written, both, check_dtype=False)
 
 
+def test_covariate_without_effect_is_named_in_training_and_with_the_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = np.random.default_rng(0).choice(["blue", "green", "red"], 400)
+    frame = small_table(400)[["date", "load"]].assign(colour=noise, never=0.0)
+    frame["open"] = table()["open"]
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    asked: dict[str, Any] = {**QUICK, "target": "load"}
+
+    def notes(model: str, *columns: str) -> list[str]:
+        caplog.clear()
+        with caplog.at_level("INFO", "femts"):
+            made.append(femts.train(frame, model, **asked, future_covariates=list(columns)))
+        return [note for note in caplog.messages if "effect" in note]
+
+    made = list[femts.Forecaster]()
+    advice = "use a model that reads {0}, such as fem_sm or tide, or leave {0} out"
+    assert notes("ridge", "colour") == [
+        "the training rows show too little effect of colour, so 'ridge' does not use it, and scenarios of it do not "
+        f"differ; {advice.format('it')}"
+    ]
+    assert notes("tide", "colour") == []
+    ahead = {colour: frame[-P:].assign(colour=colour) for colour in ("blue", "red")}
+    with pytest.warns(
+        femts.ForecastWarning, match="does not depend on colour, .* scenarios of it do not differ; train"
+    ):
+        both = made[0].predict(frame[:-P], future=ahead)
+    np.testing.assert_array_equal(*(both.loc[both["scenario"] == name, "load"] for name in ahead))
+    with warnings.catch_warnings(action="error", category=femts.ForecastWarning):
+        both = made[1].predict(frame[:-P], future=ahead)
+    assert not np.array_equal(*(both.loc[both["scenario"] == name, "load"] for name in ahead))
+    frame["load"] += 3 * frame["open"]
+    used, unused = notes("ridge", "open", "never")
+    assert used == "the linear effect of open is removed before 'ridge' and added back to its forecast"
+    assert unused.startswith("the training rows show too little effect of never, so 'ridge' does not use it")
+    command = ["train", "--dataset", str(tmp_path / "all.csv"), "--target", "load", "--future-covariates", "colour"]
+    lengths = ["--seq-len", str(L), "--horizon", str(P), "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main([*command, "--model", "ridge", *lengths]) == 0
+    assert "note: the training rows show too little effect of colour" in capsys.readouterr().err
+    pd.read_csv(tmp_path / "all.csv")[:-P].to_csv(tmp_path / "past.csv", index=False)
+    assert (
+        main(["predict", str(tmp_path / "run"), str(tmp_path / "past.csv"), "--future", str(tmp_path / "all.csv")]) == 0
+    )
+    assert "note: The forecast does not depend on colour, of which" in capsys.readouterr().err
+
+
 def test_scenarios_on_a_panel(tmp_path: Path) -> None:
     rows = [table(200).assign(unique_id=name).rename(columns={"date": "ds"}) for name in ("a", "b")]
     panel = pd.concat(rows)[["unique_id", "ds", "load", "open"]]
