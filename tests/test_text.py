@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pictures import plot_forecast
@@ -117,6 +118,8 @@ def test_html_is_escaped() -> None:
 
 def test_a_single_thing_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     assert [count(number, "data row") for number in (0, 1, 2)] == ["0 data rows", "1 data row", "2 data rows"]
+    of_pandas: Any = np.int64(2)
+    assert count(of_pandas, "row") == "2 rows"
     assert [are(number) for number in (0, 1, 2)] == ["are", "is", "are"]
     for missing, said in ((1, "1 of 4 cells is unfinished"), (2, "2 of 4 cells are unfinished")):
         say_unfinished(missing, 4, shown_only=False)
