@@ -33,7 +33,8 @@ class RunningAverage(Generic[M]):
         self.model, self.decay, self.steps = copy.deepcopy(model), decay, steps
         if weights:
             self.model.load_state_dict(weights)
-        self._averaged, self.current = (list(each.parameters()) for each in (self.model, model))
+        self._averaged: list[Tensor] = list(self.model.parameters())
+        self.current: list[Tensor] = list(model.parameters())
         # Statistics of batch norm are copied.
         self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
         self._weight = self.current[0].new_zeros(())  # as a tensor, so that a CUDA graph can contain the update

@@ -54,7 +54,7 @@ class Step:
         device, batches = fabric.device, config.accumulate
         self._whole: Sizes = ((windows, 1 / batches),) * batches
         # a process without windows computes a loss of one, which weighs nothing
-        self._index = torch.zeros(batches, max(1, windows), dtype=torch.int64, device=device)
+        self._index = list(torch.zeros(batches, max(1, windows), dtype=torch.int64, device=device))
         self._channels: Tensor | None = None  # as many in each step
         # losses wait here, because reading one waits for the device and a replay overwrites the one before
         self._losses = torch.zeros(CHECK_EVERY * batches, device=device)
@@ -86,7 +86,7 @@ class Step:
             buffer[: len(share.windows)].copy_(share.windows)
         if channels is not None:
             if self._channels is None:
-                self._channels = torch.empty_like(channels, device=self._index.device)
+                self._channels = torch.empty_like(channels, device=self._losses.device)
             self._channels.copy_(channels)
         set_rate(self._optimizer, rate)
         self._average.advance()
@@ -115,7 +115,7 @@ class Step:
         losses = []
         for number, (windows, weight) in enumerate(sizes):
             with self._fabric.no_backward_sync(self._loss, enabled=number + 1 < len(sizes)):
-                loss = self._loss(self._index[number, :windows], self._channels, windows == self._windows)
+                loss = self._loss(self._index[number][:windows], self._channels, windows == self._windows)
                 self._fabric.backward(loss if weight == 1.0 else loss * weight)
             losses.append(loss.detach())
         self._losses.index_copy_(0, self._places[: len(sizes)], torch.stack(losses).float())

@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
-from lightning_fabric import Fabric
+from small_runs import TRAIN, essence, small_run
+from small_steps import CONFIG, MODELS, STEPS, Trained, network, trained, trainer, windows
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from femts.config.training import TrainingConfig
-from femts.data.resident import ScaledSeries
-from femts.data.windows import Windows
 from femts.mixers.weight_decay import undecayed
 from femts.models.base import ForecastModel
-from femts.models.registry import build_config, build_model
+from femts.training import accelerator
 from femts.training import loop as loops
 from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import Share, StepBatches, derive_seed, drawn_channels
-from femts.training.checkpoint import TrainState
 from femts.training.constants import WARM_UP
 from femts.training.ema import RunningAverage
-from femts.training.loop import Loop, Trainer
 from femts.training.optimizer import adamw
-from femts.training.schedule import Budget, learning_rate
+from femts.training.schedule import learning_rate
 from femts.training.step import Step
 
-STEPS, RESUMED, CPU = 60, 31, torch.device("cpu")
-SMALL: dict[str, Any] = {"d_model": 16, "n_layers": 2, "n_heads": 2, "dropout": 0.2}
-MODELS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("fem_sm", "fem_gla", "fem_aft", "fem_mamba", "itransformer"), SMALL),
-    "dlinear": {},
-}
-# 147 windows: ten whole batches and one of three in an epoch
-CONFIG = TrainingConfig(batch_size=16, max_steps=STEPS, val_every=STEPS, lr=1e-2)
+CPU = torch.device("cpu")
 CASES = [(name, CONFIG) for name in MODELS] + [
     ("fem_sm", replace(CONFIG, channels=2, accumulate=2, batch_size=10)),
     ("dlinear", replace(CONFIG, ema=0.0, accumulate=3, schedule="linear", loss="mae")),
@@ -51,34 +40,13 @@ IDS = [*MODELS, "fem_sm-channels-accumulated", "dlinear-mae-accumulated"]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
-class Trained(NamedTuple):
-    """What equal trainings have to share to the bit."""
-
-    weights: list[Tensor]
-    average: list[Tensor]
-    losses: list[float]
-
-
-def network(name: str) -> ForecastModel:
-    torch.manual_seed(1)
-    return build_model(name, build_config(name, seq_len=24, pred_len=12, n_channels=3, settings=MODELS[name]))
-
-
-def windows() -> Windows:
-    """147 windows with missing values, of a series with a trend."""
-    drawn = torch.Generator().manual_seed(2)
-    values = torch.randn(182, 3, generator=drawn) + torch.linspace(-1, 1, 182)[:, None]
-    observed = torch.rand(182, 3, generator=drawn) > 0.05
-    return Windows(ScaledSeries(values.where(observed, 0.0), observed), 24, 12)
-
-
 @cache
 def plain(name: str, config: TrainingConfig) -> Trained:
     """The training as a plain loop, with a number as learning rate and as weight of the average."""
     model, data = network(name).train(), windows()
     model.absolute = config.loss == "mae"
     average, without = copy.deepcopy(model), undecayed(model)
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [each for key, each in model.named_parameters() if key not in without]},
         {"params": [each for key, each in model.named_parameters() if key in without], "weight_decay": 0.0},
     ]
@@ -103,34 +71,9 @@ def plain(name: str, config: TrainingConfig) -> Trained:
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
         optimizer.zero_grad()
-        pairs = [[each.detach() for each in one.parameters()] for one in (average, model)]
-        torch._foreach_lerp_(*pairs, 1 - min(config.ema, (1 + step) / (10 + step)))
+        mean, current = ([each.detach() for each in one.parameters()] for one in (average, model))
+        torch._foreach_lerp_(mean, current, 1 - min(config.ema, (1 + step) / (10 + step)))
     return Trained(list(model.state_dict().values()), list(average.state_dict().values()), losses)
-
-
-def trainer(name: str, config: TrainingConfig, state: TrainState | None = None, graph: bool = False) -> Trainer:
-    """A trainer of `name` at the beginning, or at a `state`."""
-    budget, accelerator = Budget(STEPS, None, time.monotonic(), 0), Accelerator("cpu", "32", 1, graph)
-    loop = Loop(network(name), windows(), None, config, accelerator, state or TrainState(), None, budget)
-    return Trainer(Fabric(accelerator="cpu", devices=1), loop)
-
-
-def trained(name: str, config: TrainingConfig, folder: Path, graph: bool = False) -> tuple[Trained, int]:
-    """The same training by `Trainer`, saved and loaded in the middle, and the number of replayed steps."""
-    first = trainer(name, config, graph=graph)
-    for _ in range(RESUMED):
-        first.step()
-        first.spend()
-    first.save()
-    first.state.save(folder / "last.ckpt")
-    last = trainer(name, config, TrainState.load(folder / "last.ckpt"), graph)
-    while not last.state.complete:
-        last.step()
-        last.spend()
-    last.save()
-    state = last.state
-    assert state.step == STEPS
-    return Trained(list(state.model.values()), list(state.average.values()), state.losses), state.replayed
 
 
 def assert_equal(one: Trained, other: Trained) -> None:
@@ -178,6 +121,16 @@ def test_whole_batches_are_replayed_and_others_are_not(
     assert replayed == whole - 2 * WARM_UP, "each process warms up"
 
 
+def test_metrics_count_replayed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    eager = small_run(max_epochs=2)
+    monkeypatch.setattr(loops, "CudaGraph", Rerun)
+    monkeypatch.setattr(accelerator, "_replays", lambda *arguments: True)
+    replayed = small_run(max_epochs=2)
+    whole = 2 * (TRAIN // 125)
+    assert (eager.metrics["replayed"], replayed.metrics["replayed"]) == (0, whole - WARM_UP)
+    assert essence(replayed) == essence(eager)
+
+
 def test_average_by_a_tensor_off_the_cpu_is_an_interpolation() -> None:
     torch.manual_seed(0)
     model = network("fem_sm")
@@ -197,7 +150,7 @@ class _Elsewhere(Tensor):
     """A tensor of the CPU that says that it is not."""
 
     is_cpu = False  # type: ignore[assignment]
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
 
 READS: dict[str, Callable[[Tensor], object]] = {
