@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from femts.config.training import TrainingConfig
+from femts.errors import RunFailure
 from femts.mixers.weight_decay import undecayed
 from femts.models.base import ForecastModel
 from femts.training import accelerator
@@ -27,6 +28,7 @@ from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import Share, StepBatches, derive_seed, drawn_channels
 from femts.training.constants import WARM_UP
 from femts.training.ema import RunningAverage
+from femts.training.graph import CudaGraph
 from femts.training.optimizer import adamw
 from femts.training.schedule import learning_rate
 from femts.training.step import Step
@@ -119,6 +121,52 @@ def test_whole_batches_are_replayed_and_others_are_not(
     size, epoch = config.batch_size * config.accumulate, StepBatches(147, config.batch_size, config.accumulate, 0).epoch
     whole = sum((step % epoch + 1) * size <= 147 for step in range(STEPS))
     assert replayed == whole - 2 * WARM_UP, "each process warms up"
+
+
+class Recorded:
+    """A CUDA graph that computes what is captured, and knows the generators registered before."""
+
+    def __init__(self) -> None:
+        self.generators: list[object] = []
+        self.register_generator_state = self.generators.append
+
+    @contextmanager
+    def __call__(self, graph: object, stream: object) -> Iterator[None]:
+        assert graph is self and self.generators == ["of device 1"] and stream == "beside"
+        yield
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> CudaGraph:
+    """A `CudaGraph` on a machine without CUDA."""
+    graph = Recorded()
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: "beside")
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: graph)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    monkeypatch.setattr(torch.cuda, "default_generators", ("of device 0", "of device 1"))
+    return CudaGraph(torch.device("cpu", 1))
+
+
+def test_capture_keeps_gradients_and_caches_no_weights(recorded: CudaGraph) -> None:
+    weights = torch.ones(2, requires_grad=True)
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16):
+            assert not torch.is_autocast_cache_enabled()
+        weights.sum().backward()
+
+    recorded.capture(step, [weights])
+    gradient, weights.grad = weights.grad, None
+    assert recorded.captured and recorded._gradients[0] is gradient is not None
+
+
+def test_capture_that_fails_names_the_setting(recorded: CudaGraph) -> None:
+    def fails() -> None:
+        raise RuntimeError("operation not permitted\nand more")
+
+    with pytest.raises(RunFailure, match=r"a CUDA graph \(operation not permitted\); set training.graph=off\.$"):
+        recorded.capture(fails, [])
+    assert not recorded.captured
 
 
 def test_metrics_count_replayed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
