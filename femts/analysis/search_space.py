@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SEQ_LEN = "seq_len"
 # Settings that trials must not vary: they affect where or how long a trial runs, or what its score means.
 FIXED = (
-    *("seed", "device", "devices", "precision", "compile", "max_time", "eval_batch_size"),
+    *("seed", "device", "devices", "precision", "compile", "graph", "max_time", "eval_batch_size"),
     *("loss", "quantiles", "windows"),
 )
 LOG_FROM = 10  # ranges are searched on a log scale if their ends differ by this factor

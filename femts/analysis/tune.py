@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STUDY, RECIPE, TRIALS, PICTURE, WORK = "study.db", "recipe.yaml", "trials.csv", "trials.png", ".work"
-ELSEWHERE = ("training.device", "training.devices", "training.eval_batch_size")  # may change when a study is resumed
+# may change when a study is resumed
+ELSEWHERE = ("training.device", "training.devices", "training.graph", "training.eval_batch_size")
 N_TRIALS = 30  # default number of trials without a number or time limit
 N_STARTUP_TRIALS = 6  # random trials, including the first, before the sampler uses scores
 PRUNE_AFTER, PRUNE_FROM = 4, 2  # complete trials, and validations of a trial, before pruning starts

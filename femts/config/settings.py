@@ -78,6 +78,8 @@ def _read(value: Any, kind: Any, key: str) -> Any:
         return _read(value, next(a for a in args if a is not type(None)), key)
     if origin is Literal:
         text = quote(value)
+        if "on" in args:  # which YAML reads as true
+            text = {"true": "on", "false": "off"}.get(text.lower(), text)
         if text not in map(str, args):
             raise UsageError(f"Setting '{key}' cannot be '{quote(value)}'{suggest(text, [str(a) for a in args])}")
         return next(a for a in args if str(a) == text)

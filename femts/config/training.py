@@ -58,6 +58,10 @@ class TrainingConfig:
             weight, 1e-7 of a score.
         compile: use `torch.compile`, which takes a minute or more at the start; `python -m scripts.bench train
             --compile` measures whether steps are then faster. Dropout masks differ from those without.
+        graph: `on` replays training steps from a CUDA graph, instead of launching each operation: the same step, for
+            devices that compute faster than Python launches. Not for several devices or `compile`; the last, smaller
+            batches of an epoch and models that read raw rows are trained as with `off`. `auto` is `off`, since it has
+            not been measured on a device so far.
         max_time: time limit of the whole call (`90s`, `9m`, `1h30m`); if the budget takes longer, the schedule is
             fitted to the time limit.
         eval_batch_size: windows per batch in scoring.
@@ -103,6 +107,7 @@ class TrainingConfig:
     precision: Literal["auto", "32", "bf16"] = "auto"
     devices: Count = 1
     compile: bool = False
+    graph: Literal["auto", "on", "off"] = "auto"
     max_time: str | None = None
     eval_batch_size: Count = 256
     covariates: Literal["auto", "model", "regress"] = "auto"

@@ -64,6 +64,7 @@ class Windows:
         self._within = bool((within | (count == 0)).all())
         self._steps = torch.arange(seq_len + pred_len, device=self.rows.device)
         self.known_steps = pred_len  # steps after the look-back for which a batch has future covariates
+        self.checks = True  # whether numbers of windows on the CPU are compared with their range
         self.lacks_odd = False  # whether odd readings are missing among the targets, too
         self.counted = self.resident.counted
         if self.counted is not None and len(self.counted) > 1 and not self.counted[count > 0].any():
@@ -120,7 +121,7 @@ class Windows:
 
         Raises:
             IndexError: A number is outside [0, len); checked only for an index on the CPU, where no synchronisation is
-                needed.
+                needed, and only with `checks`.
         """
         lengths, resident = [self.seq_len, self.pred_len], self.resident
         past, future = self._gathered(self.rows, index).split(lengths, dim=1)
@@ -309,13 +310,16 @@ class Windows:
 
     def _rows(self, index: Tensor, ahead: int | None = None) -> Tensor:
         """Rows (B, L + P) of the windows `index`, some of which may be outside of their series; `ahead` replaces P."""
-        if index.device.type == "cpu" and len(index) and not 0 <= int(index.min()) <= int(index.max()) < self._length:
+        checked = self.checks and index.device.type == "cpu" and len(index) > 0
+        if checked and not 0 <= int(index.min()) <= int(index.max()) < self._length:
             raise IndexError(
                 f"window numbers are 0 to {self._length - 1}, not {int(index.min())} to {int(index.max())}"
             )
         index = index.to(self.rows.device, non_blocking=True)
         first = self._offsets if len(self.spans) == 1 else self._offsets[self.series_of(index)]
-        steps = self._steps if ahead in (None, self.pred_len) else torch.arange(self.seq_len + ahead).to(index.device)
+        steps = (
+            self._steps if ahead in (None, self.pred_len) else torch.arange(self.seq_len + ahead, device=index.device)
+        )
         return (first + index)[:, None] + steps
 
     def _nearest(self, index: Tensor, ahead: int | None = None) -> Tensor:
@@ -343,7 +347,7 @@ class Windows:
         """Copy the rows to `device`."""
         moved = Windows(self.resident.to(device), self.seq_len, self.pred_len, self.spans.to(device))
         moved.counted = None if self.counted is None else self.counted.to(device)
-        moved.known_steps, moved.lacks_odd = self.known_steps, self.lacks_odd
+        moved.known_steps, moved.lacks_odd, moved.checks = self.known_steps, self.lacks_odd, self.checks
         return moved
 
 

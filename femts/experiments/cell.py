@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from femts.data.dataset import Dataset
 
 # Settings that affect where, how fast or how long a cell may run, but not its result.
-RESOURCES = ("device", "devices", "compile", "max_time", "eval_batch_size")
+RESOURCES = ("device", "devices", "compile", "graph", "max_time", "eval_batch_size")
 FROM_DATA = ("channels", "n_static", "n_known")
 PLAIN = re.compile(r"[\w.+-]{0,19}\w", re.ASCII)  # values allowed in folder names on every system, also at the end
 LONGEST = 80  # characters of settings in a folder name, which some systems limit to 255

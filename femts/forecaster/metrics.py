@@ -53,6 +53,7 @@ class RunMetrics(TypedDict, total=False):
         device, devices, precision, versions: where it was trained.
         parameters: number of weights.
         kept_step, steps, stopped, schedule: step of the weights, number of steps, and why they ended.
+        replayed: number of the steps that were replayed from a CUDA graph (`training.graph`).
         val, test: scores; in the scaled units of the run unless they say otherwise.
         intervals: coverage of the intervals.
         outgrown: targets or series left out of validation because they outgrew their training rows.
@@ -80,6 +81,7 @@ class RunMetrics(TypedDict, total=False):
     kept_step: int | None
     steps: int
     stopped: str | None
+    replayed: int
     schedule: Schedule
     val: Scores
     test: Scores

@@ -19,18 +19,20 @@ from femts.training.nodes import joined_nodes
 
 @dataclass(frozen=True)
 class Accelerator:
-    """An available device (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`) and the number of processes."""
+    """An available device (`cpu`, `cuda`, `mps`), a precision (`32`, `bf16`), the number of processes, and whether
+    training steps are replayed from a CUDA graph."""
 
     device: str
     precision: str
     devices: int
+    graph: bool = False
 
 
 def find_accelerator(training: TrainingConfig) -> Accelerator:
     """Resolve device and precision; `auto` means CUDA, with bf16 if the card supports it, or else the CPU in float32.
 
     Raises:
-        UsageError: A requested device, precision, kernel or compilation is not available.
+        UsageError: A requested device, precision, kernel, compilation or graph is not available.
     """
     device = training.device
     if device == "auto":
@@ -71,7 +73,26 @@ def find_accelerator(training: TrainingConfig) -> Accelerator:
         if missing:
             raise UsageError(f"Setting 'training.compile' is not supported because {missing}; leave it at false.")
     precision = ("bf16" if native else "32") if training.precision == "auto" else training.precision
-    return Accelerator(device, precision, devices)
+    return Accelerator(device, precision, devices, _replays(training, device, devices))
+
+
+def _replays(training: TrainingConfig, device: str, devices: int) -> bool:
+    """Whether steps are replayed from a CUDA graph; raise UsageError if that is requested and cannot be."""
+    if (
+        training.graph != "on"
+    ):  # `auto` is off until it is measured on a device that replayed steps are right and faster
+        return False
+    need = None
+    if device != "cuda":
+        need = f"a CUDA device, not '{device}'"
+    elif devices > 1:
+        need = f"a single process, not {devices}"
+    elif training.compile:
+        need = "training.compile=false"
+    if need is not None:
+        text = f"Setting 'training.graph=on' requires {need}; leave it at auto."
+        raise UsageError(text, argument="training.graph", value="on", remedy={"settings": {"training.graph": "auto"}})
+    return True
 
 
 def named_accelerator(device: str) -> Accelerator:

@@ -47,6 +47,7 @@ class TrainState:
         validations: one row for each validation, as in `metrics.csv`.
         stopped: why training stopped (`early`, `max_steps`, `max_time`, `interrupted`); None while it runs.
         seconds: total training time, over all resumed sessions.
+        replayed: number of steps that were replayed from a CUDA graph.
     """
 
     step: int = 0
@@ -63,6 +64,7 @@ class TrainState:
     validations: list[dict[str, Any]] = field(default_factory=list)
     stopped: str | None = None
     seconds: float = 0.0
+    replayed: int = 0
 
     @property
     def complete(self) -> bool:
@@ -148,7 +150,9 @@ def damaged(path: Path) -> UsageError:
 
 
 # Settings that may change on resuming: they affect where and for how long a run trains, but not the result.
-_FREE = {"training.max_time", "training.device", "training.devices", "training.eval_batch_size"}
+_FREE = {
+    *("training.max_time", "training.device", "training.devices", "training.graph", "training.eval_batch_size"),
+}
 
 
 class Finished(Exception):

@@ -29,6 +29,8 @@ SHORT_STEPS = 500
 # Steps between checks of the losses, each of which waits for the device, and between those of several processes on
 # stopping.
 CHECK_EVERY, AGREE_EVERY = 50, 10
+# Whole steps before one is captured as a CUDA graph: by then, Triton has compiled and tuned its kernels.
+WARM_UP = 3
 
 # Scores
 

@@ -26,24 +26,38 @@ class RunningAverage(Generic[M]):
 
     Attributes:
         model: a copy of the model with the averaged weights.
+        current: parameters of the model in training.
     """
 
     def __init__(self, model: M, decay: float, weights: Mapping[str, Tensor], steps: int) -> None:
         self.model, self.decay, self.steps = copy.deepcopy(model), decay, steps
         if weights:
             self.model.load_state_dict(weights)
-        self._average, self._current = _tensors(self.model), _tensors(model)
+        self._averaged: list[Tensor] = list(self.model.parameters())
+        self.current: list[Tensor] = list(model.parameters())
         # Statistics of batch norm are copied.
         self._buffers = list(zip(self.model.buffers(), model.buffers(), strict=True))
+        self._weight = self.current[0].new_zeros(())  # as a tensor, so that a CUDA graph can contain the update
 
     def update(self) -> None:
         """Update the average after an optimiser step."""
+        self.advance()
+        self.apply()
+
+    def advance(self) -> None:
+        """Set the weight of the next update, by the number of those before."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        torch._foreach_lerp_(self._average, self._current, 1 - decay)
-        for own, current in self._buffers:
-            own.copy_(current)
+        self._weight.fill_(1 - decay)
         self.steps += 1
 
-
-def _tensors(model: nn.Module) -> list[Tensor]:
-    return [parameter.detach() for parameter in model.parameters()]
+    @torch.no_grad()
+    def apply(self) -> None:
+        """Update the average by the weight that `advance` set, which is not read from the device."""
+        if self._weight.is_cpu:
+            torch._foreach_lerp_(self._averaged, self.current, [self._weight] * len(self.current))
+        else:  # where each of these is one launch, and an interpolation by a tensor one for each parameter
+            changes = torch._foreach_sub(self.current, self._averaged)
+            torch._foreach_mul_(changes, self._weight)
+            torch._foreach_add_(self._averaged, changes)
+        for own, current in self._buffers:
+            own.copy_(current)

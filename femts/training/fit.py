@@ -192,7 +192,7 @@ def train_and_score(run: Run, later: bool) -> Forecaster:
     metrics = {
         **circumstances(forecaster, run.accelerator),
         **{"kept_step": kept_step, "steps": state.step, "stopped": state.stopped},
-        **({"schedule": schedule} if is_trained(run.model) else {}),
+        **({"replayed": state.replayed, "schedule": schedule} if is_trained(run.model) else {}),
         **scored.scores,
         "seconds": round(before + time.monotonic() - run.started, 3),
         "kernels": dict(sorted(kernels.items())),

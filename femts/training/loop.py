@@ -29,13 +29,15 @@ from femts.progress import progress_line
 from femts.training.accelerator import Accelerator, seed_device
 from femts.training.batches import StepBatches, derive_seed, drawn_channels
 from femts.training.checkpoint import TrainState
-from femts.training.constants import AGREE_EVERY, CHECK_EVERY, VALIDATING, VALIDATION_GROWTH, VALIDATION_TIMED
+from femts.training.constants import AGREE_EVERY, VALIDATING, VALIDATION_GROWTH, VALIDATION_TIMED
 from femts.training.ema import RunningAverage
+from femts.training.graph import CudaGraph
 from femts.training.nodes import joined_nodes, together
-from femts.training.optimizer import adamw
+from femts.training.optimizer import adamw, load_state, state_of
 from femts.training.processes import InProcess, launched
 from femts.training.run import Run
 from femts.training.schedule import Budget, Chosen, learning_rate
+from femts.training.step import Step
 from femts.training.stopping import Diverged, StopSignals, asked_to_stop
 
 if TYPE_CHECKING:
@@ -137,8 +139,6 @@ def _train(loop: Loop, fabric: Fabric) -> None:
         while not state.complete and state.stopped is None:
             started = time.monotonic()
             trainer.step()
-            if state.step % CHECK_EVERY == 0:
-                trainer.take_losses()
             loop.budget.note_step((time.monotonic() - started) / (config.batch_size * config.accumulate))
             show(state.progress / trainer.until.share, state.words)
             due = trainer.spend()
@@ -158,6 +158,7 @@ class _Loss(nn.Module):
     def __init__(self, loop: Loop, device: torch.device) -> None:
         super().__init__()
         self.model, self.windows = loop.model, loop.train.to(device)
+        self.windows.checks = False  # `StepBatches` numbers them within range, and a step must not wait for the device
         self.model.absolute, self.model.own_loss = loop.config.loss == "mae", find_loss(loop.config.loss)
         self._low = loop.accelerator.precision == "bf16"
         self._compiled = torch.compile(loop.model.loss, dynamic=False) if loop.config.compile else None
@@ -186,7 +187,7 @@ class Trainer:
         self.val = None if loop.val is None else loop.val.within_scale().to(self.device)
         optimizer = adamw(loop.model, loop.config, self.device)
         if loop.state.optimizer:
-            optimizer.load_state_dict(loop.state.optimizer)
+            load_state(optimizer, loop.state.optimizer)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.average = RunningAverage(loop.model, loop.config.ema, loop.state.average, loop.state.step)
         sizes = (len(loop.train), self.config.batch_size, self.config.accumulate)
@@ -194,31 +195,27 @@ class Trainer:
         self.until = loop.chosen or Chosen(loop.budget.steps, loop.budget.steps, self.batches.epoch)
         # number of windows of each validation, fixed so that scores are comparable
         self._validated: tuple[int | None] | None = None
-        self._losses: list[tuple[Tensor, int, int]] = []  # loss, windows, step; reading one waits for the device
+        whole = len(range(fabric.global_rank, self.config.batch_size, fabric.world_size))
+        # models that read raw rows read them on the CPU, so their steps cannot be captured
+        graph = CudaGraph(self.device) if loop.accelerator.graph and not loop.model.supports.raw else None
+        self._step = Step(fabric, self.loss, self.optimizer, self.average, self.config, whole, graph)
+        self._batches: list[tuple[int, int]] = []  # windows and step of each loss that was not yet taken
 
     def step(self) -> None:
         """One optimiser step; its random numbers depend on (seed, step, process), so a resumed run draws the same
         ones."""
-        state, config, rank = self.state, self.config, self.fabric.global_rank
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(config, state.progress, state.step // self.until.epoch)
-        seed_device(self.device, derive_seed("step", config.seed, state.step, rank))
-        shares = self.batches.of(state.step)
-        whole = len(range(rank, config.batch_size, self.fabric.world_size))
+        state, config = self.state, self.config
+        rate = learning_rate(config, state.progress, state.step // self.until.epoch)
         channels = None
         if config.channels is not None:
-            drawn = drawn_channels(config.channels, self.loop.train.rows.shape[1], config.seed, state.step)
-            channels = drawn.to(self.device)
-        for number, share in enumerate(shares, start=1):
-            with self.fabric.no_backward_sync(self.loss, enabled=number < len(shares)):
-                loss = self.loss(share.windows, channels, len(share.windows) == whole)
-                self.fabric.backward(loss if share.weight == 1.0 else loss * share.weight)
-            self._losses.append((loss.detach(), share.real, state.step + 1))
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.average.update()
+            channels = drawn_channels(config.channels, self.loop.train.rows.shape[1], config.seed, state.step)
+        shares = self.batches.of(state.step)
+        seed_device(self.device, derive_seed("step", config.seed, state.step, self.fabric.global_rank))
+        state.replayed += self._step(shares, rate, channels)
         state.step += 1
+        self._batches += [(share.real, state.step) for share in shares]
+        if self._step.full:
+            self.take_losses()
 
     def spend(self) -> bool:
         """Advance the progress, by steps or by time if that is shorter, and return whether a validation is due."""
@@ -252,11 +249,11 @@ class Trainer:
     def take_losses(self) -> None:
         """Add the losses of the last batches to the state; raise RunFailure, in all processes alike, if one is not
         finite."""
-        if not self._losses:
+        if not self._batches:
             return
-        losses, counts, steps = zip(*self._losses, strict=True)
-        self._losses.clear()
-        means = torch.stack(losses).float()
+        counts, steps = zip(*self._batches, strict=True)
+        self._batches.clear()
+        means = self._step.losses()
         windows = means.new_tensor(counts)
         sums, total = self._summed(torch.stack([means * windows, windows])).tolist()
         for value, step in zip(sums, steps, strict=True):
@@ -342,7 +339,7 @@ class Trainer:
             return
         state = self.state
         state.model, state.average = self.model.state_dict(), self.average.model.state_dict()
-        state.optimizer = self.optimizer.state_dict()
+        state.optimizer = state_of(self.optimizer)
         if self.loop.folder is not None:
             state.save(self.loop.folder / CHECKPOINT)
             write_file(self.loop.folder / ROWS, validations_csv(state.validations))

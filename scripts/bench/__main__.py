@@ -22,6 +22,7 @@ from femts.mixers.priors.registry import prior_names
 from scripts.bench.data import bench_data
 from scripts.bench.mixer import bench_mixer, bench_stream
 from scripts.bench.operators import bench_operators
+from scripts.bench.replay import bench_replay
 from scripts.bench.train import bench_train
 
 
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="mixer|operators|stream|train|data")
+    commands = parser.add_subparsers(required=True, metavar="mixer|operators|stream|train|replay|data")
     devices = ["cpu", *["cuda"] * torch.cuda.is_available()]
 
     def add(name: str, bench: Any, precision: bool = False) -> argparse.ArgumentParser:
@@ -93,12 +94,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--n-heads", type=count, default=8, help="heads of the prior")
 
     train, data = add("train", bench_train, precision=True), add("data", bench_data)
-    for command in (train, data):
+    replay = add("replay", bench_replay, precision=True)
+    for command in (train, replay, data):
         command.add_argument("--channels", nargs="+", type=count, default=(7,), help="channels of the random data")
         command.add_argument("--seq-len", type=count, default=1024, help="steps of look-back")
         command.add_argument("--horizon", dest="pred_len", type=count, default=96, help="steps to forecast")
-    train.add_argument("--models", nargs="+", default=("sm", "fem_sm", "fem_gla", "fem_aft", "fem_mamba"))
-    train.add_argument("--batch-size", type=count, default=32, help="windows per step")
+    for command in (train, replay):
+        command.add_argument("--models", nargs="+", default=("sm", "fem_sm", "fem_gla", "fem_aft", "fem_mamba"))
+        command.add_argument("--batch-size", type=count, default=32, help="windows per step")
     train.add_argument("--set", dest="settings", nargs="+", default=(), metavar="model.NAME=VALUE")
     train.add_argument("--compile", dest="compiled", action="store_true", help="use torch.compile")
     data.add_argument("--batch-sizes", nargs="+", type=count, default=(32, 256))

@@ -1,4 +1,5 @@
-"""Measure the speed targets on a CUDA machine: mixers relative to their priors, long sequences, streams and whole runs.
+"""Measure the speed targets on a CUDA machine: replayed training steps, mixers relative to their priors, long sequences,
+streams and whole runs.
 
     python -m scripts.bench.gpu [PART ...] --out DIR [--dry-run]
 
@@ -36,6 +37,7 @@ def commands(dry: bool) -> dict[str, str]:
     if dry:
         block = f"{BLOCK} --lengths 16 --tokens 32 --repeats 1"
         return {
+            "replay": "replay --models dlinear --channels 2 --horizon 24 --seq-len 48 --batch-size 2 --repeats 1",
             "block": block,
             PLAIN: block,
             "long": f"{LONG} --lengths 16 256 --tokens 256 --repeats 1",
@@ -45,6 +47,7 @@ def commands(dry: bool) -> dict[str, str]:
     block = f"{BLOCK} --lengths 1024 --tokens 8192 --d-model 768 --n-heads 12"
     train = f"train --models {MODELS} --channels 7 21 137 --repeats 3"
     return {
+        "replay": f"replay --models {MODELS} --channels 7 --horizon 96 --seq-len 1024 --repeats 3",
         "block": block,
         PLAIN: block,
         "long": f"{LONG} --lengths 4096 65536 --tokens 65536",
@@ -72,6 +75,11 @@ def run_seconds(row: Record, dataset: str) -> float:
 def findings(records: Mapping[str, Record]) -> list[tuple[str, float, float]]:
     """What was measured beside the most that it may be."""
     found: list[tuple[str, float, float]] = []
+    for row in records["replay"]["rows"] if "replay" in records else ():
+        found.append((f"replayed step, {row['model']}, ms", 1e3 * row["step"]["seconds"], 5.0))
+        found.append((f"replayed step, {row['model']}, over eager", row["step"]["ratio"], 1.0))
+        found.append((f"replayed step, {row['model']}, weights that differ", row["difference"], 0.01))
+        found.append((f"replayed step, {row['model']}, share of steps not replayed", 1 - row["replayed"], 0.0))
     if {"block", PLAIN} <= set(records):
         found += of_blocks(records["block"]["rows"], records[PLAIN]["rows"])
     if "long" in records:

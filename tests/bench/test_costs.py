@@ -77,6 +77,14 @@ def test_train_benchmark_compares_with_the_first_model() -> None:
         assert row["forecasts_per_s"] > 0 and row["floor_seconds"] > 0 and row["outside"] < 1
 
 
+def test_replay_benchmark_takes_equal_steps() -> None:
+    command = "replay --models dlinear fem_gla --seq-len 24 --horizon 12 --channels 2 --batch-size 2 --repeats 1"
+    measured = rows(f"{command} --device cpu --precision 32")
+    assert [row["model"] for row in measured] == ["dlinear", "fem_gla"]
+    for row in measured:  # a CPU replays nothing, and takes the same steps twice
+        assert row["step"]["seconds"] > 0 and row["difference"] == 0.0 and row["replayed"] == 0.0
+
+
 def test_operations_are_counted_exactly() -> None:
     # dlinear: two maps from 48 to 24 steps for 3 channels of 2 windows; forward and the gradient of the
     # weights, not of the data.
@@ -111,7 +119,14 @@ def test_invalid_arguments_are_refused() -> None:
 def test_gpu_targets_run_on_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--out", str(tmp_path), "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    for target in ("softmax LTG over alone", "peak memory", "time a token, mamba", "stream, gla", "minutes"):
+    for target in (
+        "replayed step, dlinear, ms",
+        "softmax LTG over alone",
+        "peak memory",
+        "time a token, mamba",
+        "stream, gla",
+        "minutes",
+    ):
         assert target in printed
     assert "MET" not in printed, "a dry run judges nothing"
     for name, command in gpu.commands(dry=True).items():

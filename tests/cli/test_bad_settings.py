@@ -29,6 +29,10 @@ CASES = {
     "device that is not there": Case(
         f"{TRAIN} --device {ABSENT_DEVICE}", rf"(?i:{ABSENT_DEVICE}).* is not available.*--device cpu"
     ),
+    "graph on a CPU": Case(
+        f"{TRAIN} --device cpu --set training.graph=true",
+        r"'training.graph=on' requires a CUDA device, not 'cpu'; leave it at auto",
+    ),
     "unknown precision": Case(f"{TRAIN} --precision bf61", r"'bf61'; did you mean 'bf16'"),
     "unknown loss": Case(f"{TRAIN} --set training.loss=pinbal", r"Unknown loss 'pinbal'; did you mean 'pinball'"),
     "quantiles without the median": Case(f"{TRAIN} --set training.quantiles=.1,.9", r"include 0.5, .*not 0.1, 0.9"),

@@ -108,6 +108,9 @@ def test_doctor_lists_priors_and_accelerators(capsys: pytest.CaptureFixture[str]
     for prior in prior_names():
         assert sum(line.split()[:1] == [prior] for line in lines) == 1
     assert all(any(f"{name} is not used: " in line for line in lines) for name in ("fla", "flash_attn", "mamba_ssm"))
+    devices = {line.split()[0]: line for line in lines if line}
+    assert "training steps are not replayed" in devices["cpu"]
+    assert ("not available" in devices["cuda"]) != ("training.graph=on replays training steps" in devices["cuda"])
 
 
 def test_train_writes_a_run_and_prints_its_scores(

@@ -6,10 +6,12 @@ import pytest
 import torch
 from small_runs import small_run
 
+from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.data.batch import Batch
 from femts.errors import UsageError
 from femts.models.registry import build_config, build_model
+from femts.training import accelerator
 from femts.training.accelerator import find_accelerator, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler("cpu") is not None, reason=f"{missing_compiler('cpu')}")
@@ -67,6 +69,30 @@ def test_compiled_loss_and_gradients_match_eager() -> None:
     plain, compiled = (torch.autograd.grad(loss, list(model.parameters())) for loss in losses)
     for one, other in zip(compiled, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_graph_needs_cuda_and_is_off_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not find_accelerator(TrainingConfig(device="cpu")).graph
+    assert not find_accelerator(TrainingConfig(device="cpu", graph="off")).graph
+    with pytest.raises(UsageError, match=r"'training.graph=on' requires a CUDA device, not 'cpu'; leave it") as caught:
+        find_accelerator(TrainingConfig(device="cpu", graph="on"))
+    assert (caught.value.argument, caught.value.value) == ("training.graph", "on")
+    assert caught.value.remedy == {"settings": {"training.graph": "auto"}}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert find_accelerator(TrainingConfig(device="cuda", graph="on")).graph
+    assert not find_accelerator(TrainingConfig(device="cuda")).graph
+    with pytest.raises(UsageError, match=r"requires a single process, not 2; leave it at auto"):
+        find_accelerator(TrainingConfig(device="cuda", graph="on", devices=2))
+    monkeypatch.setattr(accelerator, "missing_compiler", lambda device: None)
+    with pytest.raises(UsageError, match=r"requires training.compile=false; leave it at auto"):
+        find_accelerator(TrainingConfig(device="cuda", graph="on", compile=True))
+
+
+@pytest.mark.parametrize(("given", "graph"), [("on", "on"), (True, "on"), ("False", "off"), ("auto", "auto")])
+def test_graph_may_be_what_yaml_reads(given: object, graph: str) -> None:
+    assert apply_settings(TrainingConfig(), {"graph": given}, "training").graph == graph
 
 
 @needs_compiler

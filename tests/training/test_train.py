@@ -173,7 +173,7 @@ def test_nan_loss_stops_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_exploding_loss_stops_training(monkeypatch: pytest.MonkeyPatch) -> None:
     for every in [1, 50]:
-        monkeypatch.setattr("femts.training.loop.CHECK_EVERY", every)
+        monkeypatch.setattr("femts.training.step.CHECK_EVERY", every)
         with pytest.raises(RunFailure, match=r"loss became (inf|nan) at step [23];"):
             small_run(settings={"training.lr": 1e30})
 

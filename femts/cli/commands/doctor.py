@@ -61,12 +61,13 @@ def _devices(torch) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         bf16 = "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "32"
         cuda = f"{', '.join(names)}; precision auto is {bf16}; {_compilation('cuda')}"
+        cuda += "; training.graph=on replays training steps, auto does not"
     elif torch.version.cuda is None:
         cuda = "not available: this torch is built without CUDA"
     else:
         cuda = f"not available: torch is built for CUDA {torch.version.cuda}, but finds no device or driver"
     mps = "available" if torch.backends.mps.is_available() else "not available: no Apple GPU, or torch without MPS"
-    cpu = f"{count(torch.get_num_threads(), 'thread')}; precision auto is 32; {_compilation('cpu')}"
+    cpu = f"{count(torch.get_num_threads(), 'thread')}; precision auto is 32; {_compilation('cpu')}; training steps are not replayed"
     return [("cpu", cpu), ("cuda", cuda), ("mps", mps)]
 
 

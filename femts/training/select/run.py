@@ -41,7 +41,7 @@ from femts.training.stopping import Interrupted
 
 logger = logging.getLogger(__name__)
 
-_OF_TRAINING = ("kept_step", "steps", "stopped", "schedule", "members", "kernels")
+_OF_TRAINING = ("kept_step", "steps", "stopped", "replayed", "schedule", "members", "kernels")
 
 
 def choose(request: FitRequest, data: Dataset) -> Forecaster:
