@@ -183,14 +183,17 @@ def test_ridge_look_backs_are_tried_unless_given() -> None:
         assert [each.seq_len for each in shortlist(table(200), given) if each.model == "ridge"] == [None]
 
 
-def planned(monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, **seconds: float) -> Plan:
-    """The plan for models with fits of the given `seconds`, by work as by the clock, and remaining time."""
+def planned(
+    monkeypatch: pytest.MonkeyPatch, left: float | None, origins: int = 3, share: float = 1.0, **seconds: float
+) -> Plan:
+    """The plan for models with fits of the given `seconds`, by work as by the clock, remaining time, and share of the
+    series that are compared."""
     for name in ("seconds_of_forecast", "work_of_forecast"):
         monkeypatch.setattr(planning, name, lambda each, *_: seconds[each.model])
     monkeypatch.setattr(planning.Clock, "left", left)
     candidates = [Candidate("ridge"), *(Candidate(name, slow=True) for name in seconds)]
     request = FitRequest.of("auto", {}, {}, 0.0)
-    return plan(candidates, request, [table(120)] * origins, Clock(0.0, left, OF_SMALL))
+    return plan(candidates, request, [table(120)] * origins, Clock(0.0, left, OF_SMALL), share)
 
 
 def test_all_candidates_are_tried_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,6 +221,11 @@ def test_slowest_model_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None
     made = planned(monkeypatch, 10.0, quick=0.02, slow=0.9)
     assert [each.model for each in made.candidates if each.reason] == ["slow"] and made.windows == WINDOWS
     assert "each forecast takes about 0.9 s" in made.candidates[2].reason
+
+
+def test_scores_on_all_series_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(monkeypatch, 60.0, share=1 / 200, quick=0.01, slow=0.5)
+    assert [each.model for each in made.candidates if each.reason] == ["slow"]
 
 
 def test_fit_exceeding_the_limit_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:

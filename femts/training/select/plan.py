@@ -113,7 +113,9 @@ class Plan:
         return min(SCORED, max(FEWEST_SCORED, int(self.left / (2 * slow)))) if slow else None
 
 
-def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock) -> Plan:
+def plan(
+    candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock, share: float = 1.0
+) -> Plan:
     """Choose the candidates that fit the time, or without a limit the work that a selection may do, and the number of
     windows to compare all on.
 
@@ -122,6 +124,7 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
         request: request with recipe and lengths.
         folds: the data as known at each origin.
         clock: clock of the selection.
+        share: fraction of the series that are in the folds; the model is scored on all.
     """
     trials, left = clock.before_scores(request.refit), clock.left
     if trials is None or left is None:
@@ -141,7 +144,7 @@ def plan(candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[D
     made = list(_left_out(made, late))
     learners = any(each.learns and not each.reason for each in made)
     room = max(0.0, FITTING_BESIDE * trials if learners else FITTING * left)
-    return replace(_with_fits(made, request, folds, clock, room), closed=closed, prepared=prepared)
+    return replace(_with_fits(made, request, folds, clock, room, share), closed=closed, prepared=prepared)
 
 
 def _prepare(candidate: Candidate, request: FitRequest, data: Dataset) -> None:
@@ -160,7 +163,12 @@ def _is_late(candidate: Candidate, request: FitRequest, data: Dataset, left: flo
 
 
 def _with_fits(
-    candidates: Sequence[Candidate], request: FitRequest, folds: Sequence[Dataset], clock: Clock, room: float
+    candidates: Sequence[Candidate],
+    request: FitRequest,
+    folds: Sequence[Dataset],
+    clock: Clock,
+    room: float,
+    share: float = 1.0,
 ) -> Plan:
     """Choose the classical and pretrained models and the windows: if the `room`, seconds or work, is short, the number
     of windows is reduced, down to a half, or to a quarter for several origins; then the slowest of these models are
@@ -175,8 +183,9 @@ def _with_fits(
         many = max(1, min(many, COMPARED // (columns * int(request.lengths.pred_len or 1))))
 
     def need(cost: float, windows: int) -> float:
-        fits = len(folds) * max(1, windows // series) + 2 * max(1, scored // series)
-        return cost * columns * series * fits
+        every = round(series / share)
+        fits = series * len(folds) * max(1, windows // series) + every * 2 * max(1, scored // every)
+        return cost * columns * fits
 
     costs, late = dict[str, float](), f"each forecast takes about {{:.2g}} s and {short}"
     for each in (each for each in candidates if each.slow and not each.reason and each.model != ENSEMBLE):

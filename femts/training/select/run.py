@@ -113,7 +113,7 @@ def _try_all(
         some = np.linspace(0, len(data) - 1, MOST_SERIES).astype(np.int64)
         folds, share = [each.take(some) for each in folds], MOST_SERIES / len(data)
         logger.info(f"to stay within the time limit, candidates are compared on {MOST_SERIES} of {len(data)} series")
-    planned = plan(candidates, request, folds, clock)
+    planned = plan(candidates, request, folds, clock, share)
     learners = [each for each in planned.candidates if each.learns and not each.reason]
     for note in planned.notes:
         logger.info(note)
