@@ -84,6 +84,10 @@ class TableFaults(TableFault):
     """Several faults of a table, with keywords that mend all that any keyword mends."""
 
 
+class NoNewRows(UsageError):
+    """A table without rows that came after a training, so that there is nothing to check or to learn."""
+
+
 class RunFailure(FemtsError, RuntimeError):
     """A valid run that failed (exit status 1)."""
 
@@ -105,7 +109,15 @@ class AgeWarning(UserWarning):
 
 
 class UnitsWarning(UserWarning):
-    """The values of a history differ so much in size from the training rows that their unit may differ."""
+    """The values of a history, or of future covariates, differ so much from the training rows that their unit may differ."""
+
+
+class ForecastWarning(UserWarning):
+    """A forecast does not depend on a future covariate, or a total is not the sum of the forecasts."""
+
+
+# What is to be known about a forecast and its history, which commands print as notes.
+OF_FORECASTS = (GapWarning, AgeWarning, UnitsWarning, ForecastWarning)
 
 
 class CellWarning(UserWarning):

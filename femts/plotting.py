@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from femts.data.describe import shown_past
+from femts.data.describe import count, shown_past
 from femts.errors import UsageError, suggest
 from femts.text import quote
 
@@ -179,7 +179,7 @@ def _draw(
     last, begin = history[column].iloc[-1], history.index[-1]  # later lines start there, to leave no gap
     forecast = next(iter(forecasts.values()))
     if forecast[column].isna().all() and history[column].isna().all():
-        said = f"no value in the last {len(history)} steps, so no forecast"
+        said = f"no value in the last {count(len(history), 'step')}, so no forecast"
         panel.text(0.02, 0.5, said, transform=panel.transAxes, va="center", fontsize=8, color=LABEL)
         if actual is None or actual[column].isna().all():
             panel.yaxis.set_visible(False)  # nothing is drawn to this scale

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pictures import plot_forecast
@@ -14,7 +15,8 @@ from small_tables import small_table
 
 import femts
 from femts.analysis.report.render import PAGES, render
-from femts.cli.output import details_table, scores_table
+from femts.cli.output import details_table, say_unfinished, scores_table
+from femts.data.describe import are, count
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.tables import as_markdown
 from femts.text import MOST, quote, spreadsheet_safe, strict_json, table
@@ -112,3 +114,13 @@ def test_svg_escapes_column_names(tmp_path: Path) -> None:
 
 def test_html_is_escaped() -> None:
     assert render(PAGES.from_string("{{ text }}"), text="<a>\x1b\nb") == "&lt;a&gt;\\x1b\nb"
+
+
+def test_a_single_thing_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [count(number, "data row") for number in (0, 1, 2)] == ["0 data rows", "1 data row", "2 data rows"]
+    of_pandas: Any = np.int64(2)
+    assert count(of_pandas, "row") == "2 rows"
+    assert [are(number) for number in (0, 1, 2)] == ["are", "is", "are"]
+    for missing, said in ((1, "1 of 4 cells is unfinished"), (2, "2 of 4 cells are unfinished")):
+        say_unfinished(missing, 4, shown_only=False)
+        assert said in capsys.readouterr().err

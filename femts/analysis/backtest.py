@@ -19,10 +19,12 @@ from femts.data.catalog import CATALOG
 from femts.data.columns import is_table
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
 from femts.data.dataset import Dataset
+from femts.data.describe import are
+from femts.data.describe import count as counted
 from femts.data.normalise import normalise
 from femts.data.read import read_headless
 from femts.data.splits import Split
-from femts.errors import AccuracyWarning, UsageError, memory_checked, warn
+from femts.errors import AccuracyWarning, NoNewRows, UsageError, memory_checked, warn
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
 from femts.forecaster.inputs import steps_ahead, warn_new_series
@@ -116,12 +118,12 @@ def backtest(
         raise UsageError(f"{where} has no value in its look-backs; provide at least one.")
     if refit:
         count = frame["window"].nunique()
-        logger.info(f"{count} refits and their forecasts took {time.monotonic() - started:.1f} s")
+        logger.info(f"{counted(count, 'refit')} and their forecasts took {time.monotonic() - started:.1f} s")
     followed = frame[frame["actual"].notna()]
     without = int(followed["forecast"].isna().sum())
     if without:
         logger.info(
-            f"{without} of {len(followed)} values have no forecast, because their look-backs contain no value; they "
+            f"{without} of {counted(len(followed), 'value')} have no forecast, because their look-backs contain no value; they "
             "are excluded from the scores of both models"
         )
     if not rows.schema.panel:
@@ -182,7 +184,7 @@ def _cutoffs(
                 ahead = f"use a horizon of at most {data.rows - needed}{' and one window' * (windows > 1)}, or "
                 remedy = f"{ahead * (data.rows > needed)}provide more rows"
             text = (
-                f"{where} has {data.rows} rows, but {windows} windows {step} rows apart with a horizon of {steps} "
+                f"{where} has {counted(data.rows, 'row')}, but {counted(windows, 'window')} {counted(step, 'row')} apart with a horizon of {steps} "
                 f"require {together}, {needed} of them before the first forecast; {remedy}."
             )
             fewer = {"n_windows": fitting} if fitting > 0 else None
@@ -196,7 +198,7 @@ def _log_short(data: Dataset, cutoffs: list[Cutoff]) -> None:
     short = np.flatnonzero(~everywhere)
     if len(short) and any(len(each.series) for each in cutoffs):
         logger.info(
-            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', are skipped at cutoffs "
+            f"{len(short)} of {len(data)} series, the first '{quote(data.series[short[0]])}', {are(len(short))} skipped at cutoffs "
             f"with less than a season of {data.season} rows before them"
         )
 
@@ -236,13 +238,13 @@ def unused_rows(forecaster: Forecaster, data: Dataset, where: str) -> int:
     of the series of the training.
 
     Raises:
-        UsageError: There is none.
+        NoNewRows: There is none.
     """
     known = forecaster.preprocess.places(data.series) >= 0
     unused = data.lengths - rows_used(forecaster, data, Use.SELECTION)
     most = int(unused[known | ~known.any()].max())
     if not most:
-        raise UsageError(f"{where} has no row after those used for training and validation; provide later rows.")
+        raise NoNewRows(f"{where} has no row after those used for training and validation; provide later rows.")
     return most
 
 
@@ -277,7 +279,7 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
         free = next((k for k, each in enumerate(reversed(trained)) if each), 0)
         remedy = f"use at most {free} window{'s' * (free > 1)}" if free else "provide later rows"
         text = (
-            f"Forecasts of {sum(trained)} of {len(cutoffs)} cutoffs would cover rows on which this model was trained, "
+            f"Forecasts of {sum(trained)} of {counted(len(cutoffs), 'cutoff')} would cover rows on which this model was trained, "
             f"so their errors would mean nothing; {remedy}, or refit before each forecast with {argument('refit=True')}."
         )
         mended = {"n_windows": free} if free else {"refit": True}
@@ -296,18 +298,20 @@ def _unseen(forecaster: Forecaster, data: Dataset, cutoffs: list[Cutoff], fewer:
                 used[("all rows", "scored")[number]] += 1
     if used["scored"]:
         logger.info(
-            f"forecasts of {used['scored']} of {len(cutoffs)} cutoffs are from the model that was scored, because the "
+            f"forecasts of {used['scored']} of {counted(len(cutoffs), 'cutoff')} are from the model that was scored, because the "
             "one refitted on all rows has seen what follows"
         )
     remedy = f"use fewer windows, or refit before each forecast with {argument('refit=True')}"
     if left_out:
         warn(
-            f"{len(left_out)} of {len(data)} series, the first '{quote(data.series[min(left_out)])}', are left out at "
+            f"{len(left_out)} of {len(data)} series, the first '{quote(data.series[min(left_out)])}', {are(len(left_out))} left out at "
             f"cutoffs before rows on which the model was trained; {remedy}.",
             AccuracyWarning,
         )
     if selected:
-        some_of = f"{len(selected)} series" if data.schema.panel else f"{len(selected)} of {len(cutoffs)} cutoffs"
+        some_of = (
+            f"{len(selected)} series" if data.schema.panel else f"{len(selected)} of {counted(len(cutoffs), 'cutoff')}"
+        )
         warn(
             f"Forecasts of {some_of} cover rows used for validation, so their errors are optimistic; {remedy}.",
             AccuracyWarning,
@@ -325,5 +329,5 @@ def _refitted(
         made = refit(forecaster, replace(before, name=name))
         rows, last = int(cutoff.rows.sum()), "" if before.stamps is None else f" up to {before.stamps.max()}"
         of = f" of {len(cutoff.series)} series before cutoff {cutoff.window}" if data.schema.panel else last
-        logger.info(f"trained on the {rows} rows{of} in {time.monotonic() - started:.1f} s")
+        logger.info(f"trained on the {counted(rows, 'row')}{of} in {time.monotonic() - started:.1f} s")
         yield made, cutoff

@@ -26,7 +26,7 @@ from femts.analysis.rolling_scores import Places
 from femts.config.arguments import check_kind
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
 from femts.data.dataset import Dataset
-from femts.data.describe import count, names, stamp
+from femts.data.describe import are, count, names, stamp
 from femts.errors import UsageError, memory_checked
 from femts.evaluation.scale import SeasonalScale
 from femts.forecaster.bounds import QuantileSpec
@@ -61,7 +61,8 @@ class Check:
     """Result of `check`.
 
     Attributes:
-        summary: `first` and `last`, time stamps of the new rows that were forecast; `new` and `earlier`, numbers of
+        summary: `first` and `last`, time stamps of the new rows that were forecast; `steps` of a window, which are fewer
+            than `asked` if fewer rows are new; `new` and `earlier`, numbers of
             windows of these and of those they are compared with; `new_rows`, number of rows of the table after those
             used for training; `mase` of the new windows and `mase_earlier`, NaN without earlier ones; `naive`, the best
             naive forecast of the new windows,
@@ -97,6 +98,10 @@ class Check:
         lines.append(f"MASE {of['mase']:.3f}{before}; best naive forecast ({of['naive']}) {of['mase_naive']:.3f}")
         if of["coverage"] is not None:
             lines.append(f"{100 * of['coverage']:.0f} % of the new readings are inside their {COVERED} % interval")
+        if of["steps"] < of["asked"]:
+            lines.append(
+                f"note: fewer than {of['asked']} rows are new, so windows have {count(of['steps'], 'step')} instead"
+            )
         if of["earlier"] < FEWEST:
             lines.append("note: too few windows before to tell whether errors have changed; provide earlier rows, too")
         for row in self.findings.itertuples(index=False):
@@ -112,19 +117,21 @@ def check(forecaster: Forecaster, data: Source, *, horizon: int | None = None) -
         forecaster: a trained forecaster.
         data: a table as for `backtest`, with the new rows at its end and as many rows before them as there are: earlier
             windows show which errors are usual.
-        horizon: steps of a window; None takes the horizon of the training, or the number of new rows if there are
-            fewer. A check each night of hourly data takes 24.
+        horizon: steps of a window; None takes the horizon of the training. If fewer rows are new, their number is taken.
+            A check each night of hourly data takes 24.
 
     Returns:
         The result; see `Check`.
 
     Raises:
-        UsageError: There is no new row, or as in `backtest`.
+        NoNewRows: There is no new row; a `UsageError`.
+        UsageError: As in `backtest`.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
+    asked = _steps(forecaster.config.pred_len, horizon)
     rows, where = rows_of(forecaster, data)
     age = unused_rows(forecaster, rows, where)
-    steps = _steps(forecaster.config.pred_len, horizon, age, where)
+    steps = min(asked, age)
     most = min(WINDOWS, max(FEWEST + 1, NUMBERS // (len(rows) * rows.n_targets * steps)))
     fewest = 1 if rows.schema.panel else forecaster.config.fewest_rows
     cutoffs = [each for each in rolling_cutoffs(rows.lengths, most, steps, steps, fewest) if len(each.series)]
@@ -148,19 +155,16 @@ def check(forecaster: Forecaster, data: Source, *, horizon: int | None = None) -
     ]
     findings = pd.DataFrame(found, columns=list(COLUMNS)).astype({"alarm": bool})
     findings = findings.sort_values("alarm", ascending=False, kind="stable").reset_index(drop=True)
-    return Check(table.summary(new) | {"new_rows": age}, findings, table.by_window(new))
+    return Check(table.summary(new) | {"steps": steps, "asked": asked, "new_rows": age}, findings, table.by_window(new))
 
 
-def _steps(usual: int, horizon: int | None, age: int, where: str) -> int:
-    """Number of steps of a window."""
+def _steps(usual: int, horizon: int | None) -> int:
+    """Number of steps of a window that was asked for."""
     if horizon is None:
-        return min(usual, age)
+        return usual
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         text = f"A check requires a whole number of at least 1 for {argument('horizon')}, not {horizon}."
         raise UsageError(text, argument="horizon", value=horizon, remedy={"horizon": None})
-    if horizon > age:
-        text = f"{where} has {count(age, 'row')} after training; use {argument(f'horizon={age}')} or less, or provide more."
-        raise UsageError(text, argument="horizon", value=horizon, remedy={"horizon": age})
     return int(horizon)
 
 
@@ -173,7 +177,7 @@ def _missing(forecaster: Forecaster, rows: Dataset, steps: int) -> Iterator[Find
     """Series of the training that are absent, and targets without a value in the newest steps of the table."""
     absent = tuple(sorted(set(forecaster.series) - set(rows.series))) if rows.schema.panel else ()
     if absent:
-        text = f"{len(absent)} of {len(forecaster.series)} series of the training are absent: {names(absent)}"
+        text = f"{len(absent)} of {len(forecaster.series)} series of the training {are(len(absent))} absent: {names(absent)}"
         yield "missing", absent[0], "", "", text, True, LOOK
     stamps = pd.RangeIndex(len(rows.values)) if rows.stamps is None else rows.stamps
     latest = int(np.argmax(stamps[rows.spans[:, 1] - 1]))

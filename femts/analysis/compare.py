@@ -31,6 +31,7 @@ from femts.config.arguments import check_flag, check_names, check_text
 from femts.config.values import check_count, left_open
 from femts.data.cutoffs import Cutoff, Rows, rolling_cutoffs, rows_before
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.protocols import default_look_back
 from femts.data.schema import Reading
 from femts.data.splits import SHORTEST
@@ -134,7 +135,7 @@ def compare(
         refit: retrain before each further window on all rows before it, with the settings and the number of steps of
             the first training.
         metric: the score by which models are ordered: `mase`, `rmsse`, `wape`, `sql`, `wql`, or the name of a
-            registered metric in raw units, of which lower is better.
+            registered metric in raw units, the highest first if its `greater_is_better` is true.
         probabilistic: also score the quantiles 0.1 to 0.9 by `sql` and `wql`.
         seq_len: look-back of all models; None takes that of `femts.train` for each. The naive forecasts `drift` and
             `mean` read as many rows, by default whole seasons that cover at most half of the training rows.
@@ -156,8 +157,10 @@ def compare(
           forecasts, whose quantiles are all the same; then metrics that plugins register. Scores are means over the
           windows. Values that some model does not forecast are left out for all.
         - `skill`: 1 minus the `metric` relative to that of the seasonal naive forecast, or of the naive one without a
-          season; `win_rate`: share of windows and other models with a higher score.
-        - `difference`: score minus that of the best model, with the bounds `low` and `high` of a 95 % interval by a
+          season; the opposite for a metric of which greater is better, so that a positive skill is better than the
+          naive forecast; `win_rate`: share of windows and other models with a worse score.
+        - `difference`: score minus that of the best model, which is negative for a metric of which greater is better,
+          with the bounds `low` and `high` of a 95 % interval by a
           circular block bootstrap of the paired differences over windows, or over series if there are more of them; NaN
           for the best model and where windows are too few (five or less, a horizon apart).
         - `train_seconds` and `predict_seconds`: wall time of all trainings and of all forecasts.
@@ -229,7 +232,7 @@ def _check_rows(data: Dataset, before: Rows, apart: int, windows: int, steps: in
         remedy = f"ask for at most {fitting} window{'s' * (fitting > 1)}, " if fitting > 0 else ""
         of = "the longest series of " if len(data) > 1 else ""
         raise UsageError(
-            f"{windows} windows of {steps} steps, {apart} rows apart, leave too few of the {data.rows} rows of "
+            f"{count(windows, 'window')} of {count(steps, 'step')}, {count(apart, 'row')} apart, leave too few of the {count(data.rows, 'row')} of "
             f"{of}'{quote(data.name)}' to train on; {remedy}use a shorter horizon, or provide more rows."
         )
 
@@ -288,12 +291,13 @@ class _Run:
 
 def _table(scores: pd.DataFrame, sums: Mapping[str, RollingSums], by: Metric, block: int) -> tuple[pd.DataFrame, str]:
     """The table of `compare` without seconds, and what its intervals are over; `block` is in windows."""
-    metric = by.name
-    means = scores.drop(columns="window").groupby("model").mean().sort_values(metric, kind="stable")
+    metric, sign = by.name, -1 if by.greater_is_better else 1
+    means = scores.drop(columns="window").groupby("model").mean()
+    means = means.sort_values(metric, ascending=not by.greater_is_better, kind="stable")
     cases, units = scores.pivot(index="window", columns="model", values=metric)[means.index], "windows"
     table = means.assign(
-        skill=1 - means[metric] / means[metric].get(SEASONAL_NAIVE, means[metric][NAIVE]),
-        win_rate=win_rates(cases.dropna().to_numpy()),
+        skill=sign * (1 - means[metric] / means[metric].get(SEASONAL_NAIVE, means[metric][NAIVE])),
+        win_rate=win_rates(sign * cases.dropna().to_numpy()),
         difference=means[metric] - means[metric].iloc[0],
     )
     of_series = pd.DataFrame({name: each.by_series(metric) for name, each in sums.items()})[means.index].dropna(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from femts.data.describe import count
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
 from femts.plotting import AXIS, FORECAST, GRID, LABEL, PAST, Picture
 
@@ -35,7 +36,7 @@ def comparison_picture(comparison: Comparison) -> Picture:
     left.set_yticks(rows, list(table["model"]), parse_math=False)
     left.set_ylim(len(rows) - 0.5, -0.5)
     windows = comparison.windows["window"].nunique()
-    what = f"{metric.upper()} over {windows} window{'s' * (windows > 1)} of {comparison.horizon} steps"
+    what = f"{metric.upper()} over {windows} window{'s' * (windows > 1)} of {count(comparison.horizon, 'step')}"
     left.set_xlabel(what, size=8, color=LABEL)
     interval = f", 95 % interval over {comparison.units}" * bool(table["low"].notna().any())
     right.set_xlabel(f"difference to the best{interval}", size=8, color=LABEL)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from femts.config.model import AUTO
 from femts.data.cutoffs import Cutoff
 from femts.data.dataset import Dataset
+from femts.data.describe import count as counted
 from femts.data.preprocess import last_observed
 from femts.errors import UsageError
 from femts.forecaster.bounds import OddReading, QuantileSpec, SeriesForecasts, raw_bounds
@@ -63,8 +64,8 @@ def rolling_forecasts(
         gaps.steps = max(gaps.steps, forecaster.config.seq_len)
     if not parts:
         raise UsageError(
-            f"No series of '{quote(data.name)}' has a season of {data.season} rows before a forecast of {horizon} "
-            f"steps (the longest has {data.rows} rows); ask for fewer windows, or provide more rows."
+            f"No series of '{quote(data.name)}' has a season of {counted(data.season, 'row')} before a forecast of {horizon} "
+            f"steps (the longest has {counted(data.rows, 'row')}); ask for fewer windows, or provide more rows."
         )
     gaps.log(len(parts))
     whole = pd.concat(parts, ignore_index=True)
@@ -225,7 +226,7 @@ class _Gaps:
     def log(self, forecasts: int) -> None:
         """Log the counts for `forecasts` forecasts."""
         for rows, count in self.filled.items():
-            logger.info(f"{count} of {forecasts} forecasts use {rows}")
+            logger.info(f"{count} of {counted(forecasts, 'forecast')} use {rows}")
         if self.odd:
             logger.info(odd_note(tuple(self.odd)))
         if self.ended:

@@ -155,8 +155,8 @@ class Places:
 
 
 def win_rates(errors: Array) -> Array:
-    """Share (M,) of cases and other models at which each model has the lower error, from errors (cases, M); a tie
-    counts half."""
+    """Share (M,) of cases and other models at which each model has the lower error, from errors (cases, M), or from
+    scores with the opposite sign if a higher one is better; a tie counts half."""
     lower = (errors[:, :, None] < errors[:, None]) + 0.5 * (errors[:, :, None] == errors[:, None])
     others = max(1, errors.shape[1] - 1)
     return np.asarray((lower.sum(2) - 0.5).mean(0) / others)

@@ -26,6 +26,7 @@ from femts.config.model import DEFAULT_MODEL
 from femts.config.training import parse_span
 from femts.config.values import check_count
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.protocols import look_back_choices
 from femts.data.schema import Reading
 from femts.errors import FemtsError, RunFailure, UsageError, memory_checked, renamed
@@ -361,7 +362,10 @@ class _Tuner:
             with progress_line() as show:
                 while (now := time.monotonic()) < self.deadline:
                     done = len(self._finished())
-                    show(max((now - began) / (self.deadline - began), done / (n_trials or inf)), f"{done} trials")
+                    show(
+                        max((now - began) / (self.deadline - began), done / (n_trials or inf)),
+                        count(done, "trial"),
+                    )
                     with ExitStack() as held:
                         trial = self._next(n_trials, held)
                         if trial is None:
@@ -371,7 +375,9 @@ class _Tuner:
             if isinstance(error, Interrupted) and time.monotonic() >= self.deadline:
                 return  # the trial is kept with its progress
             remedy = "nothing was kept" if self.folder is None else "run the same command again to continue"
-            raise Interrupted(f"Tuning was interrupted after {len(self._finished())} trials; {remedy}.") from error
+            raise Interrupted(
+                f"Tuning was interrupted after {count(len(self._finished()), 'trial')}; {remedy}."
+            ) from error
 
     def _finished(self) -> list[optuna.trial.FrozenTrial]:
         return [trial for trial in self.study.trials if trial.state.is_finished()]

@@ -75,7 +75,8 @@ def update(forecaster: Forecaster, data: Source) -> Update:
         The new forecaster and the comparison; see `Update`.
 
     Raises:
-        UsageError: There is no new row, or as in `backtest`.
+        NoNewRows: There is no new row; a `UsageError`.
+        UsageError: As in `backtest`.
         RunFailure: As in `femts.train`.
     """
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")

@@ -18,15 +18,13 @@ from femts.cli.command import app, load_commands
 from femts.cli.output import StderrHandler
 from femts.cli.started import command_started
 from femts.cli.streams import check_memory, check_streams, say
-from femts.cli.wording import as_options, command_line
+from femts.cli.wording import as_options, command_line, running
 from femts.errors import (
+    OF_FORECASTS,
     AccuracyWarning,
-    AgeWarning,
     FemtsError,
-    GapWarning,
     ScaleWarning,
     TableFaults,
-    UnitsWarning,
     UsageError,
     memory_checked,
 )
@@ -52,6 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0 for success, 1 if the run failed, 2 for invalid input, 3 if a check gives an alarm, 130 if
         interrupted.
     """
+    with running(sys.argv[1:] if argv is None else argv):
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Run one command line; see `main`."""
     if "OMP_WAIT_POLICY" not in os.environ:
         # Threads that wait soon leave their core to others, which halves the time beside a busy process; read by
         # libgomp when torch is imported.
@@ -101,7 +105,7 @@ def _warnings_as_notes() -> Iterator[None]:
     def form(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        if issubclass(category, GapWarning | AgeWarning | UnitsWarning | ScaleWarning):
+        if issubclass(category, (*OF_FORECASTS, ScaleWarning)):
             return f"note: {printable(as_options(message).removesuffix('.'))}\n"
         if issubclass(category, AccuracyWarning):
             return f"warning: {printable(as_options(message).removesuffix('.'))}\n"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from femts.cli.streams import say
 from femts.cli.wording import as_options
-from femts.data.describe import count
+from femts.data.describe import are, count
 from femts.logging import PROGRESS
 from femts.text import Message, printable, spreadsheet_safe, strict_json, table
 
@@ -21,18 +21,27 @@ RELATIVE = ("wape", "bias")  # scores in raw units
 
 def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
     """Table with one line per horizon and, if there are several, their mean, from scores by horizon (`Scores`)."""
+    from femts.evaluation.metric import own_names
     from femts.evaluation.overall import compared_with_naive
 
     every: list[tuple[object, Mapping[str, Any]]] = list(scores.items())
+    own = [name for name in own_names() if any(name in one for one in scores.values())]
     if len(scores) > 1:
         every.append(("mean", mean_scores(scores)))
-    header = ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase", *RELATIVE]
+    header = ["pred_len", "mse", "mae", "windows", "naive_mse", "naive_mae", "skill", "mase", *RELATIVE, *own]
     rows = []
     for horizon, one in every:
         naive = compared_with_naive(one)
         compared = [naive["mse"], naive["mae"], naive["skill"], naive["mase"]]
         rows.append(
-            [horizon, one["mse"], one["mae"], one.get("windows"), *compared, *(one.get(name) for name in RELATIVE)]
+            [
+                horizon,
+                one["mse"],
+                one["mae"],
+                one.get("windows"),
+                *compared,
+                *(one.get(name) for name in (*RELATIVE, *own)),
+            ]
         )
     return table(header, rows)
 
@@ -40,6 +49,7 @@ def scores_table(scores: Mapping[int, Mapping[str, Any]]) -> str:
 def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """Means of the scores over the horizons, with equal weights, and the skill from these means; NaN if one is not a
     number."""
+    from femts.evaluation.metric import own_names
     from femts.evaluation.overall import compared_with_naive
 
     def mean(values: Iterable[float | None]) -> float:
@@ -48,7 +58,9 @@ def mean_scores(scores: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
     every = list(scores.values())
     names = [name for name in every[0]["baselines"] if all(name in one["baselines"] for one in every)]
-    made: dict[str, Any] = {name: mean(one.get(name) for one in every) for name in ("mse", "mae", *RELATIVE, "mase")}
+    own = [name for name in own_names() if any(name in one for one in every)]
+    averaged = ("mse", "mae", *RELATIVE, "mase", *own)
+    made: dict[str, Any] = {name: mean(one.get(name) for one in every) for name in averaged}
     made["season"] = every[0]["season"]
     made["baselines"] = {
         name: {measure: mean(one["baselines"][name][measure] for one in every) for measure in ("mse", "mae")}
@@ -113,7 +125,7 @@ def say_unfinished(missing: int, cells: int, shown_only: bool) -> None:
     if not missing:
         return
     then = "run without --show to train them" if shown_only else "run the same command again to continue"
-    say_notes([f"{missing} of {cells} cells are unfinished; {then}"])
+    say_notes([f"{missing} of {count(cells, 'cell')} {are(missing)} unfinished; {then}"])
 
 
 class StderrHandler(logging.Handler):
@@ -175,6 +187,6 @@ def judgements(scores: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list
     worse, others = list[str](), list[str]()
     for horizon, one in scores.items():
         if one["verdict"] is not None:
-            where = f"{horizon} steps: " if len(scores) > 1 else ""
+            where = f"{count(horizon, 'step')}: " if len(scores) > 1 else ""
             (worse if one["worse"] else others).append(where + one["verdict"])
     return worse, others

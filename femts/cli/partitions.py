@@ -12,6 +12,7 @@ from femts.cli.output import say_notes
 from femts.cli.run_options import gaps_noted, read_history
 from femts.cli.wording import as_options
 from femts.cluster import connected
+from femts.data.describe import count
 from femts.errors import FemtsError, RunFailure, UsageError
 from femts.logging import PROGRESS
 from femts.progress import progress_line
@@ -172,7 +173,7 @@ def join(
                         )
                     places[name] = path
                 parts.append(made.table)
-            show(number / len(paths), f"{number} of {len(paths)} files")
+            show(number / len(paths), f"{number} of {count(len(paths), 'file')}")
     return pd.concat(parts, ignore_index=True) if parts else None, failed
 
 

@@ -192,8 +192,17 @@ def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
         raise UsageError(f"{option} '{quote(text)}' has no value; write it as '{quote(text) or 'training.lr'}=VALUE'.")
     section, dot, name = key.strip().partition(".")
     if section not in SECTIONS or not dot or not name:
-        raise UsageError(f"Unknown setting '{quote(key)}'; write model.NAME=VALUE or training.NAME=VALUE.")
+        raise UsageError(f"Unknown setting '{quote(key)}'{_suggestion(key.strip())}")
     return key.strip(), value.strip()
+
+
+def _suggestion(key: str) -> str:
+    """End of a message about `key`, which is no setting: the closest one of any model, or how to write one."""
+    from femts.models.registry import MODELS
+    from femts.training.resolve import suggest_setting
+
+    said = suggest_setting(key, MODELS.names())
+    return said if "did you mean" in said else "; write model.NAME=VALUE or training.NAME=VALUE."
 
 
 def each_once(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from femts.cli.options import DataRoot, names, option
 from femts.cli.output import final_note, say_notes
 from femts.cli.wording import as_options
 from femts.config.values import whole_number
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError
+from femts.errors import OF_FORECASTS, UsageError
 from femts.forecaster.replacing import current
 from femts.forecaster.run_folder import CONFIG, runs_within
 from femts.text import quote
@@ -88,10 +88,10 @@ def names_or_file(given: str) -> tuple[str, ...] | Path:
 
 @contextmanager
 def gaps_noted() -> Iterator[list[str]]:
-    """Collect warnings about gaps, age and units of a history as notes, which are in the list at the end."""
+    """Collect warnings about a forecast and its history as notes, which are in the list at the end."""
     notes = list[str]()
     with warnings.catch_warnings(record=True) as gaps:
-        for kind in (GapWarning, AgeWarning, UnitsWarning):
+        for kind in OF_FORECASTS:
             warnings.simplefilter("always", kind)
         yield notes
     notes += [as_options(gap.message).removesuffix(".") for gap in gaps]
@@ -99,8 +99,7 @@ def gaps_noted() -> Iterator[list[str]]:
 
 @contextmanager
 def gaps_as_notes() -> Iterator[None]:
-    """Print warnings about gaps, age and units of a history as notes after the forecast; an error is shown without
-    them."""
+    """Print warnings about a forecast and its history as notes after the forecast; an error is shown without them."""
     with gaps_noted() as notes:
         yield
     say_notes(notes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -13,10 +15,23 @@ import typer
 from femts.cli.command import app
 from femts.text import arguments, reworded
 
+_WORDS: ContextVar[Sequence[str]] = ContextVar("words", default=())  # of the command line that is running
+
+
+@contextmanager
+def running(words: Sequence[str]) -> Iterator[None]:
+    """Context in which the command of the `words` after the program name writes messages."""
+    token = _WORDS.set(words)
+    try:
+        yield
+    finally:
+        _WORDS.reset(token)
+
 
 def as_options(message: object) -> str:
     """An error, warning or note with its arguments as options: `seq_len=512` as `--seq-len 512`, `panel=False` as
-    `--multivariate`, and a plain `seq_len` as `--seq-len`."""
+    `--multivariate`, and a plain `seq_len` as `--seq-len`. Options that the command lacks, because the run has kept them
+    from its training, are those of `femts train`."""
     return reworded(message.args[0] if isinstance(message, Warning) and message.args else message, _options_of)
 
 
@@ -33,6 +48,24 @@ def command_line(words: Sequence[str], changes: Mapping[str, Any]) -> str:
         is_value = changed and not value
     given = {name: value for name, value in changes.items() if value is not None}
     return f"{shlex.join(kept)} {as_options(arguments(given))}".strip()
+
+
+@cache
+def _spellings() -> dict[str, frozenset[str]]:
+    """Spellings of the options of each command; a group of commands has none."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return {
+        name: frozenset(spelling for option in each.params for spelling in (*option.opts, *option.secondary_opts))
+        for name, each in commands.items()
+    }
+
+
+def _of_training(written: str) -> str:
+    """Options as `written`, with the name of the command that has them if the running one does not."""
+    command = next((word for word in _WORDS.get() if word in _spellings()), "train")
+    own, of_training = _spellings()[command], _spellings()["train"]
+    flags = {word for word in shlex.split(written) if word.startswith("--")}
+    return written if not own or flags <= own or not flags <= of_training else f"{written} of femts train"
 
 
 @cache
@@ -53,7 +86,8 @@ def _options_of(python: str) -> str:
         match ast.parse(f"_({python})", mode="eval").body:
             case ast.Call(args=names, keywords=given):
                 plain = [_options()[_plain(name)][0] for name in names]
-                return " ".join([*plain, *(_option(_options()[str(each.arg)], each.value) for each in given)])
+                options = [*plain, *(_option(_options()[str(each.arg)], each.value) for each in given)]
+                return _of_training(" ".join(options))
     except (SyntaxError, ValueError, KeyError):
         pass
     return python

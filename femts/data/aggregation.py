@@ -13,7 +13,7 @@ from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
-from femts.data.describe import count
+from femts.data.describe import count, stamp
 from femts.data.frequency import is_set_back
 from femts.data.rows import Rows
 from femts.data.schema import COUNT
@@ -22,7 +22,8 @@ from femts.errors import UsageError
 
 STEADY = 0.9  # share of distances between rows that are near the usual one
 MOST_STEPS = 10_000_000  # steps of a table, unless it has one in a hundred rows of these
-_KEY, _STEP, _LAST = "femts.series", "femts.step", "femts.last"  # columns that no table has
+FEWEST_GAPS = 20  # distances between events of which the longest is compared with those at both ends
+_KEY, _STEP, _FIRST, _LAST = "femts.series", "femts.step", "femts.first", "femts.last"  # columns that no table has
 
 
 def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
@@ -33,7 +34,8 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     is about one row per step, to the nearest. Targets are aggregated as `schema.aggregate` says, and covariates
     averaged, without missing values. Text, static covariates and the indicators of categories keep their last value in
     each step. If targets are named, columns without a role are dropped. If rows come at steady distances, as from
-    sensors, the last step of a series is left out unless they reach its end.
+    sensors, the last step of a series is left out unless they reach its end; in sums and counts, so is its first one
+    unless they begin with it, and the ends of tables of events (`_cut_off`).
 
     Args:
         rows: rows of a table.
@@ -73,7 +75,7 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     # Steps that do not divide a day count from the same moment in every table; time zones have none.
     origin: Any = "epoch" if _is_even(freq) and not _divides_a_day(freq) and stamps.tz is None else "start_day"
     grid: Any = pd.Grouper(key=_STEP, freq=freq, origin=origin)
-    parts = pd.DataFrame({_KEY: rows.codes, _STEP: stamps, _LAST: stamps, **table})
+    parts = pd.DataFrame({_KEY: rows.codes, _STEP: stamps, _FIRST: stamps, _LAST: stamps, **table})
     if isinstance(to_offset(freq), pd.offsets.BusinessHour):  # which a Grouper does not support
         grid, parts[_STEP] = _STEP, _business_hours(stamps, freq)
         closed = parts[_STEP].isna()
@@ -88,13 +90,25 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     targets = [name for name in cells if name not in {*roles.past, *roles.future, *kept}]
     how = dict.fromkeys(cells, "mean") | dict.fromkeys(kept, "last")
     total = aggregate in ("sum", COUNT)
-    how |= {**dict.fromkeys(targets, "sum" if total else aggregate or "mean"), _LAST: "max"}
-    made = pd.DataFrame({name: _reduced(groups[name], how[name]) for name in (*cells, _LAST)}).reset_index()
+    how |= {**dict.fromkeys(targets, "sum" if total else aggregate or "mean"), _FIRST: "min", _LAST: "max"}
+    made = pd.DataFrame({name: _reduced(groups[name], how[name]) for name in (*cells, _FIRST, _LAST)}).reset_index()
     if steady:
         last = made.groupby(_KEY, sort=False)[_STEP].transform("max")
-        over = made[_LAST] + 1.5 * usual >= _ends(pd.DatetimeIndex(made[_STEP]), freq)
-        made = made[over | (made[_STEP] < last)].reset_index(drop=True)
-    made = made.drop(columns=_LAST)
+        every = pd.DatetimeIndex(made[_STEP])
+        over = made[_LAST] + 1.5 * usual >= _ends(every, freq)
+        cut = ~over & (made[_STEP] == last)
+        if total:
+            first, begins = made.groupby(_KEY, sort=False)[_STEP].transform("min"), _begins(every, freq)
+            several = 2 * usual <= _ends(every, freq) - begins  # otherwise, a row may stand for its whole step
+            cut |= (made[_STEP] == first) & (made[_FIRST] - begins > 0.5 * usual) & several
+    else:
+        cut = _cut_off(made, stamps, freq) if total else pd.Series(False, made.index)
+    if total and cut.any():
+        some = made.loc[cut, _STEP].drop_duplicates().sort_values()
+        told = " and ".join(stamp(each) for each in some[:2]) + f" and {len(some) - 2} more" * (len(some) > 2)
+        note += f"; {told} {'is' if len(some) == 1 else 'are'} left out, because the rows do not cover all of it"
+        note = note.replace("all of it", "all of them") if len(some) > 1 else note
+    made = made[~cut].reset_index(drop=True).drop(columns=[_FIRST, _LAST])
     if zone is not None:
         made[_STEP] = instants(pd.DatetimeIndex(made[_STEP]), zone)
     if total and known:
@@ -103,6 +117,24 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
         made = _with_zeros(made, targets, freq, len(rows.series) if known else 0)
     codes, steps = made.pop(_KEY).to_numpy(dtype=np.intp), pd.DatetimeIndex(made.pop(_STEP))
     return replace(rows, frame=made, stamps=steps, codes=codes, notes=(*rows.notes, note))
+
+
+def _cut_off(made: pd.DataFrame, stamps: pd.DatetimeIndex, freq: str) -> pd.Series:
+    """Mask of the rows of the first and the last step of a table of events, in so far as the distance between its begin
+    and the first event, or the last event and its end, exceeds all those between events: such a step is probably cut off,
+    since one of n + 1 such distances is the longest."""
+    distinct = stamps.unique().sort_values()
+    cut = pd.Series(False, made.index)
+    if len(distinct) <= FEWEST_GAPS or made[_STEP].nunique() <= 2:
+        return cut
+    longest = (distinct[1:] - distinct[:-1]).max()
+    whole = pd.Timedelta(days=1 if (distinct == distinct.normalize()).all() else 0)  # days last until their end
+    steps = pd.DatetimeIndex([made[_STEP].min(), made[_STEP].max()])
+    if distinct[0] - _begins(steps, freq)[0] > longest:
+        cut |= made[_STEP] == steps[0]
+    if _ends(steps, freq)[1] - distinct[-1] - whole > longest:
+        cut |= made[_STEP] == steps[1]
+    return cut
 
 
 def _reduced(cells: SeriesGroupBy, how: str) -> pd.Series:
@@ -135,7 +167,7 @@ def _why(rows: Rows) -> str | None:
     if again.any() and not is_set_back(stamps, again):
         return None
     if _between_steps(stamps, rows.codes, freq):
-        return f"its {len(rows)} rows do not keep the step '{freq}' and are averaged over such steps"
+        return f"its {count(len(rows), 'row')} do not keep the step '{freq}' and are averaged over such steps"
     return _note_of_repeats(stamps, again) if again.any() else None
 
 
@@ -185,13 +217,23 @@ def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.intp]) -> tuple[pd.Tim
     return pd.Timedelta(usual, "ns"), usual > 0 and bool(np.mean(np.abs(apart / usual - 1) <= 0.5) >= STEADY)
 
 
+def _begins(steps: pd.DatetimeIndex, freq: str) -> pd.Series:
+    """Begin of each step, from its name as pandas gives it."""
+    offset = to_offset(freq)
+    return pd.Series(steps - offset + pd.offsets.Day(1) if _named_by_last(freq) else steps)
+
+
 def _ends(steps: pd.DatetimeIndex, freq: str) -> pd.Series:
     """End of each step, from its name as pandas gives it: its beginning, or the last day of weeks and of ends of months."""
     offset, days = to_offset(freq), pd.offsets.Day(1)
     if isinstance(offset, pd.offsets.BusinessHour):  # the last one of a day would end on the next
         return pd.Series(steps + pd.Timedelta(hours=offset.n))
-    named_by_last = isinstance(offset, pd.offsets.Week) or freq.partition("-")[0].endswith("E")
-    return pd.Series(steps + (days if named_by_last else offset))
+    return pd.Series(steps + (days if _named_by_last(freq) else offset))
+
+
+def _named_by_last(freq: str) -> bool:
+    """Whether steps are named by their last day: weeks and those that end with a month."""
+    return isinstance(to_offset(freq), pd.offsets.Week) or freq.partition("-")[0].endswith("E")
 
 
 def _is_even(freq: str) -> bool:

@@ -15,7 +15,7 @@ from femts.data.columns import DOUBTS, is_named_date
 from femts.data.describe import count
 from femts.data.schema import Schema
 from femts.data.stamps import are_clocks, as_text, whole_numbers
-from femts.data.units import measured
+from femts.data.units import measured, share_unit
 from femts.errors import TableFault, UsageError
 from femts.text import Blank, arguments, quote
 
@@ -258,7 +258,9 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
         remedy = "enter a number, or leave the cell empty"
-        if _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
+        if share_unit(as_text(column[unread]).str.strip()):
+            remedy = "write its numbers with decimals, or without thousands separators, to tell one from the other"
+        elif _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
             remedy = "remove thousands separators"
         elif WITH_UNIT.fullmatch(text.strip()):
             remedy = "write numbers without units, or all with the same"

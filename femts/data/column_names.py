@@ -116,6 +116,10 @@ class ColumnNames:
         """Name of the time stamp column of a table with these columns, which may be long with further ones."""
         return self.time or ("ds" if {self.series, "ds"} <= set(columns) else "date")
 
+    def written(self, panel: bool) -> str:
+        """Name of the time stamp column of a table that is made from data."""
+        return self.time or ("ds" if panel else "date")
+
     def to_long(self, wide: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         """Convert a wide table, `date` and then `columns`, each followed by the same number of bounds (`NAME-lo-80`),
         to a long one."""

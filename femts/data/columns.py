@@ -16,7 +16,7 @@ from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
 from femts.data.numbering import with_numbers
 from femts.data.stamp_parts import HOURS, PARTS, joined
-from femts.data.stamps import as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.stamps import YEARS, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
@@ -27,6 +27,7 @@ DOUBTS = "femts.doubts"  # key in `attrs` for why columns cannot be used as numb
 SERIES = "femts.series"  # key in `attrs` for the column of series names, if an index tells it
 NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
 SAMPLE = 20  # cells of a column that are inspected
+FEWEST, EVEN = 4, 0.9  # steps between fractions of years, and share of them that are about the usual one
 _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
@@ -297,6 +298,10 @@ def holds_dates(column: pd.Series) -> bool:
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)
+    if numbers.dtype.kind == "f" and len(numbers) and numbers.max() <= YEARS[1]:  # fractions of years are at even steps
+        distinct = np.diff(np.unique(numbers))
+        if len(distinct) < FEWEST or np.mean(np.abs(distinct / np.median(distinct) - 1) < 0.2) < EVEN:
+            return False
     return times_of(numbers, name=str(column.name)) is not None and (
         named or bool((steps > 0).all() or (steps < 0).all())
     )

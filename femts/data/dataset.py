@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.ahead import Ahead
 from femts.data.catalog import CATALOG
 from femts.data.cutoffs import rows_before
-from femts.data.describe import count, names, stamp
+from femts.data.describe import are, count, names, stamp
 from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
@@ -47,6 +48,7 @@ class Dataset:
         schema: how the table was read; if columns have roles, every target is named.
         notes: messages about the data that a user should see once.
         source: catalogue name or path from which `load_dataset` can load it again; None for a table in memory.
+        ahead: what the table says about the steps after its last readings, if anything; see `femts.data.ahead`.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Dataset:
     schema: Schema = PLAIN
     notes: tuple[str, ...] = ()
     source: str | None = None
+    ahead: Ahead | None = None
 
     @classmethod
     def of_one(
@@ -379,7 +382,7 @@ class Dataset:
         beyond = f", and calibrated intervals after step {held} are extrapolated"
         beyond *= refit is not None and held < pred_len
         return [
-            f"{count(self.rows, 'row')} are too few to test whole forecasts of {pred_len} steps, so scores are of "
+            f"{count(self.rows, 'row')} {are(self.rows)} too few to test whole forecasts of {count(pred_len, 'step')}, so scores are of "
             f"their {steps} at most{beyond}"
         ]
 
@@ -404,7 +407,7 @@ class Dataset:
         lines = [f"Dataset '{quote(self.name)}': {size}"]
         if len(self) > 1:
             least, most = int(self.lengths.min()), int(self.lengths.max())
-            each = f"{least} to {most} rows" if least < most else f"{most} rows each"
+            each = f"{least} to {count(most, 'row')}" if least < most else f"{count(most, 'row')} each"
             lines.append(f"  series: {len(self)} of {each}: {names(self.series)}")
         lines.append(f"  columns: {names(self.columns)}")
         roles = self.schema.roles
@@ -415,7 +418,8 @@ class Dataset:
             first, last = self.stamps.min(), self.stamps.max()
             lines.append(f"  step: {self.freq}, from {stamp(first)} to {stamp(last)}{season}")
         missing = 0 if self.observed is None else int((~self.observed).sum())
-        lines.append(f"  gaps: {f'{missing} of {self.values.size} values' if missing else 'none'}")
+        gaps = f"{missing} of {count(self.values.size, 'value')}" if missing else "none"
+        lines.append(f"  gaps: {gaps}")
         counts = (self.split.rows[..., 1] - self.split.rows[..., 0]).sum(0).tolist()
         parts = ", ".join(f"{part} {rows}" for part, rows in zip(PARTS, counts, strict=True))
         lines.append(f"  split: {parts} rows")
@@ -434,7 +438,7 @@ class Dataset:
         if self.static is not None:
             table[list(self.static.columns)] = self.static.iloc[self.codes()].to_numpy()
         if self.stamps is not None:
-            table.insert(0, form.time or ("ds" if self.schema.panel else "date"), self.stamps)
+            table.insert(0, form.written(bool(self.schema.panel)), self.stamps)
         if self.schema.panel:
             table.insert(0, form.series, np.repeat(np.array(self.series, dtype=object), self.lengths))
         return table
@@ -461,8 +465,8 @@ class Dataset:
                 raise UsageError(text, argument="origins", value=origins, remedy={"origins": None})
             (first, start), (_, end) = self.split.train[0].tolist(), self.split.val[0].tolist()
             text = (
-                f"{origins} origins, each {end - start} rows before the next, leave less than half of the "
-                f"{start - first} training rows of '{self.name}'; ask for at most {self.most_origins}."
+                f"{count(origins, 'origin')}, each {count(end - start, 'row')} before the next, leave less than half of the "
+                f"{count(start - first, 'training row')} of '{self.name}'; ask for at most {self.most_origins}."
             )
             raise UsageError(text, argument="origins", value=origins, remedy={"origins": self.most_origins})
         schema = replace(self.schema, split=SplitRule(test_rows=pred_len))  # otherwise it would be split again

@@ -10,7 +10,12 @@ MOST_PAST = 5  # steps shown before a forecast, relative to its length
 
 def count(number: int, noun: str) -> str:
     """Number and noun, such as `1 row` or `2 rows`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def are(number: int) -> str:
+    """The verb that goes with a number of things: `is` or `are`."""
+    return "is" if number == 1 else "are"
 
 
 def names(columns: tuple[str, ...]) -> str:

@@ -98,6 +98,21 @@ class Effects:
             terms += [column, *(np.maximum(column - knot, 0) for knot in knots)]
         return np.stack([*terms, *self.dated.of(dates)], axis=1) / self.scale
 
+    def of_columns(self, targets: int) -> NDArray[np.bool_]:
+        """Whether each column has an effect on any of the first `targets` channels, (K,)."""
+        ends = np.cumsum([1 + len(each) for each in self.knots], dtype=np.int64)
+        return np.array(
+            [
+                self.weight[stop - 1 - len(each) : stop, :targets].any()
+                for stop, each in zip(ends, self.knots, strict=True)
+            ],
+            dtype=bool,
+        )
+
+    def of_dates(self, targets: int) -> bool:
+        """Whether the time stamps have an effect on any of the first `targets` channels."""
+        return bool(self.weight[sum(1 + len(each) for each in self.knots) :, :targets].any())
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}

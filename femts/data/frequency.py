@@ -28,7 +28,7 @@ _SECONDS = {"D": 86_400, "h": 3600, "min": 60, "s": 1}  # by the base of a frequ
 _ROUND_STEPS = {  # in seconds
     **{"1s": 1, "10s": 10, "30s": 30, "1min": 60, "5min": 300, "10min": 600, "15min": 900, "30min": 1800},
     **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
-    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746},
+    **{"1D": 86_400, "W": 604_800, "MS": 2_629_746, "QS": 7_889_238, "YS": 31_556_952},
 }
 _BUSINESS_DAY = 8  # hours
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
@@ -81,7 +81,9 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
         UsageError: There are fewer than three dates, or no grid contains them; the message quotes two of them.
     """
     if len(dates) < 3:
-        raise UsageError(f"{where} has {len(dates)} data rows; at least 3 are needed to infer the step between them.")
+        raise UsageError(
+            f"{where} has {count(len(dates), 'data row')}; at least 3 are needed to infer the step between them."
+        )
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))
         if few_missing(dates, str(step)):
@@ -141,8 +143,10 @@ def _apart(step: pd.Timedelta) -> str:
 
 
 def round_step(steps: pd.TimedeltaIndex) -> str:
-    """The common step, such as 15 minutes, that is nearest to the median of `steps`."""
+    """The common step, such as 15 minutes, or the number of years that is nearest to the median of `steps`."""
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
+    if (years := round(median / pd.Timedelta(12 * MONTH, "D"))) > 1:
+        return f"{years}YS"
     return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
 
 
@@ -312,7 +316,9 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     """The `n` time stamps after `last` at the step `freq`."""
     if freq.isdecimal():
         if int(last) + n * int(freq) > MOST_NUMBER:
-            raise UsageError(f"A forecast of {n} steps after {last} exceeds {MOST_NUMBER}; number the steps from 0.")
+            raise UsageError(
+                f"A forecast of {count(n, 'step')} after {last} exceeds {MOST_NUMBER}; number the steps from 0."
+            )
         return pd.Index(np.arange(1, n + 1) * int(freq) + last)
     late: Exception | None = None
     try:
@@ -322,7 +328,7 @@ def future_dates(last: Any, freq: str, n: int) -> pd.Index:
     except (OverflowError, ValueError) as error:
         late = error
     raise UsageError(
-        f"A forecast of {n} steps after {last} goes beyond the year {YEARS[1]}; use fewer steps."
+        f"A forecast of {count(n, 'step')} after {last} goes beyond the year {YEARS[1]}; use fewer steps."
     ) from late
 
 
@@ -337,7 +343,7 @@ def last_dates(dates: pd.Index, freq: str, n: int) -> pd.Index:
         before = dates_at(freq, end=dates[0], periods=missing + 1)
     except (OverflowError, ValueError) as error:
         raise UsageError(
-            f"A look-back of {n} steps that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
+            f"A look-back of {count(n, 'step')} that ends at {dates[-1]} reaches before the first possible date; use fewer steps."
         ) from error
     return before[before < dates[0]][-missing:].append(dates)
 

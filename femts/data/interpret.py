@@ -16,7 +16,7 @@ from femts.data.columns import with_keys
 from femts.data.describe import count, names
 from femts.data.frequency import is_set_back, order_of, round_step, step_of
 from femts.data.guess import Advice, advice, reasons_in_words
-from femts.data.name_words import is_amount
+from femts.data.name_words import is_amount, is_level
 from femts.data.near_steps import WEEKDAYS
 from femts.data.rows import Rows, as_numbers, number_series
 from femts.data.schema import COUNT
@@ -85,7 +85,9 @@ def _with_series(rows: Rows) -> Rows:
     if schema.panel is False:
         if len(targets) != 1:
             one = arguments({"target": targets[0] if targets else Blank("NAME")})
-            fault = f"{rows.where} has series named by {_quoted(found.keys)} and {len(targets)} columns of values"
+            fault = (
+                f"{rows.where} has series named by {_quoted(found.keys)} and {count(len(targets), 'column')} of values"
+            )
             text = f"{fault}; name the one to forecast with {one}, or remove {argument('panel=False')}."
             raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
         form = replace(form, value=targets[0])
@@ -294,14 +296,17 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     given = rows.schema.roles.target
     targets = given or _in_order(rows, found.targets)
     how = found.aggregate
-    if given and how == COUNT:
-        how = "sum" if any(map(is_amount, given)) else "mean"
+    if given and how == COUNT:  # rows as irregular as these are events rather than readings
+        how = "mean" if any(map(is_level, given)) else "sum"
     remedy: dict[str, Any] = {"freq": rows.schema.freq or found.freq, "aggregate": how}
     if not given and targets and found.aggregate != "count":
         remedy["target"] = list(targets[:MOST_LISTED])
     by = ""
+    if how != COUNT and not any(map(is_amount if how == "sum" else is_level, targets)):  # no name tells which it is
+        other, of = ("mean", "readings") if how == "sum" else ("sum", "amounts")
+        by = f", or with {arguments({'aggregate': other})} if they are {of}"
     if found.by:
-        by = f", and {arguments({'columns': {'time': rows.time, 'series': found.by[0]}})} for one series for each"
+        by += f", and {arguments({'columns': {'time': rows.time, 'series': found.by[0]}})} for one series for each"
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
         fault = (
@@ -310,7 +315,7 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
         )
         advice = f"; keep one row per date, or aggregate them with {arguments(remedy)}{by}."
     else:
-        fault = f"{rows.where} has {len(rows)} rows at {rows.stamps.nunique()} dates, and no columns that name series"
+        fault = f"{rows.where} has {count(len(rows), 'row')} at {rows.stamps.nunique()} dates, and no columns that name series"
         advice = f"; aggregate them with {arguments(remedy)}{by}."
     if _are_inseparable(rows):
         return TableFault(fault, advice, remedy)

@@ -16,7 +16,8 @@ from femts.data.check import MISSING, parsed, words_among_numbers
 from femts.data.columns import holds_dates
 from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, is_entity, is_id, is_value, words_in
 from femts.data.sentinels import stands_for_missing
-from femts.data.stamps import are_clocks, as_text, times_of
+from femts.data.stamps import YEARS, are_clocks, as_text, times_of
+from femts.data.units import share_unit
 from femts.text import Message, arguments
 
 Kind = Literal[
@@ -184,7 +185,7 @@ def _numbers_in(cells: pd.Series) -> NDArray[np.float64] | None:
         return numbers
     odd = as_text(cells[unread]).str.strip().drop_duplicates()
     formatted = odd.map(lambda cell: bool(_NUMBER.fullmatch(cell)))
-    if not formatted.all():
+    if not formatted.all() and not share_unit(odd):
         few = len(odd) <= MARKS and unread.mean() <= 0.2 and len(np.unique(numbers[np.isfinite(numbers)])) > 4 * MARKS
         return numbers if few else None
     bare = as_text(cells).str.replace(r"[^\d.,+-]", "", regex=True)
@@ -259,7 +260,9 @@ def _kind_of_numbers(made: Column, each: _Cells, dates: Dates | None) -> Column:
     if is_coordinate(name):
         return replace(made, kind="identifier", detail="coordinate")
     if not whole:
-        return made
+        of_years = YEARS[0] <= finite.min() and finite.max() <= YEARS[1] and bool((np.diff(finite) > 0).all())
+        named = not {"year", "time", "date"}.isdisjoint(words_in(name))
+        return replace(made, kind="dates") if of_years and named else made  # fractions of years without a known step
     if _are_numbered_dates(finite, name):
         return replace(made, kind="dates")
     # a column beside dates that are all different may hold what a store sells

@@ -19,6 +19,7 @@ from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.check import sentinels
 from femts.data.dataset import Dataset
+from femts.data.describe import are, count
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.holidays import holiday_terms
@@ -69,7 +70,7 @@ def load_dataset(
             `past_covariates`: columns known only up to the forecast origin; models read them, and they are not scored.
 
             `future_covariates`: columns also known over the forecast horizon, such as holidays; see
-            `femts.data.effects` for how they are used.
+            `femts.data.effects` for how they are used. The last rows may have these alone; see `femts.data.ahead`.
 
             `static_covariates`: columns that are constant within each series of a long table.
 
@@ -309,7 +310,7 @@ def _checked(data: Dataset) -> Dataset:
     for name, least, most in zip(data.columns, low, high, strict=True):
         if np.isnan(least):
             raise UsageError(
-                f"Column '{quote(name)}' of '{quote(data.name)}' has no value in its {len(train)} training rows; "
+                f"Column '{quote(name)}' of '{quote(data.name)}' has no value in its {count(len(train), 'training row')}; "
                 "remove it."
             )
         if least == most:
@@ -323,6 +324,6 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     row, column = np.argwhere(~observed)[0]
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
-    where = f"in {gappy} of {len(columns)} columns, the first in '{quote(columns[column])}' at {when}"
+    where = f"in {gappy} of {count(len(columns), 'column')}, the first in '{quote(columns[column])}' at {when}"
     rule = "they are excluded from losses and scores, and models read the last value before them"
-    return f"{missing} of {observed.size} values are missing, {where}; {rule}"
+    return f"{missing} of {count(observed.size, 'value')} {are(missing)} missing, {where}; {rule}"

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.aggregation import by_step
+from femts.data.ahead import channels_of, undeclared, without_ahead
 from femts.data.categories import encode_categories
 from femts.data.check import check_unique, words_of
 from femts.data.column_names import bounded, check_bound_names
@@ -80,6 +81,8 @@ def table_rows(
         return numbered_rows(to_frame(table, where, None), schema, where)
     schema = replace(schema, panel=bool(schema.panel))
     rows = read_rows(to_frame(table, where, schema.form), schema, where, freq, needed)
+    if needed and schema.aggregate is not None:  # covariates alone, which are averaged
+        rows = replace(rows, schema=replace(rows.schema, aggregate="mean"))
     return rows if schema.freq is None else by_step(rows, series)
 
 
@@ -106,45 +109,59 @@ def _is_panel(rows: Rows) -> bool:
     return rows.long and not (named and named <= set(rows.series))
 
 
-def to_dataset(rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None) -> Dataset:
-    """The dataset of `rows`; arguments as in `normalise`."""
+def to_dataset(
+    rows: Rows, name: str, columns: Sequence[str] | None = None, freq: str | None = None, planned: bool = True
+) -> Dataset:
+    """The dataset of `rows`; arguments as in `normalise`, and whether the rows after the last readings are `planned`, and
+    not late."""
+    if not rows.schema.panel:
+        rows = _wide(rows, trained=columns is not None)
+    rows, ahead = without_ahead(rows, columns or channels_of(rows)) if planned else (rows, None)
     if rows.schema.panel:
-        return _panel(rows, name, freq or rows.schema.freq)
+        made = _panel(rows, name, freq or rows.schema.freq, trained=columns is not None)
+    else:
+        made = _joint(rows, name, columns, freq)
+    note = (undeclared(rows) if columns is None else None) if ahead is None else ahead.note
+    return replace(made, ahead=ahead, notes=(*made.notes, note) if note else made.notes)
+
+
+def _wide(rows: Rows, trained: bool) -> Rows:
+    """The rows of a table whose columns are forecast jointly, which may be the series of a long one; `trained` as in
+    `_panel`."""
     if rows.long and rows.schema.form.dates is not None:
         fault = f"{rows.where} has series whose rows are numbered separately, so they do not share time steps"
-        text = f"{fault}; remove {argument('panel=False')}, or provide a wide table with one column per series."
+        remedy = "" if trained else f"remove {argument('panel=False')}, or "
+        text = f"{fault}; {remedy}provide a wide table with one column per series."
         raise UsageError(text, argument="panel", value=False, remedy={"panel": None})
-    rows = as_columns(rows) if rows.long else rows
-    return _joint(rows, name, columns, freq)
+    return as_columns(rows) if rows.long else rows
 
 
-def _panel(rows: Rows, name: str, freq: str | None) -> Dataset:
-    """The series of a long table, or the columns of a wide one, as separate series."""
+def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
+    """The series of a long table, or the columns of a wide one, as separate series; a table for a `trained` model is
+    like the training data, so remedies are none of its reading."""
     schema, form = rows.schema, rows.schema.form
     if not rows.series:
         raise UsageError(f"{rows.where} has no rows; provide a table with rows.")
     roles, series = replace(schema.roles, target=schema.roles.target or (form.value,)), rows.series
     notes = rows.notes
     if rows.long:
-        listed = roles.check(rows.columns, rows.where)
+        listed = roles.check(rows.columns, rows.where, trained)
         further = [column for column in rows.columns if column not in listed]
         bounds = [column for column in further if bounded(column, listed)]
         if bounds and not schema.roles.target:  # a forecast
             notes = (*notes, f"{names(tuple(bounds))} are bounds of forecasts and are left out")
             further = [column for column in further if column not in bounds]
         if further and not schema.roles.target:
-            text = (
-                f"{rows.where} has the additional column '{quote(further[0])}'; name it in "
-                f"{argument('past_covariates')}, {argument('future_covariates')} or {argument('static_covariates')}, or "
-                "remove it."
-            )
-            raise UsageError(text, remedy={"drop": [*schema.form.layout.drop, *further]})
+            named = [argument(f"{kind}_covariates") for kind in ("past", "future", "static")]
+            naming = "" if trained else f"name it in {named[0]}, {named[1]} or {named[2]}, or "
+            text = f"{rows.where} has the additional column '{quote(further[0])}'; {naming}remove it."
+            raise UsageError(text, remedy={} if trained else {"drop": [*schema.form.layout.drop, *further]})
         values = rows.values((*roles.target, *roles.past, *roles.future))
     elif schema.roles.any:
         lacking = form.value if form.series in rows.columns else form.series
         text = (
             f"{rows.where} has no column '{quote(lacking)}', so it is not a long table, and columns of a wide table "
-            f"cannot have roles in a panel; provide a long table, or remove {argument('panel=True')}."
+            f"cannot have roles in a panel; provide a long table{'' if trained else ', or remove ' + argument('panel=True')}."
         )
         raise UsageError(text, argument="panel", value=True, remedy={"panel": None})
     else:

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
+from femts.data.categories import origins
+from femts.data.column_names import ColumnNames
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
 from femts.data.effects import DateTerms, Effects
@@ -21,6 +23,7 @@ from femts.data.outliers import Outliers
 from femts.data.power import PowerTransform
 from femts.data.scaler import Scaler, Values
 from femts.data.static import StaticCodes
+from femts.data.usual_values import UsualValues
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -52,6 +55,7 @@ class Preprocess:
         known: encoding of future covariates and calendar features as model inputs; None if the model reads none.
         outliers: usual distances between readings, by which odd ones in look-backs are found and read as missing; None
             keeps all.
+        usual: values of the future covariates in training, by which others are noticed; None without any.
         reads_raw: whether the model reads values before scaling; look-backs may then begin before their series.
     """
 
@@ -65,6 +69,7 @@ class Preprocess:
     static: StaticCodes | None = None
     known: KnownInputs | None = None
     outliers: Outliers | None = None
+    usual: UsualValues | None = None
     reads_raw: bool = False
 
     @classmethod
@@ -129,6 +134,8 @@ class Preprocess:
             static = StaticCodes.fit(data.static)
         made = replace(made, static=static, known=known)
         training = data.part("train")
+        if roles.future:
+            made = replace(made, usual=UsualValues.fit(data.covariates, training))
         if known is None and reads.any:
             rows = np.concatenate([np.arange(first, stop) for first, stop in training.tolist()])
             marks = calendar_marks(data.freq, roles.holidays)[: reads.calendar]
@@ -282,6 +289,15 @@ class Preprocess:
             offsets[rows] = own
         return offsets
 
+    def without_effect(self, future: Sequence[str], form: ColumnNames, targets: int) -> tuple[str, ...]:
+        """Those of the covariates in the columns `future` of which no effect on any of the first `targets` channels was
+        fitted; all of them without effects."""
+        if self.effects is None:
+            return origins(future, form)
+        have = np.any([each.of_columns(targets) for each in (self.effects, *self.own_effects.values())], axis=0)
+        used = origins([name for name, has in zip(future, have, strict=True) if has], form)
+        return tuple(name for name in origins(future, form) if name not in used)
+
     def transform(
         self,
         values: Array,
@@ -390,7 +406,7 @@ class Preprocess:
             "series": list(self.series),
             "scaler": self.scaler.to_dict(),
         }
-        names = ("effects", "power", "static", "known", "outliers")
+        names = ("effects", "power", "static", "known", "outliers", "usual")
         parts = {name: getattr(self, name) for name in names}
         for name, part in parts.items():
             record |= {} if part is None else {name: part.to_dict()}
@@ -416,6 +432,7 @@ class Preprocess:
             StaticCodes.from_dict(record["static"]) if "static" in record else None,
             KnownInputs.from_dict(record["known"]) if "known" in record else None,
             Outliers.from_dict(record["outliers"]) if "outliers" in record else None,
+            UsualValues.from_dict(record["usual"]) if "usual" in record else None,
         )
 
 

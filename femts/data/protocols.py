@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from femts.config.arguments import check_text
+from femts.data.describe import count
 from femts.errors import unknown
 
 HORIZONS: tuple[int, ...] = (96, 192, 336, 720)
@@ -62,7 +63,7 @@ def default_horizon(freq: str | None, rows: int, published: bool) -> Choice:
     most = max(1, rows // (3 if reason else 20))
     if steps <= most:
         return Choice(steps, reason or "the usual for steps without dates")
-    return Choice(most, f"as far as {rows} rows allow")
+    return Choice(most, f"as far as {count(rows, 'row')} allow")
 
 
 def _by_step(freq: str | None) -> tuple[int, str]:
@@ -76,7 +77,7 @@ def _by_step(freq: str | None) -> tuple[int, str]:
     day = _steps_a_day(offset)
     if day is not None:
         steps = max(8, min(PUBLISHED_HORIZON, _DAYS * day))
-        return steps, "two days" if steps == _DAYS * day else f"{steps} steps of {freq}"
+        return steps, "two days" if steps == _DAYS * day else f"{count(steps, 'step')} of {freq}"
     base = base if base in _HORIZONS else base.removeprefix("B").removesuffix("S").removesuffix("E")
     if base not in _HORIZONS:
         return PUBLISHED_HORIZON, ""
@@ -124,7 +125,8 @@ def default_look_back(
     while seq_len > 1 and seq_len + pred_len > 0.6 * train_rows:
         seq_len //= 2
     return Choice(
-        seq_len, f"from the protocol {protocol}" + f", halved for {train_rows} training rows" * (seq_len < usual)
+        seq_len,
+        f"from the protocol {protocol}" + f", halved for {count(train_rows, 'training row')}" * (seq_len < usual),
     )
 
 

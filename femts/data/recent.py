@@ -13,8 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.aggregation import by_step
+from femts.data.ahead import after_readings
 from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.normalise import as_columns, to_dataset
 from femts.data.read import headless_pieces, read_table, table_pieces
 from femts.data.rows import Rows, as_numbers, numbered_rows, read_rows
@@ -85,6 +87,8 @@ def _cut(
         return frame
     if freq is not None:
         frame = frame.assign(**{rows.time: rows.stamps})
+    if schema.roles.future and not rows.long and np.isnan(rows.readable(columns)).all():
+        return frame  # a piece that may follow the last readings, which are in an earlier one
     return frame[np.logical_or(*recent_rows(rows, steps, columns))].infer_objects()
 
 
@@ -95,10 +99,10 @@ def _pieces(path: Path, schema: Schema, freq: str | None, cells: int) -> Iterato
 
 
 def recent_rows(rows: Rows, steps: int, columns: Sequence[str]) -> tuple[Mask, Mask]:
-    """Masks of the rows of the last `steps` time stamps, and of those with the last value before them of each column, or
-    series of a long table, that has none at the first of these."""
+    """Masks of the rows of the last `steps` time stamps and those after all readings (`rows_ahead`), and of those with the
+    last value before them of each column, or series of a long table, that has none at the first of these."""
     numbers = as_numbers(rows.stamps)
-    distinct = np.unique(numbers) if len(numbers) else numbers
+    distinct = np.unique(numbers[~rows_ahead(rows, columns)]) if len(numbers) else numbers
     if len(distinct) <= steps:
         return np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
     recent = numbers >= distinct[-steps]
@@ -118,6 +122,14 @@ def recent_rows(rows: Rows, steps: int, columns: Sequence[str]) -> tuple[Mask, M
     return recent, earlier
 
 
+def rows_ahead(rows: Rows, columns: Sequence[str]) -> Mask:
+    """Mask of the rows of a table given to a model of a single table that `after_readings` tells."""
+    if not rows.long or not rows.schema.roles.future:
+        return after_readings(rows, columns)
+    wide = as_columns(rows, strict=False)
+    return np.asarray(rows.stamps.isin(wide.stamps[after_readings(wide, columns)]))
+
+
 def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Row with the last value of a column for each series that has one; for a series without any, its last row."""
     valued = ~np.isnan(rows.readable(columns)[:, 0])
@@ -126,11 +138,14 @@ def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.intp]) -> NDArra
     return order[ends]
 
 
-def recent_data(rows: Rows, steps: int, name: str, columns: Sequence[str], freq: str | None) -> Dataset:
-    """The last `steps` steps of a table given to a trained model, after the rows that fill the gaps at their start."""
+def recent_data(
+    rows: Rows, steps: int, name: str, columns: Sequence[str], freq: str | None, planned: bool = True
+) -> Dataset:
+    """The last `steps` steps of a table given to a trained model, after the rows that fill the gaps at their start;
+    `planned` as in `to_dataset`."""
     recent, earlier = recent_rows(rows, steps, columns)
-    where = f"The recent history ({int(recent.sum())} rows)"
-    data = to_dataset(replace(rows.take(recent), where=where), name, columns, freq)
+    where = f"The recent history ({count(int(recent.sum()), 'row')})"
+    data = to_dataset(replace(rows.take(recent), where=where), name, columns, freq, planned)
     if not earlier.any():
         return data
     before = rows.take(earlier)

@@ -91,12 +91,16 @@ class Roles:
             raise UsageError(f"No column of '{quote(name)}' is left to forecast; {fewer}.")
         return replace(self, target=targets)
 
-    def check(self, columns: Sequence[str], where: str) -> dict[str, str]:
-        """Role of each named column; UsageError if a column does not exist or has two roles."""
+    def check(self, columns: Sequence[str], where: str, trained: bool = False) -> dict[str, str]:
+        """Role of each named column; UsageError if a column does not exist or has two roles. With `trained`, the roles
+        are those of the training data, so the table has to follow."""
         seen: dict[str, str] = {}
         for role, name in NAMED.items():
             given = list(getattr(self, role))
             for column in given:
+                if column not in columns and trained:
+                    text = f"{where} has no column '{quote(column)}', which the training data had; add it."
+                    raise UsageError(text)
                 if column not in columns:
                     meant = nearest(column, columns)
                     others = [each for each in given if each != column]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from femts.config.values import whole_number
+from femts.data.describe import count as counted
 from femts.errors import UsageError, blamed, reads
 from femts.text import argument, arguments, quote
 
@@ -99,7 +100,9 @@ class SplitRule:
             raise UsageError(text, argument="test_from", value=self.test_from, remedy={"test_from": None})
         for part, count in zip(("training", "validation", "test"), counts, strict=True):
             if count < 1:
-                raise UsageError(f"{where} has {rows} rows, and none are left for the {part} split; change the split.")
+                raise UsageError(
+                    f"{where} has {counted(rows, 'row')}, and none are left for the {part} split; change the split."
+                )
 
     def _counts(self, stamps: pd.Index | None, spans: Rows, rows: Rows, where: str) -> tuple[Rows, Rows, Rows]:
         """Numbers of rows (S,) for training, validation and test, which may be too small."""

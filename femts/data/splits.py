@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from femts.data.describe import count as counted
 from femts.data.protocols import SHORT
 from femts.errors import UsageError, unknown
 
@@ -98,9 +99,11 @@ class Split:
         """
         start, stop = self.part(part).T
         if part == "train":
-            young = stop <= seq_len
+            young, last = stop <= seq_len, stop + self.overhang(part, pred_len) - seq_len - pred_len
+            if (young | (last < start)).all():  # no whole window fits, so forecasts go past the rows
+                young = last < start
             begin = np.where(young, start + 1 - seq_len, start)
-            last = np.where(young, stop - 1 - seq_len, stop + self.overhang(part, pred_len) - seq_len - pred_len)
+            last = np.where(young, stop - 1 - seq_len, last)
             return np.stack([start, stop, begin, np.maximum(0, last - begin + 1)], axis=1)
         last = stop + self.overhang(part, pred_len) - pred_len
         count = np.where(start > 0, np.maximum(0, last - start + 1), 0)
@@ -125,12 +128,16 @@ class Split:
         if pred_len > room_for_forecast:
             remedy = f"the longest that fits is {room_for_forecast}" if room_for_forecast > 0 else "provide more rows"
             mended = {"pred_len": room_for_forecast} if room_for_forecast > 0 else None
-            text = f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{name}'; {remedy}."
+            text = f"A forecast of {counted(pred_len, 'step')} does not fit the {counted(rows, f'{part} row')} of '{name}'; {remedy}."
             raise UsageError(text, argument="pred_len", value=pred_len, remedy=mended)
         room_for_lookback = self.longest_look_back(part, pred_len)
         if seq_len > room_for_lookback:
-            where = f"the {rows} train rows" if part == "train" else f"the {start} rows before the {part} rows"
-            fault = f"A look-back of {seq_len} steps with a forecast of {pred_len} does not fit {where} of '{name}'"
+            where = (
+                f"the {counted(rows, 'train row')}"
+                if part == "train"
+                else f"the {counted(start, 'row')} before the {part} rows"
+            )
+            fault = f"A look-back of {counted(seq_len, 'step')} with a forecast of {pred_len} does not fit {where} of '{name}'"
             text = f"{fault}; the longest look-back that fits is {room_for_lookback}."
             raise UsageError(text, argument="seq_len", value=seq_len, remedy={"seq_len": room_for_lookback})
 
@@ -185,6 +192,6 @@ def check_room(rows: int, name: str) -> None:
     """Raise UsageError if `rows` rows are too few for training, validation and test."""
     if rows < SHORTEST:
         raise UsageError(
-            f"'{name}' has {rows} rows, but training, validation and test require {SHORTEST}; provide at least "
+            f"'{name}' has {counted(rows, 'row')}, but training, validation and test require {SHORTEST}; provide at least "
             f"{SHORTEST} rows."
         )

@@ -191,7 +191,7 @@ def _derived_from_dates(frame: pd.DataFrame, parts: dict[str, str], dated: Dated
     """Return whether the columns of year, month and so on are features made from the dates in another column."""
     rest = frame.head(_SAMPLE).drop(columns=list(parts.values()))
     time = dated(rest)
-    if time is None:
+    if time is None or pd.api.types.is_float_dtype(rest[time]):  # years with a fraction are made from the others
         return False
     try:
         stamps = read_dates(rest[time])

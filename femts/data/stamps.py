@@ -22,6 +22,7 @@ from femts.text import quote
 
 YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
 MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
+WITHIN = 0.07  # months by which a fraction of a year may be rounded, as 0.08 for February
 _CODE_YEARS = (1700, 2199)  # years of whole numbers that encode dates
 _DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # formats such as 2024123123, by length
 # By the number of digits after the year: the unit, its largest number, and names of columns that hold such codes.
@@ -270,6 +271,8 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, name: str = "") -> 
         return found
     if whole and _are_dates_in_digits(numbers, freq is not None):
         return Times("dates in digits")
+    if not whole and (found := _decimal_years(numbers)) is not None:
+        return found
     low, high = numbers.min(), numbers.max()
     if whole and (ticks := _ticks(numbers)) is not None:
         return ticks
@@ -278,6 +281,38 @@ def times_of(numbers: NDArray[Any], freq: str | None = None, name: str = "") -> 
             times = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit)).as_unit("ns")  # type: ignore[call-overload]
             return Times(f"Unix {_UNIX[unit]} in UTC", times if whole else times.round("ms"))
     return None
+
+
+def _decimal_years(numbers: NDArray[np.float64]) -> Times | None:
+    """Months in years with a fraction, 1949.083 for February as in time series of R, or 1949.125 in its middle; years and
+    months as in 1949.02; and days such as 1949.0877. None for others, such as 52 weeks a year, whose days are not known.
+    """
+    years = np.floor(numbers + WITHIN / 12)
+    if years.min() < YEARS[0] or years.max() > YEARS[1]:
+        return None
+    parts, leap = numbers - years, (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
+    months, hundredths, days = 12 * parts, 100 * parts, parts * np.where(leap, 366, 365)
+    begins = (years - 1970).astype(np.int64)
+
+    def from_months(count: NDArray[np.float64]) -> pd.DatetimeIndex:
+        return pd.DatetimeIndex((12 * begins + count.astype(np.int64)).astype("M8[M]").astype("M8[ns]"))
+
+    found = dict[str, pd.DatetimeIndex]()
+    if _near_whole(months, WITHIN):
+        found["years with a fraction"] = from_months(np.round(months))
+    elif _near_whole(months - 0.5, 2 * WITHIN):
+        found["years with a fraction for the middle of a month"] = from_months(np.floor(months))
+    if _near_whole(hundredths, 1e-3) and np.isin(np.round(hundredths), np.arange(1, 13)).all():
+        found["years and months"] = from_months(np.round(hundredths) - 1)
+    if not found and _near_whole(days, 0.05):
+        since = begins.astype("M8[Y]").astype("M8[D]") + np.round(days).astype(np.int64)
+        found["years with a fraction for the day"] = pd.DatetimeIndex(since.astype("M8[ns]"))
+    found = {kind: times for kind, times in found.items() if len(times.unique()) == len(np.unique(numbers))}
+    return Times(*next(iter(found.items()))) if len(found) == 1 else None
+
+
+def _near_whole(numbers: NDArray[np.float64], within: float) -> bool:
+    return bool((np.abs(numbers - np.round(numbers)) <= within).all())
 
 
 def _ticks(numbers: NDArray[np.int64]) -> Times | None:
@@ -297,7 +332,7 @@ def _numbered(text: pd.Series, freq: str | None, where: str, name: str) -> tuple
     """Time stamps for a column of numbers that is not empty, with notes; None for anything else, and for dates in
     digits, which are parsed as text."""
     whole, counted = bool(text.str.fullmatch(r"-?\d{1,18}|[1-4]\d{18}").all()), freq is not None and freq.isdecimal()
-    if not (whole or (not counted and text.str.fullmatch(r"\d{5,10}(\.\d+)?").all())):
+    if not (whole or (not counted and text.str.fullmatch(r"\d{4,10}(\.\d+)?").all())):
         return None
     numbers: NDArray[Any] = text.astype("int64" if whole else "float64").to_numpy()
     found = None if counted else times_of(numbers, freq, name)

@@ -1,4 +1,4 @@
-"""Units within cells, such as 4,7°C or 12 kWh."""
+"""Units within cells, such as 4,7°C or 1,234 kWh."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ _PLAIN = (  # only known ones, because letters behind a number may as well be pa
     r"lx|lm|K|C|F|h|min|hrs?|days?|mph|kph|kmh|kn|kts?|knots|ft|in|inHg|mi|lbs?|oz|psi|gal|ppmv?|ppb|rpm|dBm?|mmHg|atm|ha|t|"
     r"USD|EUR|GBP|CHF|JPY|Euro|percent|Prozent|%|\u2030|(?:\u00b0|\u00ba|deg) ?[CFK]?|\u2103|\u2109)[23\u00b2\u00b3]?"
 )
-_UNIT = rf"{_PLAIN}(?:[/\u00b7]{_PLAIN})?|[\u20ac$\u00a3\u00a5]"
+_MONEY = r"R\$|[\u20ac$\u00a3\u00a5\u20b9]"
+_UNIT = rf"{_PLAIN}(?:[/\u00b7]{_PLAIN})?|{_MONEY}|kr|z\u0142"
 _MARK = "|".join(re.escape(mark) for mark in sorted(MARKS, key=len, reverse=True))
-_CELL = rf"^(?P<before>[\u20ac$\u00a3\u00a5]?)\s*(?:(?P<number>[+-]?\d[\d.,]*)|(?i:{_MARK}))\s*(?P<after>{_UNIT})?$"
+_BETWEEN = "['\u2019 \u00a0\u202f]"  # what separates thousands and nothing else
+_NUMBER = rf"\d[\d.,]*(?:{_BETWEEN}\d{{3}})*(?:[.,]\d+)?"
+_CELL = (
+    rf"^(?P<sign>[+-]?)\s*(?P<before>(?:{_MONEY}|USD|EUR|GBP|CHF|JPY)?)\s*"
+    rf"(?:(?P<number>[+-]?{_NUMBER})|(?i:{_MARK}))\s*(?P<after>{_UNIT})?$"
+)
 _DOUBTFUL = r"[+-]?(?:[1-9]\d{0,2}[.,]\d{3}|\d{1,3})"  # the mark could be a decimal or a thousands separator
 
 
@@ -42,19 +48,57 @@ def measured(text: pd.Series, unit: str | None = None) -> Measured | None:
         text: stripped cells, (N,), none of them missing.
         unit: the unit if it is known, so that there may be marks of missing values alone.
     """
+    parts = _parts(text, unit)
+    if parts is None:
+        return None
+    number = parts["number"]
+    read = _read(number.dropna())
+    if read is None:
+        return None
+    minus = np.where(parts["sign"] == "-", -1.0, 1.0)
+    found = str(parts["unit"].dropna().iloc[0])
+    return Measured(read.reindex(number.index).to_numpy(dtype=np.float64) * minus, found)
+
+
+def share_unit(text: pd.Series) -> bool:
+    """Return whether all cells are numbers with the same unit, even if their marks could separate decimals or thousands;
+    arguments as in `measured`."""
+    return _parts(text) is not None
+
+
+def _parts(text: pd.Series, unit: str | None = None) -> pd.DataFrame | None:
+    """Sign, number and unit of each cell, NaN where there is none; None unless all have the same unit."""
     if not len(text) or not re.match(_CELL, text.iloc[0]):
         return None
     parts = text.str.extract(_CELL)
-    number, units = parts["number"], parts["before"].fillna("") + parts["after"].fillna("")
-    units = units[number.notna() | units.ne("")]
-    given = number.dropna()
-    if parts["before"].isna().any() or not (len(given) or unit) or units.nunique() != 1 or units.iloc[0] == "":
+    units = parts["before"].fillna("") + parts["after"].fillna("")
+    parts["unit"] = units.where(parts["number"].notna() | units.ne(""))
+    units = parts["unit"].dropna()
+    if parts["before"].isna().any() or not (parts["number"].notna().any() or unit):
         return None
-    decimal = "," if given.str.contains(",", regex=False).any() else "."
-    other = "." if decimal == "," else ","
-    if given.str.contains(other, regex=False).any() or (given.str.count(re.escape(decimal)) > 1).any():
+    return None if units.nunique() != 1 or units.iloc[0] == "" else parts
+
+
+def _read(cells: pd.Series) -> pd.Series | None:
+    """Numbers that may have separators of thousands; None if the marks could separate decimals or thousands."""
+    spaced = cells.str.contains(_BETWEEN, regex=True)
+    cells = cells.str.replace(_BETWEEN, "", regex=True)
+    ends = {mark: cells.str.rfind(mark) for mark in ".,"}
+    both = (ends["."] >= 0) & (ends[","] >= 0)
+    used = [mark for mark in ".," if (ends[mark] >= 0).any()]
+    thousands = [mark for mark in used if (cells.str.count(re.escape(mark)) > 1).any()]  # as in 1.234.567
+    for mark, other in ((".", ","), (",", ".")):
+        if both.any() and (ends[mark] < ends[other])[both].all():
+            thousands.append(mark)
+    thousands = list(dict.fromkeys(thousands))
+    if len(thousands) > 1 or len(used) - len(thousands) > 1:
         return None
-    if given.str.contains(decimal, regex=False).any() and given.str.fullmatch(_DOUBTFUL).all():
+    decimal = next((mark for mark in used if mark not in thousands), "")
+    for mark in thousands:
+        whole = cells.str.partition(decimal)[0] if decimal else cells
+        if not whole.str.fullmatch(rf"[+-]?(?:\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+|\d+)").all():
+            return None
+        cells = cells.str.replace(mark, "", regex=False)
+    if decimal and not thousands and not spaced.any() and cells.str.fullmatch(_DOUBTFUL).all():
         return None
-    read = pd.to_numeric(number.str.replace(",", ".", regex=False), errors="coerce")
-    return Measured(read.to_numpy(dtype=np.float64), str(units.iloc[0]))
+    return pd.to_numeric(cells.str.replace(",", ".", regex=False), errors="coerce")

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
+from femts.data.describe import count as counted
 from femts.environment import available_memory
 from femts.errors import UsageError
 from femts.text import quote
@@ -283,7 +284,9 @@ def _check_empty(head: bytes, path: Path) -> None:
 def check_columns(columns: int, path: Path) -> None:
     """Refuse tables with an implausible number of columns."""
     if columns > MOST_COLUMNS:
-        raise UsageError(f"{place(path)} has {columns} columns, but at most {MOST_COLUMNS} are supported; drop some.")
+        raise UsageError(
+            f"{place(path)} has {counted(columns, 'column')}, but at most {MOST_COLUMNS} are supported; drop some."
+        )
 
 
 def check_room(needed: int, path: Path, room: int | None = None) -> None:
@@ -332,7 +335,7 @@ def _zip(path: Path) -> BinaryIO:
     if any(each.filename.startswith("xl/") for each in tables):
         raise UsageError(f"{place(path)} is an Excel workbook; rename it to end in .xlsx.")
     if len(tables) != 1:
-        raise UsageError(f"{place(path)} holds {len(tables)} files; compress only one table.")
+        raise UsageError(f"{place(path)} holds {counted(len(tables), 'file')}; compress only one table.")
     if tables[0].flag_bits & 1:
         raise UsageError(f"{place(path)} is password-protected; decompress it and name the CSV file inside.")
     return cast(BinaryIO, archive.open(tables[0]))

@@ -13,6 +13,7 @@ from torch import Tensor
 from femts.data.batch import Batch
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
+from femts.data.describe import count as counted
 from femts.data.frequency import phases, steps_between
 from femts.data.limits import Limits
 from femts.data.outliers import NEAREST
@@ -56,8 +57,8 @@ class Windows:
         self._offsets, self._length = begin - (self.ends - count), int(self.ends[-1])
         if not self._length:
             raise UsageError(
-                f"A look-back of {seq_len} and a forecast of {pred_len} steps do not fit in "
-                f"{int((stop - first).max())} rows; provide more rows, or use fewer steps."
+                f"A look-back of {seq_len} and a forecast of {counted(pred_len, 'step')} do not fit in "
+                f"{counted(int((stop - first).max()), 'row')}; provide more rows, or use fewer steps."
             )
         within = (begin >= first) & (begin + count - 1 + seq_len + pred_len <= stop)
         self._within = bool((within | (count == 0)).all())
@@ -419,7 +420,7 @@ def check_windows(data: Dataset, part: str, seq_len: int, pred_len: int, within:
         data.split.check_fits(name, part, seq_len if within else max(1, min(seq_len, longest)), pred_len)
     elif not data.split.windows(part, seq_len, pred_len)[:, 3].any():
         text = (
-            f"No series of '{name}' has a window of {pred_len} steps in its {part} split (the longest has {data.rows} "
+            f"No series of '{name}' has a window of {counted(pred_len, 'step')} in its {part} split (the longest has {data.rows} "
             f"rows); use a shorter {argument('pred_len')}, or provide more rows."
         )
         raise UsageError(text, argument="pred_len", value=pred_len)
@@ -432,7 +433,7 @@ def check_whole(data: Dataset, part: str, pred_len: int) -> None:
     rows = int((stop - start).max())
     if data.split.short(pred_len) and pred_len > rows:
         remedy = f"the longest that fits is {rows}" if rows else "provide more rows"
-        text = f"A forecast of {pred_len} steps does not fit the {rows} {part} rows of '{quote(data.name)}'; {remedy}."
+        text = f"A forecast of {counted(pred_len, 'step')} does not fit the {counted(rows, f'{part} row')} of '{quote(data.name)}'; {remedy}."
         raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": rows} if rows else None)
 
 

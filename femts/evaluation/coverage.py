@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from femts.data.batch import Batch
+from femts.data.describe import are, count
 from femts.data.windows import Windows
 from femts.evaluation.constants import MOST_MISSED
 from femts.evaluation.few import are_few
@@ -39,7 +40,7 @@ def few_notes(windows: int, disjoint: int) -> list[str]:
     """Note if intervals are only an estimate, because of too few windows, of which `disjoint` do not overlap."""
     if windows == 0 or not are_few(windows, disjoint):  # 0: the model's own intervals
         return []
-    counted = f"{windows} validation windows, {disjoint} without overlap, are"
+    counted = f"{count(windows, 'validation window')}, {disjoint} without overlap, {are(windows)}"
     if windows == 1:
         counted = "one validation window is"
     return [f"intervals are an estimate: {counted} too few to calibrate on"]

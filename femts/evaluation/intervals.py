@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from torch import Tensor
 
+from femts.data.describe import are, count
 from femts.data.resident import Context
 from femts.errors import UsageError, reads
 from femts.evaluation.constants import LEVELS, UNIT_LEVEL
@@ -79,7 +80,7 @@ def refuse_unreachable(levels: Sequence[float], windows: int, disjoint: int) -> 
         if not reachable(level, windows, disjoint):
             highest = Fraction(100 * windows, windows + 1)
             text = (
-                f"Level {level:g} cannot be calibrated on {windows} validation windows, because its interval would be "
+                f"Level {level:g} cannot be calibrated on {count(windows, 'validation window')}, because its interval would be "
                 f"infinite; use a level of at most {math.floor(highest)}, or provide more rows."
             )
             raise UsageError(text, argument="level", value=level, remedy={"level": [math.floor(highest)]})
@@ -307,7 +308,7 @@ class Intervals:
     def check(self, levels: Sequence[float], steps: int) -> None:
         """Raise UsageError for levels or horizons beyond those calibrated; the message says which are."""
         if steps > self.steps:
-            fault = f"Intervals are calibrated for {self.steps} steps, not for {steps}"
+            fault = f"Intervals are calibrated for {count(self.steps, 'step')}, not for {steps}"
             text = f"{fault}; forecast at most {self.steps}, or run `femts calibrate RUN --horizon {steps}`."
             raise UsageError(text, argument="horizon", value=steps, remedy={"horizon": self.steps})
         highest = self.levels[-1] if self.levels else 0.0
@@ -318,7 +319,9 @@ class Intervals:
             text = f"This model provides intervals for levels up to {highest:g}, not for {beyond:g}; use a lower level."
             raise UsageError(text, argument="level", value=beyond)
         ends = " and ".join(f"{end:g}" for end in ends_of(beyond))
-        remedy = f", because {self.windows} validation windows are too few; use at most {highest:g}"
+        remedy = (
+            f", because {count(self.windows, 'validation window')} {are(self.windows)} too few; use at most {highest:g}"
+        )
         if reachable(beyond, self.windows, self.disjoint):
             remedy = f"; use at most {highest:g}, or run `femts calibrate RUN --level {beyond:g}` (quantiles {ends})"
         raise UsageError(f"Level {beyond:g} is not calibrated{remedy}.", argument="level", value=beyond)

@@ -51,8 +51,9 @@ class Metric(ABC):
             (`pooled`), or the mean of their scores (`averaged`).
         unitless: whether it is a number without a unit, even if it is shown in raw units.
         per_window: whether there is one term for all steps of a window, so that steps have no scores.
-        selects: whether it can be the `training.metric` that selects checkpoints: lower is better, and it can be
-            computed in scaled units.
+        greater_is_better: whether a higher score is better; `compare` orders models by it. Such a metric selects no
+            checkpoints, because these have the lowest score.
+        selects: whether it can be the `training.metric` that selects checkpoints: it can be computed in scaled units.
     """
 
     name: str = ""
@@ -62,6 +63,7 @@ class Metric(ABC):
     over_targets: ClassVar[Pooling] = "pooled"
     unitless: ClassVar[bool] = False
     per_window: ClassVar[bool] = False
+    greater_is_better: ClassVar[bool] = False
     selects: ClassVar[bool] = True
 
     @abstractmethod
@@ -100,3 +102,8 @@ def register_metric(name: str) -> Callable[[_Kind], _Kind]:
 def own_metrics() -> list[Metric]:
     """The registered metrics that are not part of femts, which are added to all scores."""
     return [kind() for name in METRICS.names() if not (kind := METRICS[name]).__module__.startswith("femts.")]
+
+
+def own_names() -> list[str]:
+    """Names of `own_metrics`, which are columns of tables."""
+    return [metric.name for metric in own_metrics()]

@@ -72,7 +72,16 @@ def validation_sums(training: TrainingConfig, model: ForecastModel) -> list[Vali
 
 def check_selects(name: str) -> None:
     """Raise UsageError if the metric `name` is unknown or cannot select checkpoints."""
-    if name not in BUILT_IN and not METRICS[name].selects:
-        able = (*BUILT_IN, *(other for other in METRICS.names() if METRICS[other].selects and other not in BUILT_IN))
-        text = f"Metric '{name}' cannot select checkpoints; use one of {', '.join(able)}."
-        raise UsageError(text, argument="training.metric", value=name)
+    if _selects(name):
+        return
+    able = (*BUILT_IN, *(other for other in METRICS.names() if _selects(other) and other not in BUILT_IN))
+    why, remedy = "", ""
+    if METRICS[name].selects:  # everything from early stopping to the pruning of trials compares errors
+        why = ", which have the lowest score, because it is better the higher it is"
+        remedy = ", or register one whose `finish` returns the opposite"
+    text = f"Metric '{name}' cannot select checkpoints{why}; use one of {', '.join(able)}{remedy}."
+    raise UsageError(text, argument="training.metric", value=name)
+
+
+def _selects(name: str) -> bool:
+    return name in BUILT_IN or (METRICS[name].selects and not METRICS[name].greater_is_better)

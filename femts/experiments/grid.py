@@ -14,6 +14,7 @@ import numpy as np
 from femts.config.model import AUTO
 from femts.data.catalog import CATALOG, card
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.loading import is_path, load_dataset
 from femts.data.protocols import (
     HORIZONS,
@@ -108,7 +109,7 @@ def check_roll_out(cells: Sequence[Cell], roll_out: Sequence[int], data_root: st
         raise UsageError(f"{fault}; give {argument('roll_out')} horizons of {_listed(HORIZONS)} above {own[0]}.")
     if first in roll_out and first in own and own[0] < first:
         raise UsageError(
-            f"Models of {own[0]} and of {first} steps are validated on different windows at {first} steps, "
+            f"Models of {own[0]} and of {count(first, 'step')} are validated on different windows at {count(first, 'step')}, "
             f"so validation cannot choose between them; leave {first} out of "
             f"{argument('roll_out')}, or {own[0]} out of {argument('pred_lens')}."
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from femts.config.arguments import check_flag, check_names, check_path
 from femts.config.model import DEFAULT_MODEL
 from femts.config.values import check_count, left_open, whole_number
+from femts.data.describe import count as counted
 from femts.data.schema import Reading, Schema
 from femts.errors import CellWarning, UsageError, blamed, suggest, warn
 from femts.experiments.cell import Cell
@@ -22,6 +23,7 @@ from femts.experiments.summary import (
     make_pairs,
     make_scores,
     make_table,
+    own_columns,
     parse_pairs,
 )
 from femts.experiments.task_cell import TaskCell, make_task_cells
@@ -87,14 +89,15 @@ def table(
         if there is one; `naive_mse`, `skill` and `mase` relative to the seasonal naive forecast; `wape` and `bias` in
         raw units; the number of scored test `windows` (for the mean, over all horizons); how many cells of the
         selection are `missing`, what was `chosen` for each seed, and whether a pretrained model has `seen` the data
-        set.
+        set; then metrics that you registered.
 
     Raises:
         UsageError: An argument is unknown or does not fit, or a record in the folder cannot be used.
         RunFailure: A file cannot be written, or a download failed.
     """
     grid = _grid(datasets, check_names(models, "models"), pred_lens, seeds, options)
-    return make_table(_scores(grid, results, options))[list(TABLE)]
+    made = make_table(_scores(grid, results, options))
+    return made[[*TABLE, *own_columns(made)]]
 
 
 def pairs(
@@ -253,7 +256,7 @@ def _scores(grid: Grid, results: str | Path, options: Options) -> pd.DataFrame:
     refuse_damaged(cells, store)
     failures = [f"{cell.path}: {why}" for cell in cells if not store.finished(cell) and (why := store.failure(cell))]
     if failures:
-        text = f"{len(failures)} of {len(cells)} cells have failed and have no score; the first is {failures[0]}"
+        text = f"{len(failures)} of {counted(len(cells), 'cell')} failed and {'has' if len(failures) == 1 else 'have'} no score; the first is {failures[0]}"
         warn(sentence(text), CellWarning)
     return make_scores(cells, store, roll_out)
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from femts.cluster import check_engine, connected
 from femts.config.arguments import check_text
+from femts.data.describe import count
 from femts.environment import cores, unlaunched
 from femts.errors import FemtsError, UsageError
 from femts.experiments.results import Job, Store
@@ -121,7 +122,7 @@ def run_cells(cells: Sequence[Job], store: Store, engine: Engine) -> None:
                 line = _failed(futures[future], store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             if line:
                 PROGRESS.info(line)
-            show(len(told) / len(left), f"{len(told)} of {len(left)} cells")
+            show(len(told) / len(left), f"{len(told)} of {count(len(left), 'cell')}")
 
         try:
             for future in as_completed(futures):

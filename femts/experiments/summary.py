@@ -17,6 +17,7 @@ from femts.data.protocols import HORIZONS
 from femts.errors import UsageError
 from femts.evaluation.block_bootstrap import mean_interval
 from femts.evaluation.constants import BLOCK, FEWEST_BLOCKS
+from femts.evaluation.metric import own_names
 from femts.experiments.cell import Cell, with_newer_settings
 from femts.experiments.grid import scores_some
 from femts.experiments.results import Store
@@ -54,10 +55,10 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
         `val_mse`, `mse` and `mae` on the validation and test split, `wape` and `bias` on the latter, `seq_len`, the
         number of scored `windows`, `rolled` (whether the forecast is recursive), what validation has `chosen`,
         `naive_mse`, `mase` and `season` of the seasonal naive forecast, the number of `choices` and of those `missing`,
-        why the cell has `failed`, `seconds` and the `record`; and `catalogue`, the dataset to which published results
-        apply.
+        why the cell has `failed`, `seconds` and the `record`; `catalogue`, the dataset to which published results
+        apply; and registered metrics.
     """
-    rows = []
+    rows, registered = [], own_names()
     for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in cells):
         own = [cell for cell in cells if (cell.dataset, cell.model) == (dataset, model)]
         records = [(cell, store.readable(cell)) for cell in own]
@@ -74,9 +75,10 @@ def make_scores(cells: Sequence[Cell], store: Store, roll_out: Sequence[int] = (
                 failed = [store.failure(cell) for cell, _ in able if cell.pred_len == pred_len]
                 what = {"dataset": dataset, "model": model, "pred_len": pred_len, "seed": seed}
                 more = {"catalogue": own[0].own is None, "failed": next(filter(None, failed), None)}
-                rows.append({**what, **more, **_best(able, pred_len, rolled, _varied(own))})
-    empty = dict.fromkeys(("mse", "seq_len", "windows", "rolled", "season", "chosen", "record", *_SCORES))
-    return pd.DataFrame([{**empty, **row} for row in rows]).astype(dict.fromkeys(_SCORES, "float64"))
+                rows.append({**what, **more, **_best(able, pred_len, rolled, _varied(own), registered)})
+    numbers = (*_SCORES, *registered)
+    empty = dict.fromkeys(("mse", "seq_len", "windows", "rolled", "season", "chosen", "record", *numbers))
+    return pd.DataFrame([{**empty, **row} for row in rows]).astype(dict.fromkeys(numbers, "float64"))
 
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
@@ -87,9 +89,14 @@ def _varied(cells: Sequence[Cell]) -> list[str]:
 
 
 def _best(
-    records: Sequence[tuple[Cell, dict[str, Any] | None]], pred_len: int, rolled: bool, varied: list[str]
+    records: Sequence[tuple[Cell, dict[str, Any] | None]],
+    pred_len: int,
+    rolled: bool,
+    varied: list[str],
+    registered: Sequence[str],
 ) -> dict[str, Any]:
-    """The score with the lowest validation error among the `records` of one seed at a horizon."""
+    """The score with the lowest validation error among the `records` of one seed at a horizon, with metrics that are
+    `registered`."""
     if len({cell.pred_len for cell, _ in records}) > 1:
         varied = ["pred_len", *varied]
     scores = []
@@ -105,7 +112,7 @@ def _best(
             scores.append(
                 {
                     **{"val_mse": made["val"]["mse"], "rolled": cell.pred_len != pred_len, "record": record},
-                    **{name: test.get(name) for name in ("mse", "mae", "windows", "wape", "bias")},
+                    **{name: test.get(name) for name in ("mse", "mae", "windows", "wape", "bias", *registered)},
                     **{"naive_mse": naive.get("mse"), "mase": naive.get("mase"), "season": naive.get("season", 1)},
                     **{"seq_len": record["config"]["seq_len"], "seconds": record["seconds"]},
                     **{"chosen": _chosen(record["config"], varied), "choices": len(records)},
@@ -129,8 +136,9 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
         seeds; `windows` of the test split that every seed scored, summed for the mean; finished `seeds`, for the mean
         at all horizons; whether the weights have `seen` the dataset in pretraining. In addition `look_backs`, the
         number of seeds `asked` for, `rolled`, `failures` and `chosen` by seed, `choices` and `missing` of the seed that
-        lacks most, and the `season` of the naive forecast.
+        lacks most, and the `season` of the naive forecast. Metrics in `own_columns` follow.
     """
+    registered = own_columns(scores)
     rows, by_model = [], dict[tuple[str, str], list[dict[str, Any]]]()
     for row in scores.to_dict("records"):  # much faster than groups of data frames
         by_model.setdefault((row["dataset"], row["model"]), []).append(row)
@@ -143,11 +151,11 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
             failures = {row["seed"]: row["failed"] for row in each if isinstance(row["failed"], str)}
             chosen = {row["seed"]: row["chosen"] for row in each if row["chosen"] and not math.isnan(row["mse"])}
             beside = {"published_mse": published, "failures": failures, "chosen": chosen}
-            rows.append({**what, "pred_len": pred_len, **_over_seeds(each), **beside})
+            rows.append({**what, "pred_len": pred_len, **_over_seeds(each, registered), **beside})
         if len(horizons) > 1:
             published = published_mse(dataset, model, None) if known and horizons == HORIZONS else None
             beside = {"published_mse": published, "failures": {}, "chosen": {}}
-            rows.append({**what, "pred_len": None, **_over_seeds(own), **beside})
+            rows.append({**what, "pred_len": None, **_over_seeds(own, registered), **beside})
     for row in rows:
         row["naive_mse"] = _naive(row, rows)
     table = pd.DataFrame(rows).astype({name: kind for name, kind in TABLE.items() if name != "skill"})
@@ -155,7 +163,12 @@ def make_table(scores: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _over_seeds(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def own_columns(scores: pd.DataFrame) -> list[str]:
+    """Registered metrics of which `scores`, or a table of them, have values."""
+    return [name for name in own_names() if name in scores.columns and scores[name].notna().any()]
+
+
+def _over_seeds(rows: Sequence[dict[str, Any]], registered: Sequence[str]) -> dict[str, Any]:
     """Means over the seeds that have a score at each horizon in `rows` of `make_scores`."""
     by_seed: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
@@ -165,7 +178,7 @@ def _over_seeds(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     look_backs = tuple(sorted({int(row["seq_len"]) for row in done}))
     means = {
         name: np.array([np.mean([row[name] for row in own]) for own in seeds.values()])
-        for name in ("mse", "mae", "naive_mse", "mase", "wape", "bias")
+        for name in ("mse", "mae", "naive_mse", "mase", "wape", "bias", *registered)
     }
     lacking = max(done, key=lambda row: row["missing"], default={"choices": 1, "missing": 0})
     return {

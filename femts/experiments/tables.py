@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from femts.analysis.report.render import render
+from femts.data.describe import count as counted
 from femts.evaluation.constants import EVEN
 from femts.experiments.cell import Cell
 from femts.experiments.results import Store
-from femts.experiments.summary import ALL, NAIVE, PAIRS, PUBLISHED, TABLE
+from femts.experiments.summary import ALL, NAIVE, PAIRS, PUBLISHED, TABLE, own_columns
 from femts.text import part_of, quote, sentence, spreadsheet_safe, table
 
 MISSING, ROLLED, SEEN = "-", " r", " (seen)"
@@ -36,8 +37,9 @@ def to_csv(frame: pd.DataFrame) -> str:
     """Tables, pairs or published means as CSV for spreadsheets: full precision, empty cells for missing values, and
     `mean` for the horizon of a mean."""
     columns = next(names for names in (PUBLISHED, list(PAIRS), list(TABLE)) if set(names) <= set(frame.columns))
-    frame = frame[columns].astype(object)
-    if columns == list(TABLE):
+    of_scores = columns == list(TABLE)
+    frame = frame[[*columns, *own_columns(frame)] if of_scores else columns].astype(object)
+    if of_scores:
         frame["pred_len"] = frame["pred_len"].where(frame["pred_len"].notna(), "mean")
     return str(frame.map(_csv_cell).to_csv(index=False))
 
@@ -82,8 +84,8 @@ def _number(value: Any, form: str) -> str:
 def score_tables(scores: pd.DataFrame) -> list[Shown]:
     """A table for each dataset with one column per model: MSE at every horizon and its mean, with standard deviations
     over seeds, and what is missing or not scored. Below follow the published value for the last row and the gap to it,
-    then skill relative to the seasonal naive forecast, MASE, WAPE and bias. The seasonal naive forecast has the last
-    column if it is not a model of the table. A cell with fewer windows than others in its row, or of a model that was
+    then skill relative to the seasonal naive forecast, MASE, WAPE, bias and registered metrics. The seasonal naive
+    forecast has the last column if it is not a model of the table. A cell with fewer windows than others in its row, or of a model that was
     pretrained on the dataset, is never marked as the lowest."""
     tables = []
     for dataset, own in scores.groupby("dataset", sort=False):
@@ -101,6 +103,7 @@ def score_tables(scores: pd.DataFrame) -> list[Shown]:
             ("mase", last["mase"], "{:.2f}", last["mase"].notna() & own_skill),
             ("wape", last["wape"], "{:.1%}", last["wape"].notna() & own_skill),
             ("bias", last["bias"], "{:+.1%}", last["bias"].notna() & own_skill),
+            *((name, last[name], "{:.3f}", last[name].notna()) for name in own_columns(own)),
         ):
             if given.any():
                 rows.append([name, *(_number(value, form) for value in values), *[MISSING] * beside])
@@ -114,7 +117,7 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
     done, pred_len = whole.loc[~whole["seen"], "mse"].dropna(), row["pred_len"].iloc[0]
     cells = ["mean" if pd.isna(pred_len) else str(pred_len)]
     for each in row.itertuples():
-        fewer = f" ({each.windows} windows)" if each.windows < most else ""
+        fewer = f" ({counted(each.windows, 'window')})" if each.windows < most else ""
         text = _number(each.mse, "{:.3f}")
         if each.seeds:
             deviation = "" if pd.isna(each.mse_sd) else f"+-{each.mse_sd:.3f}"
@@ -126,8 +129,8 @@ def _score_row(row: pd.DataFrame, beside: int) -> list[str]:
 
 
 def leaderboard_tables(board: pd.DataFrame, scores: pd.DataFrame) -> list[Shown]:
-    """A table of models over all tasks, with intervals, and one of MASE and scaled quantile loss by task, with the lowest
-    MASE of each task marked."""
+    """A table of models over all tasks, with intervals, and one of MASE, scaled quantile loss and registered metrics by
+    task, with the lowest MASE of each task marked."""
     header = ["model", "MASE skill", "SQL skill", "win rate", "tasks", "train s", "cpu s", "failed", "seen"]
     rows = [
         [
@@ -142,16 +145,18 @@ def leaderboard_tables(board: pd.DataFrame, scores: pd.DataFrame) -> list[Shown]
         for row in board.itertuples()
     ]
     models, tasks, cells = list(board["model"]), list(scores["task"].unique()), dict[tuple[str, str], str]()
+    shown = ("mase", "sql", *own_columns(scores))
     for task, own in scores.groupby("task"):
         least = f"{own.loc[~own['seen'], 'mase'].min():.3f}"
-        for each in own.itertuples():
-            both = [_number(value, "{:.3f}") for value in (each.mase, each.sql)]
-            cell = " / ".join(both) + SEEN * each.seen
-            cells[task, each.model] = Lowest(cell) if both[0] == least and not each.seen else cell
+        for each in own.to_dict("records"):
+            numbers = [_number(each[name], "{:.3f}") for name in shown]
+            cell = " / ".join(numbers) + SEEN * each["seen"]
+            cells[task, each["model"]] = Lowest(cell) if numbers[0] == least and not each["seen"] else cell
+    corner = " / ".join(map(str.upper, shown))
     if len(models) > len(tasks):
-        by_task = Shown(["MASE / SQL", *tasks], [[m, *(cells.get((t, m), MISSING) for t in tasks)] for m in models])
+        by_task = Shown([corner, *tasks], [[m, *(cells.get((t, m), MISSING) for t in tasks)] for m in models])
     else:
-        by_task = Shown(["MASE / SQL", *models], [[t, *(cells.get((t, m), MISSING) for m in models)] for t in tasks])
+        by_task = Shown([corner, *models], [[t, *(cells.get((t, m), MISSING) for m in models)] for t in tasks])
     return [Shown(header, rows), by_task]
 
 

@@ -22,6 +22,7 @@ from femts.config.training import parse_span
 from femts.config.values import read_yaml
 from femts.data.cutoffs import rows_before
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.download import data_root
 from femts.data.loading import is_path, load_dataset
 from femts.data.schema import Schema
@@ -95,8 +96,8 @@ class Task(BaseModel):
             data = _averaged(data, self.aggregate, self.name)
         if not (rows_before(data.lengths, self.windows, self.horizon, self.horizon)[:, 0] > self.horizon).any():
             raise UsageError(
-                f"Task '{self.name}' scores {self.windows} windows of {self.horizon} steps, but the longest series of "
-                f"{source} has {data.rows} rows; reduce the windows or the horizon."
+                f"Task '{self.name}' scores {count(self.windows, 'window')} of {count(self.horizon, 'step')}, but the longest series of "
+                f"{source} has {count(data.rows, 'row')}; reduce the windows or the horizon."
             )
         return replace(data, name=Path(source).stem if is_path(source) else source)
 

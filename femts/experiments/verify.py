@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from femts.data.describe import count
 from femts.environment import cores, cpu_threads
 from femts.experiments.cell import Cell
 from femts.experiments.results import check_record
@@ -189,5 +190,5 @@ def _short(value: Any) -> str:
     if value is _MISSING:
         return "none"
     if isinstance(value, list):
-        return f"{len(value)} values"
+        return count(len(value), "value")
     return "a mapping" if isinstance(value, Mapping) else repr(value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from femts.config.values import check_steps
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.splits import Split
 from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
@@ -69,7 +70,7 @@ def _steps(forecaster: Forecaster, pred_len: int | None) -> int:
     if pred_len is None:
         return own if forecaster.intervals is None else max(own, forecaster.intervals.steps)
     if check_steps(pred_len, "pred_len") < own:
-        fault = f"Intervals cannot be calibrated for {pred_len} steps, because this run forecasts {own}"
+        fault = f"Intervals cannot be calibrated for {count(pred_len, 'step')}, because this run forecasts {own}"
         text = f"{fault}; use {argument(f'pred_len={own}')} or more."
         raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": own})
     return pred_len

@@ -222,7 +222,12 @@ class Forecaster:
             horizon: number of steps to forecast, P by default; beyond P, the model forecasts recursively.
             level: levels of prediction intervals in percent, such as `[80, 95]`.
             future: future covariates over the horizon, as a table like `history`. A mapping from scenario names to such
-                tables gives one forecast for each scenario.
+                tables gives one forecast for each scenario. None takes them from the rows of `history` after the last
+                readings of all targets and past covariates, if there are any, and a `GapWarning` says so; see
+                `femts.data.ahead`. A `UnitsWarning` says which are perhaps in another unit than in training; see
+                `femts.data.usual_values`.
+                A `ForecastWarning` names those on which the forecast does not depend, because the training rows show too
+                little effect.
             quantiles: quantiles to return, such as `[0.1, 0.9]`, which bound the 80 % interval.
             series: names of the series to forecast; None forecasts all of them.
             outliers: `missing` reads single values far outside the usual range as missing, which a `GapWarning` says,
@@ -303,7 +308,9 @@ class Forecaster:
         """Forecast sums over periods and groups of series, with intervals.
 
         The interval of a sum is not the sum of the intervals, and the median of a sum is not the sum of the medians.
-        Totals are therefore computed on `n` sample paths; see `sample`.
+        Totals are therefore means of `n` sample paths; see `sample`. These have the errors of the validation windows and
+        with them their mean, so a total also corrects a bias of the forecasts there; a `ForecastWarning` says so if a sum
+        or mean differs from that of the forecasts of `predict` by more than 1 %.
 
         Args:
             history, horizon, future, series, outliers, new: as in `predict`, with a single scenario.

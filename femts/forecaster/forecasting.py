@@ -120,7 +120,7 @@ def forecast_history(
 ) -> tuple[inputs.History, int, pd.DataFrame]:
     """As `forecast_table`, after the history that was read and the number of steps."""
     forecaster = treating(forecaster, outliers)
-    past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series)
+    past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series, future)
     named = inputs.scenarios(future)
     if named is None:
         made = _after(forecaster, past, future, steps, ahead)
@@ -153,7 +153,7 @@ def forecast_once(
     """The history that was read, and the forecasts of a single scenario after it, whose intervals are calibrated; see
     `Forecaster.predict`."""
     forecaster = treating(forecaster, outliers)
-    past, steps, ahead = _read(forecaster, history, horizon, (), series)
+    past, steps, ahead = _read(forecaster, history, horizon, (), series, future)
     calibrated(forecaster).check((), steps)
     if inputs.scenarios(future) is not None:
         raise UsageError("Sample paths are drawn for one scenario at a time; pass one table of future covariates.")
@@ -168,13 +168,14 @@ def _read(
     horizon: int | None,
     levels: Sequence[float],
     series: Sequence[str] | None,
+    future: inputs.Future | None,
 ) -> tuple[inputs.History, int, pd.Index]:
     """The history, the number of steps to forecast, and the time stamps for which covariates are read."""
     config = forecaster.config
     steps = check_steps(config.pred_len if horizon is None else horizon)
     if levels:
         calibrated(forecaster).check(levels, steps)
-    past = inputs.read_history(forecaster, history, series)
+    past = inputs.read_history(forecaster, history, series, future)
     if past.data.freq is not None:
         inputs.warn_age(inputs.ends_of(past.data).max(), forecaster.until, past.data.freq, config)
     inputs.warn_stopped(past.data, config.pred_len)
@@ -191,6 +192,7 @@ def _after(
 def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded: bool) -> None:
     """Warn about what a user of the forecasts `made` should know; `bounded` ones have intervals."""
     config, targets, known = forecaster.config, forecaster.targets, forecaster.preprocess.places(data.series) >= 0
+    inputs.warn_without_effect(forecaster)
     if bounded:
         inputs.warn_short_series(data, known, config.seq_len)
     some = np.flatnonzero(known)
@@ -224,7 +226,7 @@ def _scenario(
 ) -> Array:
     """Future covariates of the scenario `name`; see `future_values`."""
     try:
-        return inputs.future_values(forecaster, data, future, ahead, steps)
+        return inputs.future_values(forecaster, data, future, ahead, steps, name)
     except UsageError as error:
         raise UsageError(f"Scenario '{quote(name)}': {error.marked}", argument="future", value=future) from error
 

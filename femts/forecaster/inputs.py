@@ -12,11 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.config.arguments import check_names, check_text
+from femts.data.ahead import after_readings
 from femts.data.categories import origins
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
-from femts.data.describe import count, stamp
+from femts.data.describe import are, count, stamp
+from femts.data.describe import names as listed
 from femts.data.frequency import future_dates, past_date, steps_between
 from femts.data.normalise import as_columns, table_rows, to_dataset
 from femts.data.preprocess import Preprocess
@@ -24,10 +26,10 @@ from femts.data.recent import recent_data, recent_rows
 from femts.data.roles import NO_ROLES
 from femts.data.rows import Rows, refuse_repeats
 from femts.data.wall_clock import instants
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
+from femts.errors import AgeWarning, ForecastWarning, GapWarning, UnitsWarning, UsageError, suggest, warn
 from femts.forecaster.run_folder import RunConfig
 from femts.models.fem_zero import ZeroShot
-from femts.text import Message, argument, arguments, quote
+from femts.text import Message, argument, arguments, marked, quote
 
 if TYPE_CHECKING:
     from femts.forecaster.bounds import OddReading, SeriesForecasts
@@ -68,9 +70,15 @@ class History:
 
 
 def read_history(
-    forecaster: Forecaster, history: pd.DataFrame | Dataset, series: Sequence[str] | None = None
+    forecaster: Forecaster,
+    history: pd.DataFrame | Dataset,
+    series: Sequence[str] | None = None,
+    future: Future | None = None,
 ) -> History:
     """Read the rows of a user's `history`, of all or the given series, at the step of the training data.
+
+    Rows after the last readings are read as the future of its covariates, unless `future` begins after them: then their
+    readings are late.
 
     Raises:
         UsageError: The history cannot be used; the message says why.
@@ -78,15 +86,38 @@ def read_history(
     Warns:
         GapWarning: A wide table has missing values.
     """
+    past = _read(forecaster, _table_of(history, "The history"), series, planned=True)
+    if past.data.ahead is None:
+        return past
+    if future is not None and _goes_on(forecaster, future, past.data):
+        return _read(forecaster, _table_of(history, "The history"), series, planned=False)
+    if future is None and not isinstance(history, Dataset):  # which says so itself
+        warn(f"In the history, {marked(past.data.ahead.note)}.", GapWarning)
+    return past
+
+
+def _goes_on(forecaster: Forecaster, future: Future, data: Dataset) -> bool:
+    """Whether tables of future covariates begin after the rows of a history that follow its last readings."""
+    assert data.ahead is not None
+    schema, freq = forecaster.config.schema, forecaster.freq
+    tables = [each for each in (scenarios(future) or {"": future}).values() if is_table(each)]
+    if freq is None or schema.form.dates is not None or not tables:
+        return False
+    ends = table_rows(data.ahead.frame, schema, KNOWN, forecaster.columns, freq, schema.roles.future).stamps.max()
+    first = [table_rows(each, schema, KNOWN, forecaster.columns, freq, schema.roles.future).stamps for each in tables]
+    return all(len(each) and _on_clock(each, pd.Index([ends])).min() > ends for each in first)
+
+
+def _read(forecaster: Forecaster, history: pd.DataFrame, series: Sequence[str] | None, planned: bool) -> History:
+    """As `read_history`; `planned` as in `to_dataset`."""
     config, where = forecaster.config, "The history"
-    history = _table_of(history, where)
     if not config.schema.panel:
         if series is not None:
             text = f"This model was trained on a single table without series; omit {argument('series')}."
             raise UsageError(text, argument="series", value=series, remedy={"series": None})
-        return _table_history(forecaster, history)
+        return _table_history(forecaster, history, planned)
     rows = table_rows(history, config.schema, where, forecaster.columns, forecaster.freq, series=forecaster.series)
-    data = to_dataset(rows, "history", forecaster.columns, forecaster.freq)
+    data = to_dataset(rows, "history", forecaster.columns, forecaster.freq, planned)
     if series is not None:
         chosen = check_names(series, "series")
         missing = next((name for name in chosen if name not in data.series), None)
@@ -99,13 +130,13 @@ def read_history(
 
 def _table_of(given: pd.DataFrame | Dataset, where: str) -> pd.DataFrame:
     if isinstance(given, Dataset):
-        return given.frame()
+        return given.frame() if given.ahead is None else pd.concat([given.frame(), given.ahead.frame])
     if not is_table(given):
         raise UsageError(f"{where} is a {type(given).__name__}; give a DataFrame with the training columns.")
     return given
 
 
-def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
+def _table_history(forecaster: Forecaster, history: pd.DataFrame, planned: bool) -> History:
     """The last `config.seq_len` steps of a wide table, or of a long one whose series are columns.
 
     If training assigned roles, further columns are ignored. A shorter history is padded, except for a model that reads
@@ -116,9 +147,9 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
     if not len(rows):
         raise UsageError(f"The history has no rows, but this model needs {needed}; provide that many.")
     try:
-        data = recent_data(rows, needed + forecaster.preprocess.reach, "history", columns, freq)
+        data = recent_data(rows, needed + forecaster.preprocess.reach, "history", columns, freq, planned)
     except UsageError:  # rows before the look-back only help to judge its first readings
-        data = recent_data(rows, needed, "history", columns, freq)
+        data = recent_data(rows, needed, "history", columns, freq, planned)
     read = min(needed, data.rows)
     if read < needed and read < config.fewest_rows:
         season = config.schema.season_of(freq)
@@ -128,7 +159,7 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame) -> History:
             f"{filling}, so expect larger errors than the scores indicate.",
             GapWarning,
         )
-    where, values = f"The recent history ({read} rows)", data.values
+    where, values = f"The recent history ({count(read, 'row')})", data.values
     recent, before = values[-read:], values[:-read]
     rule = "the last value before each is read instead"
     if isinstance(forecaster.model, ZeroShot):
@@ -168,7 +199,7 @@ def read_columns(
     freq = forecaster.freq
     rows = _recent_rows(forecaster, _table_of(table, where), where, steps)
     rows = as_columns(rows) if rows.long else rows
-    rows = rows.only(columns)
+    rows = rows.take(~after_readings(rows, forecaster.columns)).only(columns)
     rows = replace(rows, schema=replace(rows.schema, roles=NO_ROLES))
     if steps is not None:
         rows = rows.take(recent_rows(rows, steps, columns)[0])
@@ -211,19 +242,25 @@ def scenarios(future: Future | None) -> dict[str, pd.DataFrame] | None:
 
 
 def future_values(
-    forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int
+    forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int, scenario: str = ""
 ) -> Array:
     """Future covariates at the stamps `ahead` of each series, (S, steps, K), from a user's table that covers at least
     the first `first` of these steps; later ones repeat its last row.
 
     Raises:
         UsageError: The table is missing, lacks a required value, or is not expected.
+
+    Warns:
+        UnitsWarning: Values are perhaps in another unit than those of the training rows.
     """
     schema = forecaster.config.schema
     names, steps = schema.roles.future, len(ahead) // len(data)
     listed, after = ", ".join(map(quote, origins(names, schema.form))), "the end of each series"
     span = f"after {after}" if schema.panel else f"from {ahead[0]} to {ahead[first - 1]}"
-    needed = f"{listed} for the {first} steps {span}"
+    needed = f"{listed} for the {count(first, 'step')} {span}"
+    planned, where = data.ahead is not None and future is None, KNOWN
+    if data.ahead is not None and future is None:
+        future, where = data.ahead.frame, "The history"
     if names and not is_table(future):
         text = f"This model was trained with future covariates; provide {needed}, as {argument('future=TABLE')}."
         raise UsageError(text, argument="future", value=future)
@@ -244,9 +281,36 @@ def future_values(
         row, column = missing[0]
         series = f" of series '{quote(data.series[row // steps])}'" if schema.panel else ""
         name = origins(names[column : column + 1], schema.form)[0]
-        raise UsageError(f"{KNOWN} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
+        there = int(row % steps)
+        if planned and there:
+            text = (
+                f"The history has '{quote(name)}'{series} for {count(there, 'step')} after its last reading, but {first} "
+                f"are forecast; use {arguments({'horizon': there})}, or give {needed}."
+            )
+            raise UsageError(text, argument="horizon", value=first, remedy={"horizon": there})
+        raise UsageError(f"{where} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
     filled = pd.DataFrame(values).groupby(np.arange(len(ahead)) // steps).ffill()
-    return filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
+    made = filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
+    _warn_unusual(forecaster, data, made[:, :first], f" of scenario '{quote(scenario)}'" if scenario else "")
+    return made
+
+
+def _warn_unusual(forecaster: Forecaster, data: Dataset, ahead: Array, of: str) -> None:
+    """Warn about future covariates (S, steps, K) that are perhaps in another unit than in training."""
+    usual, schema = forecaster.preprocess.usual, forecaster.config.schema
+    if usual is None:
+        return
+    odd = usual.odd(data.covariates[data.spans[:, 1] - 1], ahead)
+    for k in np.flatnonzero(odd.any(axis=0)).tolist():
+        some = np.flatnonzero(odd[:, k])
+        others = f" and {len(some) - 1} more series" * (len(some) > 1)
+        where = f" in '{quote(data.series[some[0]])}'{others}" if schema.panel else ""
+        future, trained = ahead[some, :, k], f"{usual.low[k]:.6g} to {usual.high[k]:.6g}"
+        warn(
+            f"The future '{quote(schema.roles.future[k])}'{of} is {future.min():.6g} to {future.max():.6g}{where}, but was "
+            f"{trained} in training; check its unit.",
+            UnitsWarning,
+        )
 
 
 def _known(forecaster: Forecaster, future: pd.DataFrame, data: Dataset, ahead: pd.Index) -> Array:
@@ -313,7 +377,10 @@ def _warn_gaps(values: Array, columns: Sequence[str], where: str, rule: str) -> 
         raise UsageError(f"{where} has no value; provide at least one.")
     if missing.any():
         first, lacking = quote(columns[int(missing.any(axis=0).argmax())]), int(missing.sum())
-        warn(f"{where} lacks {lacking} of {values.size} values, the first in column '{first}'; {rule}.", GapWarning)
+        warn(
+            f"{where} lacks {lacking} of {count(values.size, 'value')}, the first in column '{first}'; {rule}.",
+            GapWarning,
+        )
 
 
 def warn_age(last: object, until: str | None, freq: str | None, config: RunConfig) -> None:
@@ -329,7 +396,7 @@ def warn_age(last: object, until: str | None, freq: str | None, config: RunConfi
     elif distance > config.pred_len:
         learn = f"refit on all rows ({argument('refit=True')})"
         remedy = "train again on recent rows" if config.refit else learn
-        text = f"The history ends {distance} steps after the last training row ({until}); {remedy}."
+        text = f"The history ends {count(distance, 'step')} after the last training row ({until}); {remedy}."
     else:
         return
     warn(text, AgeWarning)
@@ -345,9 +412,25 @@ def warn_stopped(data: Dataset, most: int) -> None:
     stopped = np.flatnonzero(ends < past_date(last, data.freq, most))
     if len(stopped):
         warn(
-            f"{len(stopped)} of {len(ends)} series ended more than {most} steps before {last}, the first "
+            f"{len(stopped)} of {len(ends)} series ended more than {count(most, 'step')} before {last}, the first "
             f"'{quote(data.series[stopped[0]])}' at {ends[stopped[0]]}; a forecast begins where its series ends.",
             AgeWarning,
+        )
+
+
+def warn_without_effect(forecaster: Forecaster) -> None:
+    """Warn about future covariates on which the forecast does not depend, whatever the values of a scenario are."""
+    schema, targets = forecaster.config.schema, len(forecaster.targets)
+    if not schema.roles.future or forecaster.config.reads.columns:
+        return
+    without = forecaster.preprocess.without_effect(schema.roles.future, schema.form, targets)
+    if without:
+        them = "it" if len(without) == 1 else "them"
+        warn(
+            f"The forecast does not depend on {listed(without)}, of which the training rows show too little effect, so "
+            f"scenarios of {them} do not differ; train a model that reads {them}, such as fem_sm or tide, or train "
+            f"without {them}.",
+            ForecastWarning,
         )
 
 
@@ -357,9 +440,9 @@ def warn_short_series(data: Dataset, known: NDArray[np.bool_], length: int) -> N
     short = np.flatnonzero(data.lengths < np.where(known, min(length, data.season), length))
     if data.schema.panel and len(short):
         warn(
-            f"{len(short)} of {len(data)} series are too short for reliable intervals, the first "
+            f"{len(short)} of {len(data)} series {are(len(short))} too short for reliable intervals, the first "
             f"'{quote(data.series[short[0]])}' of {data.lengths[short[0]]} rows; intervals are too narrow for series "
-            f"of up to {length} rows.",
+            f"of up to {count(length, 'row')}.",
             GapWarning,
         )
 
@@ -369,7 +452,7 @@ def warn_new_series(series: Sequence[str], known: NDArray[np.bool_]) -> None:
     new = np.flatnonzero(~known)
     if len(new):
         warn(
-            f"{len(new)} of {len(series)} series are new, the first '{quote(series[new[0]])}'; each is scaled by its "
+            f"{len(new)} of {len(series)} series {are(len(new))} new, the first '{quote(series[new[0]])}'; each is scaled by its "
             "own rows.",
             GapWarning,
         )
@@ -447,4 +530,4 @@ def warn_unlike(made: SeriesForecasts) -> None:
 def ended_note(names: Sequence[str], steps: int) -> str:
     """Sentence about targets `names` without any value in the last `steps` steps."""
     some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)
-    return f"{some}: no value in the last {steps} steps, so no forecast"
+    return f"{some}: no value in the last {count(steps, 'step')}, so no forecast"

@@ -15,7 +15,7 @@ from femts.data.columns import with_keys
 from femts.data.dataset import Dataset
 from femts.data.stamps import as_text
 from femts.data.static import read_static
-from femts.errors import GapWarning, UsageError, nearest, suggest, unknown, warn
+from femts.errors import ForecastWarning, GapWarning, UsageError, nearest, suggest, unknown, warn
 from femts.evaluation.intervals import check_levels, with_bounds
 from femts.evaluation.quantiles import ends_of
 from femts.forecaster.bounds import SeriesForecasts, sample_paths
@@ -35,6 +35,8 @@ DAYS = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}  # at most
 REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum}
 ALL = "all"  # one group of all series
 SAMPLE = "sample"
+NOTED = 0.01  # smallest relative difference between a total and the sum of the forecasts that is noted
+CHANCE = 3  # standard errors by which a mean of sample paths may differ by chance
 
 
 def sample(
@@ -103,6 +105,13 @@ def totals(
     of_period, periods = _numbered(rows)
     paths = _paths(forecaster, made, others, number, seed)
     made_of = _drawn(paths, number, ended, each, of_period, how)
+    if how in ("sum", "mean"):
+        nothing = np.full((len(others), steps, made.targets), np.nan)
+        points = np.concatenate([made.raw(), nothing])
+        of_forecast, size = (
+            _drawn(iter([each_one]), 1, ended, each, of_period, how)[0] for each_one in (points, np.abs(points))
+        )
+        _warn_of_difference(made_of, of_forecast, size)
     count = np.bincount(of_period, minlength=len(periods))
     points = pd.DataFrame(made_of.mean(axis=0), columns=list(forecaster.targets))
     bounds = {}
@@ -207,6 +216,21 @@ def _drawn(
         if how == "mean":
             drawn[k] /= count
     return drawn
+
+
+def _warn_of_difference(drawn: Array, of_forecast: Array, size: Array) -> None:
+    """Warn if the means of the totals `drawn` (N, periods, T) differ from the totals of the forecasts, of this `size`, by
+    more than `NOTED` and more than by chance."""
+    means, chance = drawn.mean(axis=0), CHANCE * drawn.std(axis=0) / np.sqrt(len(drawn))
+    apart = np.abs(means - of_forecast)
+    beyond = apart > np.maximum(NOTED * size, chance)
+    if beyond.any():
+        most = 100 * float(np.max(apart[beyond] / np.maximum(size[beyond], np.finfo(np.float64).tiny)))
+        warn(
+            f"Totals are means of sample paths, which have the errors of the validation windows and so correct a bias of the "
+            f"forecasts there; they differ by up to {min(most, 999):.2g} % from the forecasts of predict added up.",
+            ForecastWarning,
+        )
 
 
 def _numbered(rows: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame]:

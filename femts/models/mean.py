@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from femts.config.model import ModelConfig
 from femts.config.records import RecordError
 from femts.data.batch import Batch
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.models.base import MEMBER_QUANTILES, ForecastModel, Forecasts, Supports
 from femts.models.parts.quantiles import quantile_at
@@ -87,7 +88,7 @@ class MeanConfig(ModelConfig):
                 self.n_channels,
             ) or config.seq_len > self.seq_len:
                 raise UsageError(
-                    f"Member '{name}' forecasts {config.pred_len} steps of {config.n_channels} channels from "
+                    f"Member '{name}' forecasts {count(config.pred_len, 'step')} of {config.n_channels} channels from "
                     f"{config.seq_len}, but the mean forecasts {self.pred_len} of {self.n_channels} from {self.seq_len}; "
                     "combine models of the same shape."
                 )

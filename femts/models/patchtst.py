@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from femts.config.bounds import Natural, Share
 from femts.config.model import ModelConfig, check_heads
 from femts.data.batch import Batch
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.mixers.ops.dropout import Dropout
 from femts.models.base import ForecastModel, Supports
@@ -51,7 +52,7 @@ class PatchTSTConfig(ModelConfig):
         if not 1 <= self.patch_len <= self.seq_len or self.stride < 1:
             raise UsageError(
                 f"Settings 'model.patch_len' ({self.patch_len}) and 'model.stride' ({self.stride}) give no patches in "
-                f"a look-back of {self.seq_len} steps; use a patch length of at most that, and both at least 1."
+                f"a look-back of {count(self.seq_len, 'step')}; use a patch length of at most that, and both at least 1."
             )
 
     @property

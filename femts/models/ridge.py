@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from femts.config.bounds import Positive
 from femts.config.model import ModelConfig
 from femts.data.batch import Batch
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.naive import check_season
@@ -56,14 +57,14 @@ class RidgeConfig(ModelConfig):
         check_season(self.season, self.seq_len)
         if self.longest is not None and self.longest < self.pred_len:
             raise UsageError(
-                f"Setting 'model.longest' takes at least the {self.pred_len} steps of a forecast, not {self.longest}."
+                f"Setting 'model.longest' takes at least the {count(self.pred_len, 'step')} of a forecast, not {self.longest}."
             )
 
     def for_data(self, season: int, rows: int) -> Self:
         """Fill in season and `longest` if they are not set; see the attributes."""
         if self.longest is not None and self.longest > max(rows, self.pred_len):
             raise UsageError(
-                f"A ridge regression from {self.seq_len} to {self.longest} steps does not fit in {rows} training rows; "
+                f"A ridge regression from {self.seq_len} to {count(self.longest, 'step')} does not fit in {count(rows, 'training row')}; "
                 "set model.longest lower, or provide more rows."
             )
         config = super().for_data(season, rows)
@@ -132,7 +133,9 @@ class LinearForecast(nn.Module):
     def _rows(self, series: Tensor, observed: Tensor | None) -> TrainingRows:
         before, after = self.seq_len, -(-self.longest // self.season) * self.season
         if len(series) <= before:
-            fault = f"A ridge regression from {before} steps does not fit in {len(series)} training rows"
+            fault = (
+                f"A ridge regression from {count(before, 'step')} does not fit in {count(len(series), 'training row')}"
+            )
             text = f"{fault}; use a shorter {argument('seq_len')}, or provide more rows."
             raise UsageError(text, argument="seq_len", value=before)
         series, observed = series.detach().cpu(), None if observed is None else observed.cpu()

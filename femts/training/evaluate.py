@@ -14,7 +14,7 @@ import torch
 
 from femts._version import __version__
 from femts.data.dataset import Dataset
-from femts.data.describe import names
+from femts.data.describe import are, names
 from femts.data.windows import FAR, Windows
 from femts.evaluation.conformal import calibrate
 from femts.evaluation.coverage import Bounds, coverage_notes
@@ -106,16 +106,17 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
     what = "series" if several else "columns"
     flat = tuple(name for name, varies in own.items() if not varies)
     if flat:
+        they = "it is" if len(flat) == 1 else "they are"
         left_out = " and excluded from mean errors" if len(flat) < len(own) else ""
         notes.append(
-            f"{len(flat)} of {len(own)} {what} are nearly constant in the training rows, so they are scaled by later "
+            f"{len(flat)} of {len(own)} {what} {are(len(flat))} nearly constant in the training rows, so {they} scaled by later "
             f"rows or by their level{left_out}: {names(flat)}"
         )
     outgrown = tuple(of.metrics.get("outgrown", ()))
     if outgrown:
         notes.append(
-            f"{len(outgrown)} of {len(own)} {what} lie more than {FAR:g} deviations from their training rows in most "
-            f"validation rows, so they are excluded from validation-based selection: {names(outgrown)}"
+            f"{len(outgrown)} of {len(own)} {what} {'lies' if len(outgrown) == 1 else 'lie'} more than {FAR:g} deviations from their training rows in most "
+            f"validation rows, so {'it is' if len(outgrown) == 1 else 'they are'} excluded from validation-based selection: {names(outgrown)}"
         )
     dominant = of.metrics["test"].get("dominant") if "test" in of.metrics else None
     if dominant:

@@ -63,7 +63,7 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                 (clear_runs if request.anew else clear_run)(out)
             for run in begun:
                 write_beginning(run)
-            for note in _notes(request, data, config, first):
+            for note in _notes(request, data, config, first, last or first):
                 logger.info(note)
             try:
                 made = first.forecaster if first.state is None else train_and_score(first, later=last is not None)
@@ -81,9 +81,14 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
     return made
 
 
-def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run) -> tuple[str, ...]:
+def _notes(request: FitRequest, data: Dataset, config: RunConfig, run: Run, used: Run) -> tuple[str, ...]:
+    """Notes on the training `run` that is scored, and on the one that is used for forecasts."""
     lengths = [*length_notes(data, request.model, request.lengths), *data.short_notes(config.pred_len, request.refit)]
-    of_data = *known_notes(data, config), *bound_notes(run.module.preprocess), *seen_notes(config)
+    of_data = (
+        *known_notes(data, config, used.module.preprocess),
+        *bound_notes(run.module.preprocess),
+        *seen_notes(config),
+    )
     return (*data.notes, *lengths, *request.chosen, *of_data, *thinned_notes(run.model, run.module.windows))
 
 

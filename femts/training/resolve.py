@@ -11,6 +11,7 @@ from femts.config.settings import apply_settings
 from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, left_open, whole_number
 from femts.data.catalog import CATALOG
+from femts.data.categories import origins
 from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.frequency import further_seasons
@@ -25,7 +26,7 @@ from femts.data.protocols import (
 )
 from femts.data.scaler import SCALERS
 from femts.data.static import StaticCodes
-from femts.errors import UsageError, blamed, reads, suggest
+from femts.errors import UsageError, blamed, nearest, reads, suggest
 from femts.evaluation.conformal import INTERVALS
 from femts.evaluation.criterion import CRITERIA
 from femts.evaluation.validation import check_selects
@@ -70,7 +71,7 @@ def resolve_training(
     for key, value in settings.items():
         prefix, dot, name = check_text(key, "settings").partition(".")
         if not dot or prefix not in parts:
-            text = f"Unknown setting '{quote(key)}'{_suggest_setting(key, model)}"
+            text = f"Unknown setting '{quote(key)}'{suggest_setting(key, (model,))}"
             raise UsageError(text, argument=key, value=value)
         parts[prefix][name] = value
     training = {**recipe, **parts["training"]}
@@ -114,12 +115,14 @@ def _check_registered(training: TrainingConfig) -> None:
         check_selects(training.metric)
 
 
-def _suggest_setting(key: str, model: str) -> str:
-    choices = [f"training.{field}" for field in _DEFAULTS] + [
-        f"model.{field}" for field in model_card(model).default_settings()
-    ]
-    same = [choice for choice in choices if choice.partition(".")[2] == key]  # only the prefix is missing
-    return suggest(same[0], same) if same else suggest(key, choices)
+def suggest_setting(key: str, models: Sequence[str]) -> str:
+    """End of a message about `key`, which is no setting: the one that it is closest to, also if only the prefix is
+    missing, or all settings of training and of any of `models`."""
+    of_models = dict.fromkeys(field for model in models for field in model_card(model).default_settings())
+    choices = [*(f"training.{field}" for field in _DEFAULTS), *(f"model.{field}" for field in of_models)]
+    near = nearest(key, (choice.partition(".")[2] for choice in choices))
+    meant = [choice for choice in choices if choice.partition(".")[2] == near]
+    return suggest(meant[0], meant) if meant else suggest(key, choices)
 
 
 class Lengths(NamedTuple):
@@ -181,6 +184,8 @@ def horizon(data: Dataset, pred_len: object) -> Choice:
         UsageError: It is not a number of steps.
     """
     if left_open(pred_len):
+        if data.ahead is not None and 0 < data.ahead.steps <= data.rows // 3:
+            return Choice(data.ahead.steps, "as many steps as the table has future covariates")
         return default_horizon(data.freq, data.rows, _published(data))
     steps = whole_number(pred_len, "Horizon")
     if steps is None or steps < 1:
@@ -315,17 +320,33 @@ def bound_notes(preprocess: Preprocess) -> list[str]:
     return [Message(f"{which} are bounded below at 0, {why}; remove the bound with {none}")] * bool(bounded)
 
 
-def known_notes(data: Dataset, config: RunConfig) -> list[str]:
-    """A sentence on how the model uses future covariates and calendar."""
-    roles, reads = data.schema.roles, config.reads
+def known_notes(data: Dataset, config: RunConfig, preprocess: Preprocess) -> list[str]:
+    """Sentences on how the model uses future covariates and calendar, and which of them it does not use, because
+    `preprocess` has no effect of them."""
+    roles, reads, effects = data.schema.roles, config.reads, preprocess.effects
     holidays = [] if roles.holidays is None else [f"the holidays of {roles.holidays}"]
-    names = [*map(quote, roles.future), *["the calendar"] * bool(roles.calendar), *holidays]
+    dated = [*["the calendar"] * bool(roles.calendar), *holidays]
     calendar = ["the calendar"] * (reads.calendar > len(holidays) * HOLIDAY_MARKS)
     read = [*map(quote, roles.future if reads.columns else ()), *calendar, *(holidays if reads.calendar else ())]
     notes = [f"'{config.model}' reads {', '.join(read)} as inputs"] if read else []
-    if names and reads.effect:
+    if effects is None:
+        return notes
+    without = preprocess.without_effect(roles.future, data.schema.form, data.n_targets)
+    used = [quote(name) for name in origins(roles.future, data.schema.form) if name not in without]
+    every = (effects, *preprocess.own_effects.values())
+    used += dated if any(each.of_dates(data.n_targets) for each in every) else []
+    if used:
         notes.append(
-            f"the linear effect of {', '.join(names)} is removed before '{config.model}' and added back to its forecast"
+            f"the linear effect of {', '.join(used)} is removed before '{config.model}' and added back to its forecast"
+        )
+    columns = () if reads.columns else tuple(map(quote, without))
+    lost = [*columns, *(name for name in dated if name not in (*used, *read))]
+    if lost:
+        them = "it" if len(lost) == 1 else "them"
+        scenarios = f", and scenarios of {them} do not differ" * bool(columns)
+        notes.append(
+            f"the training rows show too little effect of {', '.join(lost)}, so '{config.model}' does not use "
+            f"{them}{scenarios}; use a model that reads {them}, such as fem_sm or tide, or leave {them} out"
         )
     return notes
 

@@ -14,6 +14,7 @@ from femts.config.model import AUTO, DEFAULT_MODEL
 from femts.data.catalog import CATALOG
 from femts.data.column_names import check_bound_names
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
@@ -66,8 +67,9 @@ def train(
         dataset: result of `load_dataset`, or anything that it accepts.
         model: registered name, or `auto` to try several models and keep the best on the validation split
             (`metrics["auto"]`). None takes `fem_sm_ridge` for datasets of the catalogue and `auto` for all others.
-        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data a usual horizon for
-            the step between rows, such as 12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
+        pred_len: horizon P in steps. None or `auto` takes 96 for the catalogue, and for other data as many steps as the
+            last rows have future covariates but no targets, or else a usual horizon for the step between rows, such as
+            12 months, 8 quarters, 13 weeks, 28 days or 48 hours.
         seq_len: look-back L in steps; None or `auto` takes that of the protocol.
         protocol: `paper`, `lookback96` or `seasons` (whole seasons that cover at most half of the training rows); None
             takes `paper` for the catalogue and `seasons` for other data.
@@ -140,7 +142,7 @@ def train(
     for note in scale_notes(made):
         warn(f"{marked(note)}.", ScaleWarning)
     for note in accuracy_notes(made.metrics):
-        warn(f"At a horizon of {made.config.pred_len} steps: {note}.", AccuracyWarning)
+        warn(f"At a horizon of {count(made.config.pred_len, 'step')}: {note}.", AccuracyWarning)
     return made
 
 

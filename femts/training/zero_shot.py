@@ -49,7 +49,8 @@ def forecast(
 
     Args:
         data: catalogue name, file, frame or `Dataset`.
-        horizon: number of steps; None or `auto` takes a usual one for the step between rows, as in `femts.train`.
+        horizon: number of steps; None or `auto` takes as many as the table has future covariates, or a usual number for
+            the step between rows, as in `femts.train`.
         level, quantiles, future, series: as in `Forecaster.predict`.
         model: `fem_zero`, or another model that needs no training, such as `simple_ensemble`, `seasonal_naive` or `auto_ets`.
         settings: `model.*` settings by name.
@@ -80,7 +81,8 @@ def zero_shot(
         raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
     with quiet_training():
         made = train(data, model, horizon, refit=True, settings=settings)
-    notes = *data.notes, *horizon_notes(data, horizon), *known_notes(data, made.config), *bound_notes(made.preprocess)
+    of_run = *known_notes(data, made.config, made.preprocess), *bound_notes(made.preprocess)
+    notes = *data.notes, *horizon_notes(data, horizon), *of_run
     scores = made.metrics["test"]
     for note in notes:
         logger.info(note)

@@ -21,6 +21,7 @@ from femts.mixers.kernels import recorded
 from femts.mixers.priors.registry import prior_names
 from scripts.bench.data import bench_data
 from scripts.bench.mixer import bench_mixer, bench_stream
+from scripts.bench.operators import bench_operators
 from scripts.bench.replay import bench_replay
 from scripts.bench.train import bench_train
 
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="mixer|stream|train|replay|data")
+    commands = parser.add_subparsers(required=True, metavar="mixer|operators|stream|train|replay|data")
     devices = ["cpu", *["cuda"] * torch.cuda.is_available()]
 
     def add(name: str, bench: Any, precision: bool = False) -> argparse.ArgumentParser:
@@ -76,15 +77,19 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     mixer, stream = add("mixer", bench_mixer, precision=True), add("stream", bench_stream)
-    mixer.add_argument("--priors", nargs="+", default=prior_names())
-    mixer.add_argument("--lengths", nargs="+", type=count, default=(22, 256, 1024), help="tokens per sequence")
     mixer.add_argument("--components", nargs="+", default=("alone", "L", "LT", "LTG", "CLTG", "naive"))
     mixer.add_argument("--tokens", type=count, default=4928, help="tokens per batch")
     stream.add_argument("--priors", nargs="+", default=("linear", "gla", "rnn_softmax", "rnn_decay", "mamba"))
     stream.add_argument(
         "--seen", nargs="+", type=count, default=(10, 1000, 10000), help="tokens read before the timed ones"
     )
-    for command in (mixer, stream):
+    counted = add("operators", bench_operators)
+    counted.add_argument("--most", type=count, default=5, help="number of operators to name")
+    for command in (mixer, counted):
+        command.add_argument("--priors", nargs="+", default=prior_names())
+        command.add_argument("--lengths", nargs="+", type=count, default=(22, 256, 1024), help="tokens per sequence")
+    counted.add_argument("--components", nargs="+", default=("alone", "L", "LT", "LTG", "CLTG"))
+    for command in (mixer, counted, stream):
         command.add_argument("--d-model", type=count, default=64, help="width of a token")
         command.add_argument("--n-heads", type=count, default=8, help="heads of the prior")
 

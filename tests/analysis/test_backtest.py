@@ -109,7 +109,7 @@ def test_panel_cutoffs_count_from_each_series_end(ridge: Forecaster, horizon: in
         season = past["y"].ffill().to_numpy()[-WEEK:]
         np.testing.assert_allclose(rows["seasonal_naive"], season[np.arange(horizon) % WEEK])
     assert "tiny" not in set(frame["series"])
-    assert "series, the first 'tiny', are skipped at cutoffs with less than a season of 7 rows" in notes[0]
+    assert "series, the first 'tiny', is skipped at cutoffs with less than a season of 7 rows" in notes[0]
 
 
 def test_panel_scores_use_each_series_scale(ridge: Forecaster) -> None:
@@ -129,7 +129,7 @@ def test_panel_scores_use_each_series_scale(ridge: Forecaster) -> None:
 
 def test_new_series_have_raw_scores(ridge: Forecaster) -> None:
     new = LONG.query("unique_id == 'long'").assign(unique_id="stranger")
-    with pytest.warns(GapWarning, match="1 of 1 series are new"):
+    with pytest.warns(GapWarning, match="1 of 1 series is new"):
         frame = femts.backtest(ridge, new, **cutoffs_of(1))
     scores = femts.backtest_scores(frame, ridge, by="series").query("series == 'stranger'")
     assert scores["mae_raw"].notna().all() and scores["mae_scaled"].isna().all()
@@ -195,7 +195,7 @@ def test_refit_on_all_rows_equals_the_final_fit(many: bool) -> None:
         assert all(each.equal(made.model.state_dict()[name]) for name, each in final.model.state_dict().items())
     with logged() as notes:
         femts.backtest(final, data, **cutoffs_of(1))
-    assert "forecasts of 1 of 1 cutoffs are from the model that was scored" in notes[-1]
+    assert "forecasts of 1 of 1 cutoff are from the model that was scored" in notes[-1]
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -315,7 +315,7 @@ def test_each_series_of_a_panel_has_rows_of_its_own(ridge: Forecaster, tmp_path:
 
 
 def test_series_without_unseen_rows_are_left_out(ridge: Forecaster) -> None:
-    with pytest.warns(AccuracyWarning, match="1 of 4 series, the first 'short', are left out at cutoffs before rows"):
+    with pytest.warns(AccuracyWarning, match="1 of 4 series, the first 'short', is left out at cutoffs before rows"):
         frame = femts.backtest(ridge, LONG, **cutoffs_of(5, WEEK))
     series = [sorted(set(own["series"])) for _, own in frame.groupby("window")]
     assert series == [["long"], *[["long", "short"]] * 2, *[["long", "short", "young"]] * 2]

@@ -15,7 +15,7 @@ import femts
 from femts.analysis.check import FEWEST
 from femts.analysis.update import Update
 from femts.cli import main
-from femts.errors import UsageError
+from femts.errors import NoNewRows, UsageError
 
 P, TRAINED, ROWS = 24, 1200, 1200 + 8 * 24
 
@@ -123,7 +123,7 @@ def test_a_panel_names_its_series() -> None:
     later = femts.check(made, pd.concat(parts))
     assert {"bias", "missing"} <= set(later.findings.loc[later.findings["alarm"], "kind"])
     by_kind = later.findings.set_index("kind")["text"]
-    assert "1 of 3 series of the training are absent: z" in by_kind["missing"] and "'y' of 'y'" in by_kind["bias"]
+    assert "1 of 3 series of the training is absent: z" in by_kind["missing"] and "'y' of 'y'" in by_kind["bias"]
     ended = pd.concat([panel(waves(), "xy"), panel(waves()[: -2 * P], "z")])
     assert "'y' of 'z' has no value" in femts.check(made, ended).findings["text"].iloc[0]
 
@@ -135,13 +135,18 @@ def test_a_shorter_horizon_and_few_rows(run: femts.Forecaster) -> None:
     assert "too few windows before to tell whether errors have changed" in str(alone)
     made = femts.check(run, waves()[: TRAINED + 3 * P], horizon=12)
     assert made.summary["new"] == 6 and made.summary["earlier"] >= FEWEST
-    for rows, horizon, says in (
-        (TRAINED, None, r"^The frame has no row after those used for training and validation; provide later rows\.$"),
-        (TRAINED + 7, 24, r"^The frame has 7 rows after training; use horizon=7 or less, or provide more\.$"),
-        (ROWS, 0, r"^A check requires a whole number of at least 1 for horizon, not 0\.$"),
-    ):
-        with pytest.raises(UsageError, match=says):
-            femts.check(run, waves()[:rows], horizon=horizon)
+    for new in (1, 7):
+        short = femts.check(run, waves()[: TRAINED + new], horizon=24)
+        assert short.ok and (short.summary["steps"], short.summary["new"]) == (new, 1)
+        steps = "1 step" if new == 1 else "7 steps"
+        assert f"note: fewer than 24 rows are new, so windows have {steps} instead" in str(short)
+    spiked = waves()[: TRAINED + 1].copy()
+    spiked.loc[TRAINED, "a"] += 50
+    assert femts.check(run, spiked, horizon=24).findings.iloc[0]["kind"] == "reading"
+    with pytest.raises(NoNewRows, match=r"^The frame has no row after those used .*; provide later rows\.$"):
+        femts.check(run, waves()[:TRAINED])
+    with pytest.raises(UsageError, match=r"^A check requires a whole number of at least 1 for horizon, not 0\.$"):
+        femts.check(run, waves(), horizon=0)
 
 
 def test_check_command(run: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +161,12 @@ def test_check_command(run: femts.Forecaster, tmp_path: Path, capsys: pytest.Cap
             said["ok"] == (status == 0) and len(said["windows"]) == said["earlier"] + said["new"] and said["new"] == 16
         )
     waves()[:TRAINED].to_csv(tmp_path / "old.csv", index=False)
-    assert main(["check", str(tmp_path / "run"), str(tmp_path / "old.csv")]) == 2
+    for command, says in (("check", "unchecked: File "), ("update", "is unchanged\n")):
+        assert main([command, str(tmp_path / "run"), str(tmp_path / "old.csv")]) == 4
+        out = capsys.readouterr().out
+        assert says in out and "old.csv has no row after those used for training and validation" in out
+    assert main(["check", str(tmp_path / "run"), str(tmp_path / "old.csv"), "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["new_rows"] == 0
 
 
 def test_update_trains_on_all_rows(run: femts.Forecaster, tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from small_panels import panel_table
+from torch import Tensor
 
 import femts
 from femts.analysis.compare import Comparison
@@ -17,6 +20,8 @@ from femts.cli import main
 from femts.data.cutoffs import rolling_cutoffs, rows_before
 from femts.data.synthetic import synthetic_frame
 from femts.errors import UsageError
+from femts.evaluation.metric import METRICS, Metric, register_metric
+from femts.evaluation.values import Values
 
 P, WINDOWS, SEASON = 12, 7, 24
 FRAME = synthetic_frame(400).iloc[:, :3]
@@ -103,6 +108,52 @@ def test_scores_by_hand(comparison: Comparison) -> None:
     assert np.isnan(table.loc[best, "low"]) and ((others["low"] < others["difference"]).all())
     assert (others["difference"] < others["high"]).all() and comparison.units == "windows"
     assert (table.loc[["ridge", "dlinear"], ["train_seconds", "predict_seconds"]] > 0).all(axis=None)
+
+
+@pytest.fixture
+def hits_and_misses() -> Iterator[None]:
+    """Two metrics of one's own that add up to 1: `hits`, of which greater is better, and `misses`."""
+
+    class Misses(Metric):
+        """Share of values with an absolute error of at least 0.1."""
+
+        def terms(self, values: Values) -> tuple[Tensor, None]:
+            return (values.error.abs() >= 0.1).double().where(~values.error.isnan(), torch.nan), None
+
+    class Hits(Misses):
+        """Share of the other values."""
+
+        greater_is_better = True
+
+        def finish(self, ratio: np.ndarray) -> np.ndarray:
+            return 1 - ratio
+
+    register_metric("hits")(Hits)
+    register_metric("misses")(Misses)
+    yield
+    del METRICS["hits"], METRICS["misses"]
+
+
+def test_metric_of_which_greater_is_better(hits_and_misses: None) -> None:
+    models: dict[str, Any] = {"models": ["ridge", "dlinear"], "settings": {"training.max_steps": 5}}
+    hits, misses = (compared(metric=name, **models).table for name in ("hits", "misses"))
+    assert hits["hits"].is_monotonic_decreasing and misses["misses"].is_monotonic_increasing
+    assert list(hits["model"]) == list(misses["model"]) and hits["hits"].nunique() > 3
+    np.testing.assert_allclose(hits["win_rate"], misses["win_rate"])
+    np.testing.assert_allclose(hits["difference"], -misses["difference"], atol=1e-12)
+    assert (hits["difference"] <= 0).all() and (hits["high"].dropna() >= hits["low"].dropna()).all()
+    np.testing.assert_allclose(hits[["low", "high"]], -misses[["high", "low"]], atol=1e-12)
+    naive = hits.set_index("model").loc["seasonal_naive", "hits"]
+    np.testing.assert_allclose(hits["skill"], hits["hits"] / naive - 1)
+
+
+def test_metric_of_which_greater_is_better_selects_no_checkpoints(hits_and_misses: None) -> None:
+    for refused in (femts.train, femts.tune):
+        with pytest.raises(
+            UsageError, match=r"'hits' cannot select checkpoints, .* better the higher .*misses"
+        ) as error:
+            refused(FRAME, "dlinear", P, settings={"training.metric": "hits"})
+        assert error.value.argument == "training.metric"
 
 
 @pytest.mark.parametrize("refit", [False, True])

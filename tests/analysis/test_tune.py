@@ -192,7 +192,7 @@ def test_study_resumes_after_a_signal_or_time_limit(tmp_path: Path, monkeypatch:
         take(self)
 
     monkeypatch.setattr(Trainer, "step", step)
-    with pytest.raises(Interrupted, match=r"interrupted after 1 trials; run the same command again"):
+    with pytest.raises(Interrupted, match=r"interrupted after 1 trial; run the same command again"):
         tune_small(out=tmp_path / "study", trials=5)
     late = tune_small(out=tmp_path / "study", trials=None, time_limit="2s").trials
     assert 1 <= len(late) < 5

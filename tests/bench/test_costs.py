@@ -17,6 +17,7 @@ from femts.models.registry import build_config
 from scripts.bench import gpu, mixer
 from scripts.bench.__main__ import main, run
 from scripts.bench.mixer import layer_config
+from scripts.bench.operators import operators
 
 MIXER = "mixer --lengths 3 6 --tokens 8 --d-model 16 --n-heads 2 --repeats 1 --device cpu"
 TRAIN = "train --seq-len 48 --horizon 24 --channels 3 --batch-size 2 --repeats 1 --device cpu --set model.d_model=16"
@@ -137,3 +138,22 @@ def test_gpu_targets_run_on_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_gpu_targets_need_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--out", str(tmp_path / "out")]) == 2
     assert "no CUDA device" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_operators_are_those_that_compute() -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+
+    def step() -> None:
+        x.grad = None
+        torch.relu(x @ x.T).flatten().sum().backward()
+
+    counts = operators(step)
+    assert counts["aten.mm"] == 3 and counts["aten.relu"] == 1 and counts["aten.threshold_backward"] == 1
+    assert not {"aten.t", "aten.view", "aten.expand", "aten.detach"} & set(counts)
+
+
+def test_components_add_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["operators", "--priors", "softmax", "--lengths", "8", "--components", "LTG", "--json"]) == 0
+    alone, full = json.loads(capsys.readouterr().out)["rows"]
+    assert (alone["components"], full["components"]) == ("alone", "LTG")
+    assert alone["step"] < full["step"] and full["step_ratio"] == full["step"] / alone["step"]

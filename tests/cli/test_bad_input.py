@@ -20,7 +20,9 @@ CASES = {
     "option without a value": Case("train --dataset", r"'--dataset' requires an argument"),
     "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
     "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
-    "file without its option": Case("train good.csv", r"\(good.csv\); a file or .* follows --dataset; see 'femts train"),
+    "file without its option": Case(
+        "train good.csv", r"\(good.csv\); a file or .* follows --dataset; see 'femts train"
+    ),
     # names
     "no dataset": Case("train", r"No dataset is given; add --dataset"),
     "unknown dataset": Case("train --dataset ETTh11", r"'ETTh11'.*did you mean 'ETTh[12]'"),
@@ -64,7 +66,7 @@ CASES = {
     ),
     "table missing": Case(f"{OWN} none.csv", r"none.csv does not exist"),
     "table empty": Case(f"{OWN} empty.csv", r"empty.csv is empty"),
-    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME when training"),
+    "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME of femts train when training"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an empty column": Case(
         f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
@@ -111,7 +113,7 @@ CASES = {
     "level of a run without intervals": Case("predict bare good.csv --level 80", r"no intervals; .*femts calibrate"),
     "calibration of fewer steps than a forecast": Case(
         "calibrate run --horizon 1 --level 97",
-        r"calibrated for 1 steps, because this run forecasts 12; use --horizon 12",
+        r"calibrated for 1 step, because this run forecasts 12; use --horizon 12",
     ),
     "unknown group of scores": Case("evaluate run --by chanel", r"'chanel'; did you mean 'channel'"),
     "CSV of nothing": Case("evaluate run --csv", r"--csv .*--by or --level"),

@@ -10,7 +10,12 @@ from bad_cases import ABSENT_DEVICE, TRAIN, Case, check_case
 TABLE = "table --datasets synthetic --models naive --horizons 96"
 CASES = {
     "setting without a value": Case(f"{TRAIN} --set training.lr", r"'training.lr' has no value; write .*=VALUE"),
-    "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; write model.NAME=VALUE or training.NAME=VALUE"),
+    "setting without a section": Case(f"{TRAIN} --set lr=1", r"'lr'; did you mean 'training.lr'\?"),
+    "model setting without a section": Case(
+        f"{TRAIN} --set patch_len=3", r"'patch_len'; did you mean 'model.patch_len'\?"
+    ),
+    "nearly a setting without a section": Case(f"{TRAIN} --set pach_len=3", r"did you mean 'model.patch_len'\?"),
+    "no setting": Case(f"{TRAIN} --set qqq=1", r"'qqq'; write model.NAME=VALUE or training.NAME=VALUE"),
     "unknown setting": Case(f"{TRAIN} --set training.lrr=1", r"'training.lrr'; did you mean 'training.lr'"),
     "number out of range": Case(f"{TRAIN} --set training.batch_size=0", r"'training.batch_size'.* at least 1, not 0"),
     "no epochs": Case(f"{TRAIN} --max-epochs 0", r"max_epochs' takes a whole number of at least 1, not 0"),

@@ -127,7 +127,7 @@ def test_partitions_equal_a_single_file(whole: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ("column.csv", r"has no column 'y' for --target"),
+        ("column.csv", r"has no column 'y', which the training data had"),
         ("text.csv", r"Series 'new' .* has the text 'high' in column 'y' at data row 1; enter a number"),
         ("weeks.csv", r"does not keep the step 'D' .*; resample the rows to that grid"),
         ("named.csv", r"stamps in column 'day' .*, but one.csv in column 'ds' .*; write them alike"),
@@ -173,7 +173,7 @@ def test_ray_gives_identical_forecasts_if_a_process_dies(
     assert not (faults / fault).exists()
     assert out == whole.to_csv(index=False)
     assert "text.csv: failed: Series 'new' of The history has the text 'high'" in err
-    assert "note: three.csv: 1 of 1 series are too short for reliable intervals" in err
+    assert "note: three.csv: 1 of 1 series is too short for reliable intervals" in err
 
 
 def test_node_without_femts_is_named(faults: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import femts
 from femts.cli import main
-from femts.cli.wording import as_options
+from femts.cli.wording import as_options, running
 from femts.errors import AgeWarning, UsageError, warn
 from femts.text import Blank, Message, argument, arguments
 
@@ -83,6 +83,53 @@ def test_values_are_written_as_the_caller_writes_them(given: dict[str, Any], pyt
 )
 def test_text_without_marks_is_kept(text: str) -> None:
     assert as_options(Message(text)) == as_options(text) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train --dataset a.csv", "use --panel, --seq-len 1, --horizon or --set a=1"),
+        (
+            "predict run a.csv",
+            "use --panel of femts train, --seq-len 1 of femts train, --horizon or --set a=1 of femts train",
+        ),
+        ("datasets info a.csv", "use --panel, --seq-len 1, --horizon or --set a=1"),
+        ("", "use --panel, --seq-len 1, --horizon or --set a=1"),
+    ],
+)
+def test_options_that_a_command_lacks_are_those_of_the_training(line: str, said: str) -> None:
+    marks = argument("panel=True"), argument("seq_len=1"), argument("pred_len"), arguments({"settings": {"a": 1}})
+    message = Message("use {}, {}, {} or {}".format(*marks))
+    with running(line.split()):
+        assert as_options(message) == said
+
+
+@pytest.mark.parametrize("command", ["predict", "totals"])
+def test_remedies_of_a_history_are_options_of_the_command_or_of_the_training(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days = pd.date_range("2024-01-01", periods=120, freq="D")
+    parts = [
+        pd.DataFrame({"unique_id": name, "ds": days, "y": np.arange(120.0) % 7, "size": k})
+        for k, name in enumerate("ab")
+    ]
+    long = pd.concat(parts, ignore_index=True)
+    run = tmp_path / "run"
+    femts.train(long, "boost", 7, seq_len=14, static_covariates="size", out=run, device="cpu")
+    femts.train(long.drop(columns="size"), "naive", 7, seq_len=14, out=tmp_path / "plain", device="cpu")
+    tables = {
+        ("run", "changes"): (
+            long.assign(size=np.arange(len(long))),
+            "remove it from --static-covariates of femts train.",
+        ),
+        ("run", "lacks"): (long.drop(columns="size"), "has no column 'size', which the training data had; add it."),
+        ("run", "wide"): (pd.DataFrame({"ds": days, "a": 1.0, "b": 2.0}), "provide a long table."),
+        ("plain", "more"): (long, "has the additional column 'size'; remove it."),
+    }
+    for (model, name), (table, said) in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        assert main([command, str(tmp_path / model), str(tmp_path / f"{name}.csv")]) == 2
+        assert capsys.readouterr().err.endswith(f"{said}\n")
 
 
 def test_names_in_data_are_no_marks() -> None:

@@ -7,8 +7,13 @@ from typing import Literal
 
 import pytest
 
+from femts.cli.recipe import parse_assignment
+from femts.config.model import ModelConfig
 from femts.config.settings import apply_settings
 from femts.errors import UsageError, suggest
+from femts.models.base import ForecastModel
+from femts.models.registry import MODELS, register
+from femts.training.resolve import resolve_training
 
 
 @dataclass(frozen=True)
@@ -66,3 +71,31 @@ def test_invalid_values_are_refused() -> None:
 
 def test_suggest_lists_all_choices() -> None:
     assert suggest("zzz", ["one", "two"]) == "; choose from one, two."
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("width", "model.width"),
+        ("widht", "model.width"),
+        ("lr", "training.lr"),
+        ("trainig.lr", "training.lr"),
+    ],
+)
+def test_a_setting_is_found_by_its_name_alone(key: str, meant: str) -> None:
+    @dataclass(frozen=True)
+    class Config(ModelConfig):
+        width: int = 2
+
+    class Wide(ForecastModel):
+        pass
+
+    Wide.Config = Config
+    register("wide", "A model with a width.")(Wide)
+    try:
+        with pytest.raises(UsageError, match=f"Unknown setting '{key}'; did you mean '{meant}'"):
+            resolve_training("wide", {}, {key: 3})
+        with pytest.raises(UsageError, match=f"Unknown setting '{key}'; did you mean '{meant}'"):
+            parse_assignment(f"{key}=3")
+    finally:
+        del MODELS["wide"]

@@ -37,7 +37,7 @@ BAD_FILES: dict[str, tuple[str, str]] = {
         "time,a\nsoon,1\n",
         "no 'date' column (it has 'time', 'a'); rename the time stamp column, or name it with",
     ),
-    "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data rows; at least 3"),
+    "semicolons": ("date;a\n2024-01-01;1\n", "has 1 data row; at least 3"),
     "no values": ("date\n2024-01-01\n2024-01-02\n2024-01-03\n", "no value columns"),
     "header alone": ("date,a\n", "has 0 data rows; at least 3"),
     "decimal comma": (GOOD.replace("3,4", '3,"4,5"'), "the text '4,5' in column 'b' at data row 2"),

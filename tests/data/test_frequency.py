@@ -214,3 +214,15 @@ def test_subdaily_frequencies_have_a_weekly_season() -> None:
         ("1", ()),
     ]:
         assert further_seasons(freq) == further
+
+
+@pytest.mark.parametrize(("years", "step"), [(5, "5YS"), (2, "2YS")])
+def test_step_advised_for_rows_years_apart_can_be_followed(years: int, step: str) -> None:
+    random = np.random.default_rng(0)
+    days = random.integers(-40, 40, 30) * years + np.arange(30) * round(365.25 * years)
+    days[7] += 200 * years  # so that some periods are skipped
+    dates = (pd.Timestamp("1800-06-01") + pd.to_timedelta(np.sort(days), unit="D")).astype("M8[s]")
+    with pytest.raises(UsageError, match=f"irregular time stamps: .*; resample with freq='{step}'"):
+        step_of(dates)
+    made = femts.load_dataset(pd.DataFrame({"date": dates, "value": np.arange(30.0)}), freq=step)
+    assert made.freq == f"{step}-JAN" and 29 <= made.rows <= 33

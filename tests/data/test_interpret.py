@@ -285,3 +285,25 @@ def test_sparse_series_of_a_panel_is_filled() -> None:
     some = table(city="Ulm").iloc[[*range(0, 120, 4)]]
     data = femts.load_dataset(pd.concat([table(city="Graz"), some]))
     assert data.series == ("Graz", "Ulm") and int(np.isfinite(data["Ulm"].values).sum()) == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "per_day", "how", "other"),
+    [
+        ("amount", 8, "sum", None),
+        ("price", 8, "mean", None),
+        ("basket", 8, "sum", "mean"),  # transactions, of which the name tells nothing
+        ("payment", 2, "sum", "mean"),
+    ],
+)
+def test_remedy_for_rows_of_the_same_day_can_be_followed(name: str, per_day: int, how: str, other: str | None) -> None:
+    random = np.random.default_rng(0)
+    days = np.repeat(pd.date_range("2024-01-01", periods=150, freq="D"), random.poisson(per_day, 150))
+    frame = pd.DataFrame({"date": days, name: random.gamma(2, 20, len(days)).round(2)})
+    with pytest.raises(UsageError, match=f"aggregate='{how}'") as refused:
+        femts.load_dataset(frame, target=name)
+    assert refused.value.remedy["aggregate"] == how
+    assert (f"or with aggregate='{other}' if" in str(refused.value)) == (other is not None)
+    made = femts.load_dataset(frame, target=name, **refused.value.remedy)
+    expected = frame.groupby("date")[name].agg(how)[:50]
+    np.testing.assert_allclose(made.values[(expected.index - days[0]).days, 0], expected)

@@ -106,7 +106,7 @@ def test_forecast_is_independent_of_other_series() -> None:
 def test_new_series_is_scaled_by_its_own_rows() -> None:
     forecaster = trained("naive")
     new = series("stranger", 30)
-    with pytest.warns(GapWarning, match="1 of 1 series are new, the first 'stranger'; each is scaled by its own rows"):
+    with pytest.warns(GapWarning, match="1 of 1 series is new, the first 'stranger'; each is scaled by its own rows"):
         forecast = forecaster.predict(new)
     np.testing.assert_allclose(forecast["y"], new["y"].iloc[-1], rtol=1e-6)
 

@@ -102,7 +102,7 @@ def test_new_series_uses_shared_effects_and_own_static_values() -> None:
     new = {"s0": "new", "s1": "s1"}
     some = history[history["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
     later = ahead[ahead["unique_id"].isin(new)].assign(unique_id=lambda rows: rows["unique_id"].map(new))
-    with pytest.warns(GapWarning, match="1 of 2 series are new"):
+    with pytest.warns(GapWarning, match="1 of 2 series is new"):
         forecast = forecaster.predict(some, future=later)
     assert np.isfinite(forecast["y"]).all()
     expected = forecaster.predict(history, future=ahead).set_index("unique_id")
@@ -212,7 +212,7 @@ def test_invalid_covariates_are_refused() -> None:
         one = frame.query("unique_id == 's0'").drop(columns="unique_id").rename(columns={"ds": "date"})
         femts.load_dataset(one, target="y", static_covariates="region")
     forecaster = trained("fem_sm", frame, SMALL, static_covariates="area")
-    with pytest.raises(UsageError, match="The history has no column 'area' for static_covariates"):
+    with pytest.raises(UsageError, match="The history has no column 'area', which the training data had"):
         forecaster.predict(frame.drop(columns="area"))
     with pytest.raises(UsageError, match="has 'big' in the static covariate 'area', which was numeric in training"):
         forecaster.predict(frame.assign(area="big"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import femts
 from femts.data.splits import PARTS, Split, ett_split, ratio_split, usual_split
 
 
@@ -81,12 +83,14 @@ def test_short_series_beside_longer_ones_are_split_as_before() -> None:
     assert alone.short(12) and alone.windows("test", 3, 12)[:, 3].tolist() == [5, 2]
 
 
+@example(70, 45, 8, "train")
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 40), st.sampled_from(PARTS))
 def test_windows_forecast_only_their_split(rows: int, seq_len: int, pred_len: int, part: str) -> None:
     split = ratio_split(rows)
     (start, stop), overhang = split.part(part)[0], int(split.overhang(part, pred_len)[0])
     if part == "train":
-        young = stop <= seq_len  # then the look-back begins before the series, and each row but the first is forecast
+        # Otherwise, the look-back begins before the series, and each row but the first is forecast.
+        young = stop <= seq_len or seq_len > stop + overhang - pred_len
         targets = range(1, stop) if young else range(seq_len, stop + overhang - pred_len + 1)
     else:
         short = split.test[0, 1] - split.test[0, 0] < pred_len and rows < 4 * pred_len + 2
@@ -103,3 +107,10 @@ def test_whole_horizons_are_kept_rather_than_the_only_season() -> None:
     assert all((part[:, 1] - part[:, 0] >= 13).all() for part in (split.val, split.test))
     short = usual_split(np.array([18]), 12, 12)  # too short in any case, so the season is kept
     assert int(short.train[0, 1] - short.train[0, 0]) >= 13
+
+
+def test_a_forecast_without_training_from_a_look_back_that_nearly_fills_the_training_rows() -> None:
+    """Between 2048 and 2048 + P training rows, no whole window of a look-back of 2048 fits into them."""
+    table = pd.DataFrame({"date": pd.date_range("2024", periods=2950, freq="h"), "y": np.arange(2950) % 24.0})
+    made = femts.forecast(table, 24)
+    np.testing.assert_allclose(made["y"], (2950 + np.arange(24)) % 24, atol=0.5)

@@ -256,3 +256,57 @@ def test_numbers_of_100_ns_are_decoded(kind: str, freq: str) -> None:
 def test_nanoseconds_of_1990_are_no_ticks(freq: str) -> None:
     times = pd.date_range("1990-03-15", periods=60, freq=freq).as_unit("ns")
     assert list(read_dates(pd.Series(times.asi8))) == list(times)
+
+
+YEARS_OF_R = {  # first stamp, steps a year, digits that are written, and the step that is read
+    "months": (1949, 12, 12, "MS"),
+    "months, three digits": (1949, 12, 3, "MS"),
+    "months, two digits": (1949, 12, 2, "MS"),
+    "middles of months": (1958 + 1 / 24, 12, 3, "MS"),
+    "quarters": (1959.25, 4, 2, "QS-JAN"),
+    "half years": (1959.5, 2, 1, None),
+}
+
+
+@pytest.mark.parametrize("name", YEARS_OF_R)
+@pytest.mark.parametrize("first", ["time", "rownames", "when"])
+def test_years_with_a_fraction(name: str, first: str, tmp_path: Path) -> None:
+    begin, steps, digits, freq = YEARS_OF_R[name]
+    years = np.round(begin + np.full(84, 1 / steps).cumsum() - 1 / steps + 2e-12, digits)
+    table = pd.DataFrame({"time": years, "value": 100 + np.arange(84) % 7})
+    if first == "rownames":
+        table.insert(0, "rownames", np.arange(1, 85))
+    table = table.rename(columns={"time": first} if first == "when" else {})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    data = femts.load_dataset(tmp_path / "table.csv")
+    begins = {1949: "1949-01", 1958 + 1 / 24: "1958-01", 1959.25: "1959-04", 1959.5: "1959-07"}[begin]
+    expected = pd.date_range(begins, periods=84, freq=pd.DateOffset(months=12 // steps))
+    assert data.columns == ("value",)
+    assert pd.DatetimeIndex(data.stamps).tolist() == expected.tolist()
+    assert freq is None or data.freq == freq
+    assert any("its stamps are read as years with a fraction" in note for note in data.notes)
+    if name == "quarters":
+        made = femts.train(data, "seasonal_naive", 4).predict(table.tail(24))
+        assert made.iloc[0, 0] == expected[-1] + pd.DateOffset(months=3)
+
+
+def test_years_and_months_and_days_of_years() -> None:
+    months = [float(f"{year}.{month:02d}") for year in range(1871, 1878) for month in range(1, 13)]
+    data = femts.load_dataset(pd.DataFrame({"Date": months, "price": np.arange(84.0) % 11}))
+    assert data.freq == "MS" and str(pd.DatetimeIndex(data.stamps)[9]) == "1871-10-01 00:00:00"
+    days = pd.date_range("2019-06-01", periods=400)
+    years = days.year + (days.dayofyear - 1) / np.where(days.is_leap_year, 366, 365)
+    data = femts.load_dataset(pd.DataFrame({"decimal_date": years.to_numpy().round(5), "y": np.arange(400.0) % 11}))
+    assert data.freq == "D" and pd.DatetimeIndex(data.stamps).tolist() == days.tolist()
+
+
+def test_fractions_of_years_whose_days_are_unknown_are_no_stamps() -> None:
+    for step in (1 / 52, 1 / 260, 1 / 365):
+        values = np.random.default_rng(0).normal(size=400)
+        table = pd.DataFrame({"time": 1991.5 + np.arange(400) * step, "y": values})
+        data = femts.load_dataset(table)
+        assert data.columns == ("y",) and data.freq == "1"
+        assert any("'time' (contains dates)" in note for note in data.notes)
+    rising = np.random.default_rng(0).integers(1, 9, 100).cumsum() / 4
+    prices = pd.DataFrame({"price": 1950.25 + rising, "y": np.random.default_rng(1).normal(size=100)})
+    assert femts.load_dataset(prices).columns == ("price", "y")

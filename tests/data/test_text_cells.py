@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -163,3 +164,52 @@ def test_text_of_workbooks(tmp_path: Path) -> None:
     assert femts.load_dataset(tmp_path / "mine.xlsx").series == ("00417", "0075", "NA")
     table.assign(y=table["y"].astype(str)).replace({"y": {"5": "n/a"}}).to_excel(tmp_path / "text.xlsx", index=False)
     assert read_table(tmp_path / "text.xlsx")["y"].dtype == np.float64
+
+
+def _english(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _with(thousands: str, decimal: str) -> Callable[[float], str]:
+    return lambda value: _english(value).translate(str.maketrans(",.", thousands + decimal))
+
+
+MEASURED = {
+    "kWh": lambda v: f"{_english(v)} kWh",
+    "German kWh": lambda v: f"{_with('.', ',')(v)} kWh",
+    "German euro": lambda v: f"€{_with('.', ',')(v)}",
+    "French euro": lambda v: f"{_with(' ', ',')(v)} €",
+    "narrow blanks": lambda v: f"{_with(chr(0x202F), ',')(v)} €",
+    "Swiss francs": lambda v: f"CHF {_with(chr(39), '.')(v)}",
+    "Brazilian": lambda v: f"R$ {_with('.', ',')(v)}",
+    "negative": lambda v: f"-€{_with('.', ',')(v)}",
+    "percent": lambda v: f"{_with('.', ',')(v)} %",
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("separator", [None, ",", ";"])
+def test_thousands_separators_and_units(name: str, separator: str | None, tmp_path: Path) -> None:
+    numbers = np.array([1234.5, 987.25, 12345.0, 1500.75, 800.5, 2345678.9] * 10)
+    dates = pd.date_range("2024-01-01", periods=60)
+    table = pd.DataFrame({"date": dates, "x": [MEASURED[name](number) for number in numbers]})
+    source: Any = table
+    if separator is not None:
+        source = tmp_path / "table.csv"
+        table.to_csv(source, index=False, sep=separator)
+    data = femts.load_dataset(source)
+    np.testing.assert_array_equal(data.values[:, 0], -numbers if name == "negative" else numbers)
+    assert any(note.startswith("units within cells are left out") for note in data.notes)
+
+
+def test_whole_thousands_and_units() -> None:
+    def table(cells: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=60), "x": cells * 20})
+
+    values = femts.load_dataset(table(["1,234 kWh", "987 kWh", "1,234,567 kWh"])).values[:3, 0]
+    assert values.tolist() == [1234, 987, 1234567]
+    with pytest.raises(
+        UsageError, match="'1,234 kWh' in column 'x' at data row 1; write its numbers with decimals, or"
+    ):
+        femts.load_dataset(table(["1,234 kWh", "987 kWh", "45,678 kWh"]))
+    assert femts.load_dataset(table(["1 234 kWh", "987,5 kWh", "45 678 kWh"])).values[1, 0] == 987.5

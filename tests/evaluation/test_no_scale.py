@@ -72,9 +72,7 @@ def test_constant_series_is_excluded_and_warned(kind: str) -> None:
     model = "seasonal_naive" if len(ODD[kind]) < ROWS else "ridge"  # the shortest series limits how far that one maps
     alone, silent = trained(panel(), model)
     made, said = trained(panel(odd=ODD[kind]), model)
-    assert (
-        not silent and len(said) == 1 and said[0].startswith("1 of 6 series are nearly constant") and "odd" in said[0]
-    )
+    assert not silent and len(said) == 1 and said[0].startswith("1 of 6 series is nearly constant") and "odd" in said[0]
     for part, score in itertools.product(("val", "test"), ("mse", "mae", "mase", "skill")):
         assert made.metrics[part][score] == pytest.approx(alone.metrics[part][score], rel=1e-4), (part, score)
     assert made.evaluate() == made.metrics["test"]
@@ -118,7 +116,7 @@ def test_constant_column_is_excluded_and_warned(kind: str) -> None:
     table = wide(odd=ODD[kind])
     made, said = trained(table, "seasonal_naive", target=list(table.columns[1:]))
     assert (
-        not silent and len(said) == 1 and said[0].startswith("1 of 5 columns are nearly constant") and "odd" in said[0]
+        not silent and len(said) == 1 and said[0].startswith("1 of 5 columns is nearly constant") and "odd" in said[0]
     )
     for part, score in itertools.product(("val", "test"), ("mse", "mase")):
         assert made.metrics[part][score] == pytest.approx(alone.metrics[part][score], rel=1e-6), (part, score)

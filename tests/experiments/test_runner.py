@@ -163,7 +163,7 @@ def test_failed_cell_is_reported_and_others_continue(tmp_path: Path, capsys: pyt
     command += f" --set training.lr=1e30 --protocol paper --results {tmp_path}"
     assert main([*command.split(), "--show"]) == 0
     out, err = capsys.readouterr()
-    assert "failed: synthetic dlinear 12" in out and "1 of 1 cells are unfinished" in err
+    assert "failed: synthetic dlinear 12" in out and "1 of 1 cell is unfinished" in err
     with cells_in_this_process():
         assert main(command.split()) == 1, "it is tried again"
 

@@ -100,7 +100,7 @@ FURTHER = {
 OTHERS = set(
     "BoundPrior Check Comparison Update Prior ForecastModel SegmentForecaster FreeEnergyMixer FreeEnergyMixerConfig CATALOG DatasetCard register "
     "register_prior visible __version__ Forecaster Forecaster.device AccuracyWarning AgeWarning CellWarning GapWarning "
-    "FemtsError RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
+    "FemtsError ForecastWarning RunFailure ScaleWarning UnitsWarning UsageError ModelConfig Dataset Batch Supports".split()
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,32 @@ def test_all_steps_of_each_series_and_of_all(fc: femts.Forecaster) -> None:
     assert next(iter(together.columns)) == "date"
     assert together.loc[0, "date"] == pd.Timestamp("2024-09-19") == each.loc[0, "date"]
     assert together["sales"].sum() == pytest.approx(each["sales"].sum())
+
+
+def test_difference_to_the_sum_of_the_forecasts_is_noted(
+    fc: femts.Forecaster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings(action="error", category=femts.ForecastWarning):
+        unbiased = fc.totals(shops(), over="total")
+    forecast = fc.predict(shops()).groupby("shop", sort=False)["sales"].sum()
+    assert (abs(unbiased["sales"].to_numpy() / forecast - 1) < 0.02).all()
+    skewed = shops()
+    skewed["sales"] = np.exp(0.8 * (skewed["sales"] - 20))  # whose median is far below the mean
+    data = femts.load_dataset(skewed, target="sales", transform="log1p")
+    biased = femts.train(data, "ridge", 10, seq_len=28, refit=True)
+    for how in ("sum", "mean"):
+        with pytest.warns(femts.ForecastWarning, match=r"^Totals are means of sample paths, .* bias") as told:
+            totals = biased.totals(skewed, by="all", how=how)
+        (said,) = [str(each.message) for each in told if each.category is femts.ForecastWarning]
+        added = biased.predict(skewed).groupby("date")["sales"].sum().agg(how)
+        assert f"by up to {100 * (totals['sales'][0] / added - 1):.2g} % from" in said
+    with warnings.catch_warnings(action="error", category=femts.ForecastWarning):
+        biased.totals(skewed, by="all", how="max")
+    biased.save(tmp_path / "run")
+    skewed.to_csv(tmp_path / "shops.csv", index=False)
+    capsys.readouterr()
+    assert main(["totals", str(tmp_path / "run"), str(tmp_path / "shops.csv"), "--by", "all"]) == 0
+    assert capsys.readouterr().err.count("note: Totals are means of sample paths") == 1
 
 
 def test_errors_in_common_make_a_total_uncertain() -> None:

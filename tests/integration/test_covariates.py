@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import femts
 from femts.cli import main
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
-from femts.errors import GapWarning, UsageError
+from femts.errors import GapWarning, UnitsWarning, UsageError
 
 L, P = 24, 12
 QUICK: dict[str, Any] = {"seq_len": L, "pred_len": P, "max_epochs": 1, "device": "cpu"}
@@ -79,6 +80,52 @@ def test_scenarios(forecaster_with_covariate: femts.Forecaster, tmp_path: Path) 
     assert main([*map(str, line), "-o", str(tmp_path / "f.csv"), "--plot", str(tmp_path / "f.png")]) == 0
     written = pd.read_csv(tmp_path / "f.csv", parse_dates=["date"])
     pd.testing.assert_frame_equal(written, both, check_dtype=False)
+
+
+def test_covariate_without_effect_is_named_in_training_and_with_the_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = np.random.default_rng(0).choice(["blue", "green", "red"], 400)
+    frame = small_table(400)[["date", "load"]].assign(colour=noise, never=0.0)
+    frame["open"] = table()["open"]
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    asked: dict[str, Any] = {**QUICK, "target": "load"}
+
+    def notes(model: str, *columns: str) -> list[str]:
+        caplog.clear()
+        with caplog.at_level("INFO", "femts"):
+            made.append(femts.train(frame, model, **asked, future_covariates=list(columns)))
+        return [note for note in caplog.messages if "effect" in note]
+
+    made = list[femts.Forecaster]()
+    advice = "use a model that reads {0}, such as fem_sm or tide, or leave {0} out"
+    assert notes("ridge", "colour") == [
+        "the training rows show too little effect of colour, so 'ridge' does not use it, and scenarios of it do not "
+        f"differ; {advice.format('it')}"
+    ]
+    assert notes("tide", "colour") == []
+    ahead = {colour: frame[-P:].assign(colour=colour) for colour in ("blue", "red")}
+    with pytest.warns(
+        femts.ForecastWarning, match="does not depend on colour, .* scenarios of it do not differ; train"
+    ):
+        both = made[0].predict(frame[:-P], future=ahead)
+    np.testing.assert_array_equal(*(both.loc[both["scenario"] == name, "load"] for name in ahead))
+    with warnings.catch_warnings(action="error", category=femts.ForecastWarning):
+        both = made[1].predict(frame[:-P], future=ahead)
+    assert not np.array_equal(*(both.loc[both["scenario"] == name, "load"] for name in ahead))
+    frame["load"] += 3 * frame["open"]
+    used, unused = notes("ridge", "open", "never")
+    assert used == "the linear effect of open is removed before 'ridge' and added back to its forecast"
+    assert unused.startswith("the training rows show too little effect of never, so 'ridge' does not use it")
+    command = ["train", "--dataset", str(tmp_path / "all.csv"), "--target", "load", "--future-covariates", "colour"]
+    lengths = ["--seq-len", str(L), "--horizon", str(P), "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main([*command, "--model", "ridge", *lengths]) == 0
+    assert "note: the training rows show too little effect of colour" in capsys.readouterr().err
+    pd.read_csv(tmp_path / "all.csv")[:-P].to_csv(tmp_path / "past.csv", index=False)
+    assert (
+        main(["predict", str(tmp_path / "run"), str(tmp_path / "past.csv"), "--future", str(tmp_path / "all.csv")]) == 0
+    )
+    assert "note: The forecast does not depend on colour, of which" in capsys.readouterr().err
 
 
 def test_scenarios_on_a_panel(tmp_path: Path) -> None:
@@ -394,3 +441,35 @@ def test_warnings_point_at_the_caller() -> None:
     with pytest.warns(femts.ScaleWarning) as scaled:
         femts.train(small_table().assign(flat=1.0), "naive", P, seq_len=L, target=["load", "flat"])
     assert {each.filename for each in (*caught, *scaled)} == {__file__}
+
+
+def test_future_covariates_in_another_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = np.arange(500)
+    warm = 12 - 10 * np.cos(days * 2 * np.pi / 365) + np.sin(days)
+    dates = pd.date_range("2024-01-01", periods=500)
+    frame = pd.DataFrame({"date": dates, "load": 50 + 3 * warm + days % 7, "warm": warm.round(1), "year": dates.year})
+    past, future = frame[:-P], frame[-P:].drop(columns="load")
+    hot = future.assign(warm=(32 + 1.8 * future["warm"]).round(1))
+    found = r"future 'warm' is 6[\d.]+ to [\d.]+, but was 1 to 2[\d.]+ in training; check its unit"
+    roles: dict[str, Any] = {"target": ["load"], "future_covariates": ["warm", "year"]}
+    forecaster = femts.train(past, "ridge", pred_len=P, seq_len=L, refit=True, **roles)
+    with warnings.catch_warnings(action="error", category=UnitsWarning):
+        forecaster.predict(past, future=future)
+    with pytest.warns(UnitsWarning, match=found):
+        forecaster.predict(past, future=hot)
+    with pytest.warns(UnitsWarning, match=found.replace("'warm' is", "'warm' of scenario 'hot' is")) as seen:
+        forecaster.predict(past, future={"usual": future, "hot": hot})
+    assert sum(each.category is UnitsWarning for each in seen) == 1
+    with pytest.warns(UnitsWarning, match=found):
+        femts.forecast(past, P, future=hot, model="seasonal_naive", **roles)
+
+    forecaster.save(tmp_path / "run")
+    past.to_csv(tmp_path / "past.csv", index=False)
+    hot.to_csv(tmp_path / "hot.csv", index=False)
+    assert (
+        main(
+            ["predict", *(str(tmp_path / name) for name in ("run", "past.csv")), "--future", str(tmp_path / "hot.csv")]
+        )
+        == 0
+    )
+    assert "note: The future 'warm' is " in capsys.readouterr().err

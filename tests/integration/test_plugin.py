@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -115,6 +117,12 @@ def test_plugin_trains_a_run(trained: Path) -> None:
     assert metrics["val"]["largest"] > metrics["val"]["mae"] and metrics["test"]["largest"] > metrics["test"]["mae"]
     rows = pd.read_csv(trained / "metrics.csv")
     assert rows["val_largest"].iloc[-1] == pytest.approx(metrics["val"]["largest"])
+    printed = run(trained.parent, "evaluate", "run").stdout.splitlines()
+    shown = dict(zip(printed[0].split(), printed[1].split(), strict=True))
+    assert shown["largest"] == f"{metrics['test']['largest']:.4f}"
+    several = run(trained.parent, "evaluate", "run", "--horizon", "6,12", "--json").stdout
+    each = [one["largest"] for one in json.loads(several)["pred_len"].values()]
+    assert json.loads(several)["mean"]["largest"] == pytest.approx(sum(each) / 2)
     table = run(trained.parent, "evaluate", "run", "--by", "channel", "--csv").stdout
     assert "largest" in table.splitlines()[0].split(","), "a metric of a plugin is part of every score"
 
@@ -151,6 +159,7 @@ def test_a_registered_metric_is_in_backtests_comparisons_and_tasks(folder: Path,
     (record,) = (folder / "results" / "tasks").glob("heat-*/ridge-seed42.json")
     scores = json.loads(record.read_text())["scores"]
     assert scores["largest"] > 0 and {"mase", "sql", "wape", "wql"} < set(scores)
+    assert "MASE / SQL / LARGEST" in made.stdout and f"{scores['sql']:.3f} / {scores['largest']:.3f}" in made.stdout
 
 
 def test_benchmark_table_loads_the_plugin(folder: Path) -> None:
@@ -158,7 +167,13 @@ def test_benchmark_table_loads_the_plugin(folder: Path) -> None:
     made = run(folder, "table", *asked, *LENGTHS, *RECIPE)
     assert made.returncode == 0, made.stderr
     (record,) = (folder / "results").rglob("last_and_shift*.json")
-    assert json.loads(record.read_text())["config"]["training"]["metric"] == "largest"
+    content = json.loads(record.read_text())
+    assert content["config"]["training"]["metric"] == "largest"
+    (line,) = (line for line in made.stdout.splitlines() if line.startswith("largest"))
+    assert line.split()[1] == f"{content['test']['largest']:.3f}"
+    shown = run(folder, "table", *asked, *LENGTHS, *RECIPE, "--show", "--format", "csv").stdout
+    (row,) = csv.DictReader(io.StringIO(shown))
+    assert float(row["largest"]) == pytest.approx(content["test"]["largest"])
 
 
 def test_plugin_names_are_refused_without_the_package(folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.batch import Batch
+from femts.data.describe import count
 from femts.data.windows import Windows
 from femts.evaluation.evaluator import evaluate
 from femts.mixers.ops.precision import full_precision
@@ -98,7 +99,7 @@ def check_order(model: ForecastModel, windows: Windows, batch_size: int) -> Chec
         )
     worst = max(changes, key=lambda way: changes[way])
     says = (
-        f"the score of {len(numbers)} windows changes by at most {small(changes[worst])} (tolerance {TOLERANCE:.0e}) "
+        f"the score of {count(len(numbers), 'window')} changes by at most {small(changes[worst])} (tolerance {TOLERANCE:.0e}) "
         f"{', '.join(changes)}"
     )
     return Check("order and batch size", changes[worst] <= TOLERANCE, says)

@@ -25,10 +25,11 @@ from femts.analysis.audit.checks import (
 from femts.analysis.audit.conventions import ConventionScore, convention_scores, window_errors
 from femts.analysis.audit.fits import Rows, closed_form, fit_check, fit_distance
 from femts.data.dataset import Dataset
+from femts.data.describe import count as counted
 from femts.data.preprocess import Preprocess
 from femts.data.splits import PARTS
 from femts.data.windows import training_rows
-from femts.errors import AgeWarning, GapWarning, UnitsWarning, memory_checked
+from femts.errors import OF_FORECASTS, memory_checked
 from femts.evaluation.evaluator import Share, evaluate
 from femts.forecaster.forecaster import Forecaster, Source, load
 from femts.forecaster.scoring import score_windows, training_data
@@ -125,7 +126,7 @@ def _check_future(forecaster: Forecaster, data: Dataset) -> Check:
         difference = max(difference, distance(own.where(~own.isnan(), usual.cpu().double()), usual))
     others = ", or other series," if len(data) > 1 else ""
     says = (
-        f"changing the rows after the look-back{others} moves {len(numbers)} forecasts by {small(moved)}, and the "
+        f"changing the rows after the look-back{others} moves {counted(len(numbers), 'forecast')} by {small(moved)}, and the "
         f"evaluator's differ by {small(difference)} from predict's (tolerance {TOLERANCE:.0e})"
     )
     return Check("future rows", max(moved, difference) <= TOLERANCE, says)
@@ -151,7 +152,7 @@ def _predicted(forecaster: Forecaster, data: Dataset, series: int, cutoff: int) 
         # as the evaluator does, whereas predict would refuse
         ahead = ahead.fillna(dict(zip(names, usual.mean, strict=True)))
     with warnings.catch_warnings():
-        for kind in (GapWarning, AgeWarning, UnitsWarning):
+        for kind in OF_FORECASTS:
             warnings.simplefilter("ignore", kind)
         forecast = forecaster.predict(one.take(np.array([0]), np.array([cutoff])).frame(), future=ahead)
     return forecast[list(forecaster.targets)].to_numpy()

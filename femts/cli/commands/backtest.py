@@ -14,6 +14,7 @@ from femts.cli.options import DataRoot, count, option
 from femts.cli.run_options import KINDS, Device, Run, load_run, parse_levels, parse_quantiles
 from femts.cli.streams import say
 from femts.cli.targets import check_targets
+from femts.data.describe import count as counted
 from femts.data.write import check_format, write_table
 from femts.errors import UsageError
 from femts.text import printable, table
@@ -91,7 +92,7 @@ def backtest(
     scores = backtest_scores(frame, forecaster, cutoffs.by)
     say(table(list(scores.columns), scores.itertuples(index=False)))
     if out is not None:
-        many = f"{frame['series'].nunique()} series" if panel else f"{len(forecaster.targets)} columns"
+        many = f"{frame['series'].nunique()} series" if panel else counted(len(forecaster.targets), "column")
         say(
-            f"{printable(out)}: {len(frame)} rows, {frame['window' if panel else 'cutoff'].nunique()} forecasts of {many}"
+            f"{printable(out)}: {counted(len(frame), 'row')}, {counted(frame['window' if panel else 'cutoff'].nunique(), 'forecast')} of {many}"
         )

@@ -12,6 +12,7 @@ from femts.cli.options import option
 from femts.cli.output import say_notes
 from femts.cli.run_options import PlaceOptions, Run, check_single, data_like, load_run, parse_levels, parse_steps
 from femts.cli.streams import say
+from femts.data.describe import count
 from femts.forecaster.replacing import replacing
 from femts.forecaster.run_folder import CALIBRATED, INTERVALS
 from femts.forecaster.saved_run import read_metrics, write_recalibrated
@@ -63,5 +64,5 @@ def calibrate(
     from femts.evaluation.coverage import interval_notes
 
     highest = f"levels up to {made.levels[-1]:g}" if made.levels else "no level"
-    say(f"{printable(run / INTERVALS)}: {highest} for {made.steps} steps, from {made.source}")
+    say(f"{printable(run / INTERVALS)}: {highest} for {count(made.steps, 'step')}, from {made.source}")
     say_notes(interval_notes(made, forecaster.targets))

@@ -18,6 +18,8 @@ from femts.cli.run_options import KINDS
 from femts.cli.streams import say
 from femts.cli.targets import check_targets
 from femts.config.values import check_count
+from femts.data.describe import are
+from femts.data.describe import count as counted
 from femts.data.write import check_format, write_table
 from femts.text import printable, table
 
@@ -102,7 +104,7 @@ def compare(
         write_file(plot, made.plot().to_bytes(picture_format(plot)))
     say(table(list(made.table), made.table.astype(object).where(made.table.notna(), None).itertuples(index=False)))
     lacking = made.table["low"].isna().all() and len(made.table) > 1
-    say_notes([f"{windows} windows are too few for intervals of the differences"] * bool(lacking))
+    say_notes([f"{counted(windows, 'window')} {are(windows)} too few for intervals of the differences"] * bool(lacking))
     for path in (out, plot):
         if path is not None:
             say(printable(path))

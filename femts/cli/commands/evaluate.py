@@ -15,6 +15,7 @@ from femts.cli.output import details_table, judgements, mean_scores, say_notes, 
 from femts.cli.recipe import parse_horizons
 from femts.cli.run_options import PlaceOptions, Run, load_scored, parse_levels
 from femts.cli.streams import say, write_data
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.text import strict_json
 
@@ -120,7 +121,7 @@ def _misses(frames: Mapping[int, pd.DataFrame], levels: Sequence[float], part: s
     from femts.evaluation.score_sums import GROUPS
 
     for horizon, frame in frames.items():
-        where = f"{horizon} steps: " if len(frames) > 1 else ""
+        where = f"{count(horizon, 'step')}: " if len(frames) > 1 else ""
         scaled = frame if "series" in frame else frame[frame["units"] == "scaled"]
         groups = [name for name in ("series", *GROUPS) if name in frame.columns]
         worse = scaled[scaled["skill"] < -EVEN]

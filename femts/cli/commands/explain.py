@@ -25,6 +25,7 @@ from femts.cli.run_options import (
 from femts.cli.streams import say, write_data
 from femts.cli.targets import check_targets, to_file
 from femts.config.values import check_count
+from femts.data.describe import count
 from femts.data.write import check_format, write_table
 from femts.errors import UsageError
 from femts.text import printable
@@ -116,16 +117,22 @@ def _show_importance(
     table = of.importance("val", windows, columns, dataset=of.training_data(place.data_root))
     further = len(origins(of.columns, of.config.schema.form)) - int((table["kind"] == "column").sum())
     if columns is None and further > 0:
-        say_notes([f"{further} more columns were not permuted; select columns with --columns"])
+        say_notes(
+            [
+                f"{count(further, 'more column')} {'was' if further == 1 else 'were'} not permuted; select columns with --columns"
+            ]
+        )
     many = table["windows"].iloc[0]
-    say_notes([f"relative increase of the squared error when one input is permuted across {many} validation windows"])
+    say_notes(
+        [f"relative increase of the squared error when one input is permuted across {count(many, 'validation window')}"]
+    )
     if out is None:
         write_data(table.to_csv(index=False))
     else:
         write_table(table, out)
         first = table.loc[table["rise"].idxmax()]
         most = f"{importance_label(first['kind'], first['input'])} {percent_label(first['rise'])}"
-        say(f"{printable(out)}: {len(table)} inputs, most of all {printable(most)}")
+        say(f"{printable(out)}: {count(len(table), 'input')}, most of all {printable(most)}")
     if plot is not None:
         from femts.forecaster.importance_picture import plot_importance  # matplotlib takes long to import
 
@@ -163,7 +170,9 @@ def _show_posterior(
         layers = explanation["layer"].nunique()
         many = explanation["series"].nunique() if panel else len(forecaster.columns)
         tokens = len(explanation) // layers // many
-        say(f"{printable(out)}: {tokens // 2} segments of {many} {'series' if panel else 'columns'} in {layers} layers")
+        say(
+            f"{printable(out)}: {count(tokens // 2, 'segment')} of {many} {'series' if panel else 'columns'} in {count(layers, 'layer')}"
+        )
     if plot is not None:
         _draw_posterior(forecaster, history, explanation, plot)
 

@@ -16,6 +16,7 @@ from femts.cli.recipe import each_once, parse_assignment
 from femts.cli.run_options import ToTable, gaps_as_notes, parse_levels, parse_quantiles
 from femts.cli.streams import say, write_data
 from femts.cli.targets import check_targets, to_file
+from femts.data.describe import count
 from femts.data.write import check_format, write_table
 from femts.text import printable
 
@@ -84,4 +85,4 @@ def forecast(
         write_data(made.to_csv(index=False))
         return
     write_table(made, out)
-    say(f"{printable(out)}: {forecaster.config.pred_len} steps of {printable(forecaster.subject)}")
+    say(f"{printable(out)}: {count(forecaster.config.pred_len, 'step')} of {printable(forecaster.subject)}")

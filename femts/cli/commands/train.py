@@ -30,6 +30,7 @@ from femts.cli.output import (
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, make_recipe
 from femts.cli.started import started
 from femts.cli.streams import say
+from femts.data.describe import count as counted
 from femts.environment import launched_nodes
 from femts.errors import AccuracyWarning, RunFailure, UsageError
 from femts.files import write_file
@@ -75,7 +76,7 @@ def train(
     scores = {pred_len: record["test"] for pred_len, record in records.items()}
     from femts.training.evaluate import accuracy_notes
 
-    where = {pred_len: f"{pred_len} steps: " if len(records) > 1 else "" for pred_len in records}
+    where = {pred_len: f"{counted(pred_len, 'step')}: " if len(records) > 1 else "" for pred_len in records}
     say_warnings(where[p] + note for p, record in records.items() for note in accuracy_notes(record))
     say(f"run: {printable(folder)}")
     for pred_len, record in records.items():
@@ -226,7 +227,7 @@ def _train_each(
         if record["stopped"] == "max_time":
             say_notes(
                 [
-                    f"{where} reached the time limit after {record['steps']} steps, over which the learning rate decayed to zero"
+                    f"{where} reached the time limit after {counted(record['steps'], 'step')}, over which the learning rate decayed to zero"
                 ]
             )
         if "thinned" in record:

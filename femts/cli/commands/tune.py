@@ -12,6 +12,7 @@ from femts.cli.options import DataRoot, count, option
 from femts.cli.recipe import Recipe, RecipeOptions, TrainingOptions, each_once, make_recipe, parse_assignment
 from femts.cli.streams import say
 from femts.config.model import DEFAULT_MODEL
+from femts.data.describe import count as counted
 from femts.errors import UsageError
 from femts.text import printable, quote, table
 
@@ -113,7 +114,7 @@ def _seed(value: Any) -> int:
 def _print(tuned: TuningResult, plan: Recipe) -> None:
     states = tuned.trials["state"].value_counts()
     others = ", ".join(f"{states[state]} {state}" for state in ("pruned", "failed") if state in states)
-    say(f"{len(tuned.trials)} trials{f', {others}' if others else ''}")
+    say(f"{counted(len(tuned.trials), 'trial')}{f', {others}' if others else ''}")
     rows: list[list[object]] = [["seq_len", tuned.seq_len]]
     rows += [[key, _value(tuned.settings[key])] for key in tuned.trials.columns if key in tuned.settings]
     say(table(("setting", "best"), rows))

@@ -68,7 +68,7 @@ class Skill(Metric):
     """1 minus the squared error relative to that of the seasonal naive forecast; NaN if the look-back is shorter than a
     season."""
 
-    unitless, selects = True, False
+    unitless, greater_is_better, selects = True, True, False
 
     def terms(self, values: Values) -> tuple[Tensor, Tensor]:
         naive, squares = values.seasonal_naive, values.error.square()

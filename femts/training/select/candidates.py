@@ -11,7 +11,7 @@ import numpy as np
 from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
-from femts.data.describe import count
+from femts.data.describe import are, count
 from femts.data.frequency import further_seasons
 from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
@@ -158,14 +158,14 @@ def _too_few_to_compare(data: Dataset, pred_len: int) -> str:
     rows."""
     rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
     if data.split.short(pred_len) and rows < FEWEST_COMPARED and len(data) < FEW_SERIES:
-        return f"{count(rows, 'validation row')} {'is' if rows == 1 else 'are'} too few to compare more models"
+        return f"{count(rows, 'validation row')} {are(rows)} too few to compare more models"
     return ""
 
 
 def _too_few(windows: int, series: int) -> str:
     """Reason for skipping networks, given the number of `windows` and `series`; empty if there are enough."""
     if windows < FEWEST:
-        return f"{windows} windows are too few for training"
+        return f"{count(windows, 'window')} {are(windows)} too few for training"
     if 1 < series < FEW_SERIES and windows < FEWEST_OF_FEW:
-        return f"{windows} windows of {series} series are too few for training"
+        return f"{count(windows, 'window')} of {series} series {are(windows)} too few for training"
     return ""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import reduce
 
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.text import Message, argument
 from femts.training.request import FitRequest
 from femts.training.resolve import horizon
@@ -47,6 +48,6 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
     if not finite:
         return request  # the training itself reports the reason
     best = min(finite, key=lambda each: each.error)
-    found = f"look-back {best.look_back} for {steps} steps ahead, which had the lowest validation error"
+    found = f"look-back {best.look_back} for {count(steps, 'step')} ahead, which had the lowest validation error"
     note = Message(f"{found}; change it with {argument('seq_len')}")
     return replace(request, lengths=request.lengths._replace(seq_len=best.look_back), chosen=(note,))

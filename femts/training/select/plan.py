@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.errors import UsageError
 from femts.models.classics import MEMBERS, Classic
 from femts.models.parts.classic_fit import forecast_all
@@ -195,7 +196,7 @@ def _with_fits(
             dearest = max(costs, key=lambda label: costs[label])
             out[dearest], windows = late.format(costs.pop(dearest)), usual
     why = "to stay within the time limit" if timed else "as fits take long on this table"
-    note = f"{why}, candidates are compared on {windows} windows of each origin"
+    note = f"{why}, candidates are compared on {count(windows, 'window')} of each origin"
     notes = (note,) * (bool(costs) and windows < usual)
     made = _with_members(_left_out(candidates, out), costs)
     windows = min(windows, many) if costs else many

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from femts.data.dataset import Dataset
+from femts.data.describe import are
 from femts.errors import RunFailure, UsageError
 from femts.forecaster.combine import mean_of
 from femts.forecaster.forecaster import Forecaster
@@ -93,7 +94,7 @@ def _readable(data: Dataset, candidates: Sequence[Candidate]) -> Dataset:
         return data
     reason = next((each.reason for each in candidates if each.learns and each.reason), "")
     listed = ", ".join(f"'{quote(name)}'" for name in left_out)
-    verb = "is" if len(left_out) == 1 else "are"
+    verb = are(len(left_out))
     logger.info(f"{listed} {verb} ignored: only models trained on windows use past and static covariates, and {reason}")
     return data.targets_alone()
 
