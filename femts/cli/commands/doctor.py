@@ -67,7 +67,8 @@ def _devices(torch) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
     else:
         cuda = f"not available: torch is built for CUDA {torch.version.cuda}, but finds no device or driver"
     mps = "available" if torch.backends.mps.is_available() else "not available: no Apple GPU, or torch without MPS"
-    cpu = f"{count(torch.get_num_threads(), 'thread')}; precision auto is 32; {_compilation('cpu')}; training steps are not replayed"
+    cpu = f"{count(torch.get_num_threads(), 'thread')}; precision auto is 32; {_compilation('cpu')}"
+    cpu += "; training steps are not replayed"
     return [("cpu", cpu), ("cuda", cuda), ("mps", mps)]
 
 
