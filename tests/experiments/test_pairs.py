@@ -100,7 +100,7 @@ def test_old_records_are_compared_by_seed_only_with_a_note(tmp_path: Path, capsy
     command = f"table --datasets ETTh1 --pairs fem_sm:sm --horizons 96 --seeds 1,2 --device cpu --results {tmp_path}"
     assert main(command.split()) == 0, "finished cells stay finished"
     out, err = capsys.readouterr()
-    assert "seeds alone" in out and "1 of 1 differences are by seeds alone" in err
+    assert "seeds alone" in out and "1 of 1 difference is by seeds alone" in err
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
 
 

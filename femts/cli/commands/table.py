@@ -13,7 +13,7 @@ from femts.cli.output import say_notes, say_unfinished, say_warnings
 from femts.cli.recipe import parse_horizons
 from femts.cli.streams import say, write_data
 from femts.cli.table_options import EngineOptions, GridOptions
-from femts.data.describe import count
+from femts.data.describe import are, count
 from femts.errors import UsageError, suggest
 from femts.text import spreadsheet_safe
 
@@ -76,7 +76,7 @@ def table(
         if alone:
             say_notes(
                 [
-                    f"{alone} of {count(len(frame), 'difference')} are by {SEEDS_ALONE}, because records hold no errors by "
+                    f"{alone} of {count(len(frame), 'difference')} {are(alone)} by {SEEDS_ALONE}, because records hold no errors by "
                     "window or series; delete old records to create them again with such errors"
                 ]
             )
