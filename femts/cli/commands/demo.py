@@ -11,6 +11,7 @@ import typer
 
 from femts.cli.command import app, command
 from femts.cli.streams import say
+from femts.cli.wording import running
 from femts.errors import UsageError
 from femts.files import check_folder, write_file
 from femts.text import printable
@@ -53,4 +54,5 @@ def _show(*args: str | Path) -> None:
     """Print a femts command line and run it as if it had been typed, raising its errors."""
     words = [str(arg) for arg in args]
     say(f"$ {printable(shlex.join(['femts', *words]))}")
-    typer.main.get_command(app).main(words, prog_name="femts", standalone_mode=False)
+    with running(words):
+        typer.main.get_command(app).main(words, prog_name="femts", standalone_mode=False)
