@@ -13,7 +13,7 @@ from pandas.api.typing import SeriesGroupBy
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.check import numbers_of, words_of
-from femts.data.describe import count, stamp
+from femts.data.describe import are, count, stamp
 from femts.data.frequency import is_set_back
 from femts.data.rows import Rows
 from femts.data.schema import COUNT
@@ -106,8 +106,8 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     if total and cut.any():
         some = made.loc[cut, _STEP].drop_duplicates().sort_values()
         told = " and ".join(stamp(each) for each in some[:2]) + f" and {len(some) - 2} more" * (len(some) > 2)
-        note += f"; {told} {'is' if len(some) == 1 else 'are'} left out, because the rows do not cover all of it"
-        note = note.replace("all of it", "all of them") if len(some) > 1 else note
+        all_of = "it" if len(some) == 1 else "them"
+        note += f"; {told} {are(len(some))} left out, because the rows do not cover all of {all_of}"
     made = made[~cut].reset_index(drop=True).drop(columns=[_FIRST, _LAST])
     if zone is not None:
         made[_STEP] = instants(pd.DatetimeIndex(made[_STEP]), zone)
