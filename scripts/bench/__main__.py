@@ -64,11 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="mixer|operators|stream|train|replay|data")
     devices = ["cpu", *["cuda"] * torch.cuda.is_available()]
 
-    def add(name: str, bench: Any, precision: bool = False) -> argparse.ArgumentParser:
+    def add(name: str, bench: Any, precision: bool = False, turns: bool = True) -> argparse.ArgumentParser:
         words = bench.__doc__.partition("\n\n")[0]
         command = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
         command.set_defaults(bench=bench)
-        command.add_argument("--repeats", type=count, default=7, help="number of turns")
+        if turns:
+            command.add_argument("--repeats", type=count, default=7, help="number of turns")
         command.add_argument("--threads", type=count, help="CPU threads; by default torch's")
         command.add_argument("--device", choices=devices, default=devices[-1])
         if precision:
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     stream.add_argument(
         "--seen", nargs="+", type=count, default=(10, 1000, 10000), help="tokens read before the timed ones"
     )
-    counted = add("operators", bench_operators)
+    counted = add("operators", bench_operators, turns=False)
     counted.add_argument("--most", type=count, default=5, help="number of operators to name")
     for command in (mixer, counted):
         command.add_argument("--priors", nargs="+", default=prior_names())
