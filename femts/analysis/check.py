@@ -61,11 +61,10 @@ class Check:
     """Result of `check`.
 
     Attributes:
-        summary: `first` and `last`, time stamps of the new rows that were forecast; `steps` of a window, which are fewer
-            than `asked` if fewer rows are new; `new` and `earlier`, numbers of
-            windows of these and of those they are compared with; `new_rows`, number of rows of the table after those
-            used for training; `mase` of the new windows and `mase_earlier`, NaN without earlier ones; `naive`, the best
-            naive forecast of the new windows,
+        summary: `first` and `last`, time stamps of the new rows that were forecast; `steps` of a window, which are
+            fewer than `asked` if fewer rows are new; `new` and `earlier`, numbers of windows of these and of those they
+            are compared with; `new_rows`, number of rows of the table after those used for training; `mase` of the new
+            windows and `mase_earlier`, NaN without earlier ones; `naive`, the best naive forecast of the new windows,
             and `mase_naive`; `coverage`, the fraction of new readings inside the 80 % interval, None without intervals.
         findings: one row each: `kind` (`error`, `bias`, `reading`, `constant`, `missing`, `naive` or `coverage`),
             `series`, `column`, `at` (time stamp), `text`, `alarm` (whether the data or the forecaster need attention),
