@@ -17,7 +17,7 @@ class Tried(NamedTuple):
         error: validation error; None if it was not tried.
         of_naive: error relative to that of the seasonal naive forecast; None if there is none.
         seconds: duration of the trials; None for a mean.
-        selected: `selected`, with its weight if weights differ, or empty.
+        selected: `selected`, with its weight if weights differ, `for intervals` if it is 0, or empty.
         reason: why it was not tried; empty if it was.
     """
 
@@ -40,8 +40,8 @@ def ranked(choice: Mapping[str, Any]) -> list[Tried]:
     for each in choice["tried"]:
         error, selected = each.get("error"), ""
         if each["taken"]:
-            equal = len(set(weights.values())) == 1
-            selected = "selected" if equal else f"selected, weight {weights[each['model']]:.2f}"
+            weight, equal = weights[each["model"]], len(set(weights.values())) == 1
+            selected = "selected" if equal else f"selected, weight {weight:.2f}" if weight else "for intervals"
         name = f"{each['model']} (look-back {each['seq_len']})" if "seq_len" in each else each["model"]
         of_naive = error / naive if error is not None and naive else None
         rows.append(Tried(name, error, of_naive, each["seconds"], selected, each.get("reason", "")))

@@ -31,7 +31,7 @@ from femts.evaluation.few import are_few, student_widths
 from femts.evaluation.intervals import Intervals, rank
 from femts.evaluation.joint import OriginErrors
 from femts.evaluation.metric import Collector
-from femts.evaluation.quantiles import conformity_scores, ends_of
+from femts.evaluation.quantiles import conformity_scores, ends_of, level_of
 from femts.models.base import MEMBER_QUANTILES, ForecastModel, Forecasts
 from femts.models.parts.quantiles import quantile_at
 from femts.plugins import Registry
@@ -88,8 +88,9 @@ def calibrate(
     """Calibrate intervals on the errors of `model` over `windows`, and score the model on them.
 
     A model with intervals of its own keeps them. With many windows, half-widths are order statistics, computed for a
-    block of steps at a time; for few windows see `femts.evaluation.few`. With many, those of a mean are averaged with
-    those between the quantiles of its members, if it has them ("Intervals of a mean", results/trials.md).
+    block of steps at a time; for few windows see `femts.evaluation.few`. Those of a mean are averaged with those between
+    the quantiles of its members, if it has them, which are corrected with many windows only ("Intervals of a mean",
+    results/trials.md).
 
     Args:
         model: model on the device of `windows`.
@@ -109,7 +110,7 @@ def calibrate(
     (count, disjoint), steps, channels = scored_windows(model, windows), windows.pred_len, windows.n_targets
     joint = OriginErrors(windows, windows.subsample(model.most_windows), model.quantiles)
     if model.levels:
-        own = Intervals.of_model(model, steps, channels)
+        own = Intervals.uncorrected(model.levels, steps, channels)
         scores = evaluate(model, windows, batch_size, also=[joint, *also])
         return replace(own, joint=joint.made(own)), scores
     few = method == CONFORMAL and are_few(count, disjoint)
@@ -139,6 +140,8 @@ def calibrate(
         Intervals(kind.levels, made, count, disjoint, difficulty, names)
         for kind, made, (difficulty, _) in zip(kinds, widths, difficulties, strict=True)
     )
+    if model.averages_quantiles and few:
+        others = [Intervals.uncorrected([level_of(q) for q in MEMBER_QUANTILES if q > 0.5], steps, channels)]
     intervals = replace(intervals, of_members=others[0] if others else None)
     return replace(intervals, joint=joint.made(intervals)), scores
 

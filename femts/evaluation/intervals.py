@@ -32,12 +32,12 @@ from torch import Tensor
 from femts.data.describe import are, count
 from femts.data.resident import Context
 from femts.errors import UsageError, reads
-from femts.evaluation.constants import LEVELS, UNIT_LEVEL
+from femts.evaluation.constants import FADING, LEVELS, SHARE, UNIT_LEVEL
 from femts.evaluation.difficulty import Difficulty
 from femts.evaluation.few import are_few, widening
 from femts.evaluation.joint import JointErrors
 from femts.evaluation.quantiles import conformal_bounds, ends_of
-from femts.models.base import MEMBER_QUANTILES, ForecastModel
+from femts.models.base import MEMBER_QUANTILES
 from femts.models.parts.quantiles import quantile_at
 
 
@@ -121,8 +121,8 @@ class Intervals:
         difficulty: factors on the half-widths.
         names: names of the series known to `difficulty`.
         joint: errors from which sample paths are drawn; None for intervals without them.
-        of_members: corrections of the quantiles of the members of a mean, whose intervals are averaged with these; None
-            if they have none.
+        of_members: corrections of the quantiles of the members of a mean, whose intervals are averaged with these, see
+            `share`; None if they have none.
     """
 
     levels: tuple[float, ...]
@@ -139,11 +139,17 @@ class Intervals:
         """Whether there were too few windows for order statistics; see `femts.evaluation.few`."""
         return not self.own and are_few(self.windows, self.disjoint)
 
+    @property
+    def share(self) -> float:
+        """Share of these in the mean with the intervals of members: half, and less with few windows, because their
+        errors say little."""
+        return SHARE * self.disjoint / (self.disjoint + FADING) if self.few else SHARE
+
     @classmethod
-    def of_model(cls, model: ForecastModel, steps: int, channels: int) -> Intervals:
-        """A model's own intervals between its `quantiles`, without corrections."""
-        nothing = np.zeros((len(model.levels), steps, channels), dtype=np.float32)
-        return cls(model.levels, nothing, 0, 0, Difficulty.even(1, channels))
+    def uncorrected(cls, levels: Sequence[float], steps: int, channels: int) -> Intervals:
+        """Intervals between the quantiles of a model as they are."""
+        nothing = np.zeros((len(levels), steps, channels), dtype=np.float32)
+        return cls(tuple(levels), nothing, 0, 0, Difficulty.even(1, channels))
 
     @property
     def own(self) -> bool:
@@ -228,7 +234,10 @@ class Intervals:
         made = self._bounds(forecast, context, quantiles, learned, wanted)
         if self.of_members is not None:
             others = self.of_members._bounds(forecast, context, context.of_members, MEMBER_QUANTILES, wanted)
-            made = {level: tuple(map(_mean, ends, others[level])) for level, ends in made.items()}  # type: ignore[misc]
+            made = {
+                level: tuple(map(self._mean, ends, others[level]))  # type: ignore[misc]
+                for level, ends in made.items()
+            }
         if context.unlike is None:
             return made
         middle = (forecast if quantiles is None else quantile_at(quantiles, learned, 0.5)).cpu().double()
@@ -255,15 +264,17 @@ class Intervals:
         between = [level for level in wanted if level not in made]
         middle = quantile_at(quantiles, learned, 0.5).cpu().double()
         for level, width in zip(between, self._widths(between, forecast, context), strict=True):
-            k = bisect_left(self.levels, level)
+            k, part = self._place(level)
             inner, outer = made[self.levels[k - 1]] if k else (middle, middle), made[self.levels[k]]
             if self.own:
-                part = self._place(level)[1]
                 made[level] = torch.lerp(inner[0], outer[0], part), torch.lerp(inner[1], outer[1], part)
             else:
                 low, high = (quantile_at(quantiles, learned, end).cpu().double() for end in ends_of(level))
                 made[level] = (low - width).clamp(outer[0], inner[0]), (high + width).clamp(inner[1], outer[1])
         return {level: made[level] for level in wanted}
+
+    def _mean(self, ours: Tensor, others: Tensor) -> Tensor:
+        return torch.lerp(others, ours, self.share)
 
     def units(
         self, forecast: Tensor, context: Context, quantiles: Tensor | None = None, learned: Sequence[float] = ()
@@ -278,14 +289,14 @@ class Intervals:
             below, above = _distances(quantiles, learned)
         if self.of_members is not None and context.of_members is not None:
             others = _distances(context.of_members, MEMBER_QUANTILES)
-            below, above = _mean(below, others[0]), _mean(above, others[1])
+            below, above = self._mean(below, others[0]), self._mean(above, others[1])
         wider = torch.ones(()) if context.unlike is None else context.unlike
         return below * wider, above * wider
 
     def _place(self, level: float) -> tuple[int, float]:
-        """Index k of the first calibrated level that is at least `level`, and the position of `level`, in (0, 1],
-        between the previous one (or 0 percent) and that."""
-        k = bisect_left(self.levels, level)
+        """Index k of the first calibrated level that is at least `level`, or the last, and the position of `level` between
+        the previous one (or 0 percent) and that: in (0, 1], or above 1 beyond the last."""
+        k = min(bisect_left(self.levels, level), len(self.levels) - 1)
         below, above = normal_quantile(self.levels[k - 1]) if k else 0.0, normal_quantile(self.levels[k])
         return k, (normal_quantile(level) - below) / (above - below)
 
@@ -367,10 +378,6 @@ class Intervals:
             tuple(json.loads(read["names"].tobytes())),
             JointErrors(read["joint"], int(read["origins"][0])) if "joint" in read else None,
         )
-
-
-def _mean(one: Tensor, other: Tensor) -> Tensor:
-    return (one + other) / 2
 
 
 def _distances(quantiles: Tensor, levels: Sequence[float]) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,7 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
     usual = level is None or (isinstance(level, list | tuple) and not level)
     further = () if usual else check_levels(level)
     if model.levels:  # the model has its own intervals
-        Intervals.of_model(model, steps, len(forecaster.targets)).check(further, steps)
+        Intervals.uncorrected(model.levels, steps, len(forecaster.targets)).check(further, steps)
     rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
     held = max(forecaster.config.pred_len, min(steps, rows))  # steps that reach no further than the rows
     windows = score_windows(forecaster, "val", held, data).within_scale()

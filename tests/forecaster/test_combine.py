@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from small_tables import small_table
 import femts
 from femts.cli import main
 from femts.errors import UsageError
+from femts.evaluation.constants import FADING, SHARE
 from femts.training.refit import refit
 
 TABLE = small_table(160)
@@ -294,3 +296,26 @@ def test_intervals_are_averaged_with_those_of_members_that_forecast_quantiles(tm
     assert not np.allclose(bounds[columns], around[columns])
     mean.save(tmp_path / "run")
     pd.testing.assert_frame_equal(femts.load(tmp_path / "run").predict(table, level=[80]), bounds)
+
+
+def test_with_few_windows_intervals_are_mostly_those_of_members() -> None:
+    table = small_table(120)
+    ridge, zero = (femts.train(table, model, 6, seq_len=24, refit=False) for model in ("ridge", "fem_zero"))
+    mean = femts.mean_of([ridge, zero], [1.0, 0.0]).calibrate(dataset=table)
+    intervals = mean.intervals
+    assert intervals is not None and intervals.few and intervals.of_members is not None
+    share = intervals.share
+    assert share == SHARE * intervals.disjoint / (intervals.disjoint + FADING)
+    levels = [80, 95, 99, 99.9]
+    made = mean.predict(table, level=levels)
+    around = replace(mean, intervals=replace(intervals, of_members=None)).predict(table, level=levels)
+    points, alone = ridge.predict(table), zero.predict(table, level=levels[:3])
+    for name in points.select_dtypes("number").columns:
+        np.testing.assert_allclose(made[name], points[name], rtol=1e-6)
+        own = {level: (alone[f"{name}-hi-{level}"] - alone[name]).to_numpy() for level in levels[:3]}
+        # Beyond the outermost quantiles, distances go on linearly in the quantiles of the normal distribution.
+        z = [NormalDist().inv_cdf(0.5 + level / 200) for level in levels]
+        own[99.9] = own[99] + (own[99] - own[95]) * (z[3] - z[2]) / (z[2] - z[1])
+        for level in levels:
+            ours, both = (each[f"{name}-hi-{level}"] - made[name] for each in (around, made))
+            np.testing.assert_allclose(both, share * ours + (1 - share) * own[level], rtol=1e-4)

@@ -10,6 +10,7 @@ import pytest
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
+from femts.evaluation.constants import FEW
 from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
@@ -75,6 +76,19 @@ def test_pretrained_models_count_more() -> None:
     assert selected(candidate(ZERO_SHOT, 1.3), candidate("ridge", 1.0), candidate("mstl", 1.3)) == ["ridge", ZERO_SHOT]
     made = best_mean([candidate(ZERO_SHOT, 1.0), candidate("ridge", 1.0)])
     assert made.members[0].model == ZERO_SHOT and made.weights == (PRIOR / (PRIOR + 1), 1 / (PRIOR + 1))
+
+
+def test_pretrained_model_gives_quantiles_where_windows_are_few() -> None:
+    good, learned = candidate("ridge", 0.1), candidate(ZERO_SHOT, 9.0)
+    made = best_mean([good, learned])
+    assert [each.model for each in made.members] == ["ridge", ZERO_SHOT] and made.weights == (1.0, 0.0)
+    assert made.error == pytest.approx(good.error)
+    assert selected(good, learned, candidate("fem_zero_tuned", 0.1)) == ["fem_zero_tuned", "ridge"]
+    many = np.repeat(TRUTH, FEW, axis=0)
+    far, near = (
+        CandidateResult(m, forecasts=(many + e,), targets=(many,)) for m, e in ((ZERO_SHOT, 9.0), ("ridge", 0.1))
+    )
+    assert selected(far, near) == ["ridge"]
 
 
 def test_median_counts_more_on_few_values() -> None:

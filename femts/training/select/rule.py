@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from femts.training.select.candidates import ENSEMBLE
+from femts.evaluation.constants import FEW
+from femts.training.select.candidates import ENSEMBLE, ZERO_SHOT
 from femts.training.select.constants import FADES, FAVOURED, HALF, LEAST, MOST, PRIOR, ROBUST, STEEPEST, WORST
 from femts.training.select.trial import CandidateResult
 
@@ -22,7 +23,8 @@ class Choice(NamedTuple):
     """Result of the selection.
 
     Attributes:
-        members: one to `MOST` candidates, the largest weight first; empty if no candidate has an error.
+        members: one to `MOST` candidates, the largest weight first; empty if no candidate has an error. A further one
+            with a weight of 0 is there for its quantiles.
         weights: one for each of them; they sum to 1.
         error: error of their mean, see `CandidateResult.error`.
         rule: description of the rule.
@@ -42,7 +44,8 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     equally. The prior is `PRIOR` for a pretrained model, which has learned from other series, and `ROBUST ** (FADES / (n
     + FADES))` for the median of classical models, which is rarely far off; otherwise 1. A model takes part with its best
     look-back, if its error is at most `WORST` times the lowest or its prior is above 1; members with a weight below
-    `LEAST` are left out.
+    `LEAST` are left out. With few windows, the intervals of a mean are mostly those between the quantiles of its members,
+    so `fem_zero` is one at a weight of 0 if no other is pretrained.
     """
     best = dict[str, CandidateResult]()
     for each in sorted((each for each in tried if math.isfinite(each.error)), key=lambda each: each.error):
@@ -64,5 +67,8 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     members = [each for each in members if weight(each) >= LEAST * total]
     total = sum(map(weight, members))
     weights = tuple(weight(each) / total for each in members)
+    pretrained = {each.model for each in members}.intersection(FAVOURED)
+    if ZERO_SHOT in best and not pretrained and sum(map(len, first.targets)) < FEW:
+        members, weights = [*members, best[ZERO_SHOT]], (*weights, 0.0)
     together = [np.average(each, axis=0, weights=weights) for each in zip(*(m.forecasts for m in members), strict=True)]
     return Choice(tuple(members), weights, first.error_of(together))
