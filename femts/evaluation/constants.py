@@ -30,7 +30,7 @@ MOST_MISSED = 10.0
 FEW, FEW_DISJOINT = 100, 20
 # Share of intervals around the points in the mean with those of members with many windows, and disjoint windows, of few,
 # with which it is half of that ("Intervals of a mean", results/trials.md).
-SHARE, FADING = 0.5, 5
+SHARE, FADING = 0.5, 20
 # Values forecast for the intervals of a refitted forecaster, and fewest windows with them: overlapping windows of a large
 # table add little to half of them.
 HELD_OUT, FEWEST_HELD_OUT = 4_000_000, 1000
