@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from femts.config.model import SHAPE
+from femts.config.training import TrainingConfig
 from femts.config.values import check_plain, is_single, whole_number
 from femts.errors import UsageError, blamed, nearest, suggest
 from femts.text import argument, marked, quote
@@ -63,7 +64,10 @@ def read_setting(kind: type, name: str, value: Any, where: str) -> Any:
         )
     if name not in names:
         near = nearest(name, names)
-        choices = suggest(name, names) if near is None else f"; did you mean '{where}.{near}'?"
+        meant = None if near is None else f"{where}.{near}"
+        if where == "model" and name in {f.name for f in fields(TrainingConfig)}:
+            meant = f"training.{name}"
+        choices = suggest(name, names) if meant is None else f"; did you mean '{meant}'?"
         raise UsageError(f"Unknown setting '{where}.{quote(name)}'{choices}", argument=key, value=value)
     with blamed(key, value):
         check_plain(value, f"Setting '{key}'")

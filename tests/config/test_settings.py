@@ -69,6 +69,11 @@ def test_invalid_values_are_refused() -> None:
         assert str(caught.value).startswith(sentence.rstrip(".?"))
 
 
+def test_setting_of_training_is_suggested_for_one_of_the_model() -> None:
+    with pytest.raises(UsageError, match=r"Unknown setting 'model\.lr'; did you mean 'training\.lr'"):
+        apply_settings(Recipe(), {"lr": "1e-3"}, "model")
+
+
 def test_suggest_lists_all_choices() -> None:
     assert suggest("zzz", ["one", "two"]) == "; choose from one, two."
 
