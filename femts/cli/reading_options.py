@@ -55,7 +55,12 @@ class ReadingOptions:
         ),
     ] = None
     holidays: Annotated[
-        str | None, option("Add the public holidays of a country or a part of one, such as DE or DE-BY.", "COUNTRY")
+        str | None,
+        option(
+            "Add the public holidays of a country or a part of one, such as DE or DE-BY, or of the country of each series "
+            "in a column.",
+            "COUNTRY|NAME",
+        ),
     ] = None
     split: Annotated[
         str | None, option("Fractions of the rows for training, validation and test.", "TRAIN,VAL,TEST")

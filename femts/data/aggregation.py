@@ -48,14 +48,14 @@ def by_step(rows: Rows, known: Sequence[str] = ()) -> Rows:
     if rows.schema.aggregate == COUNT and COUNT not in rows.columns:
         rows = replace(rows, frame=rows.frame.assign(**{COUNT: 1.0}))
     names, roles, freq = rows.schema.form, rows.schema.roles, str(rows.schema.freq)
-    listed = {*roles.target, *roles.past, *roles.future, *roles.static}
+    listed = roles.named
     cells = [name for name in rows.columns if not roles.target or name in listed]
     note = _why(rows) if cells else None
     if note is None:
         return rows
     aggregate, stamps = rows.schema.aggregate, pd.DatetimeIndex(rows.stamps)
     indicators = (each for one in names.categories for each in one.indicators)
-    kept = {*words_of(rows.frame[cells]), *roles.static, *indicators}
+    kept = {*words_of(rows.frame[cells]), *roles.constant, *indicators}
     table = {
         name: rows.frame[name].array
         if name in kept

@@ -22,7 +22,7 @@ class Ahead(NamedTuple):
     """What a table says about the steps after its last readings.
 
     Attributes:
-        frame: names of series in a panel, time stamps, and future and static covariates of these rows.
+        frame: names of series in a panel, time stamps, future and static covariates, and countries of these rows.
         steps: number of these rows with all future covariates, that of the series with the fewest.
         note: sentence that says how the rows are read.
     """
@@ -77,7 +77,7 @@ def without_ahead(rows: Rows, channels: Sequence[str]) -> tuple[Rows, Ahead | No
     after, kept = rows.take(late), rows.take(~late)
     order = after.in_order()
     after = after if order is None else after.take(order)
-    frame = after.only((*roles.future, *roles.static)).frame.reset_index(drop=True)
+    frame = after.only((*roles.future, *roles.constant)).frame.reset_index(drop=True)
     frame.insert(0, form.written(panel), after.stamps)
     if panel:
         frame.insert(0, form.series, np.array(after.series, dtype=object)[after.codes])

@@ -16,6 +16,7 @@ from femts.data.ahead import Ahead
 from femts.data.catalog import CATALOG
 from femts.data.cutoffs import rows_before
 from femts.data.describe import are, count, names, stamp
+from femts.data.holidays import with_countries
 from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
@@ -44,7 +45,8 @@ class Dataset:
         split: training, validation and test rows of each series.
         sha256: hash of the file, or of the values if there is no file.
         covariates: (N, K) float64, the future covariates (`schema.roles.future`) in raw units.
-        static: static covariates, one row for each series, as numbers or text; None without them.
+        static: static covariates and countries (`schema.roles.constant`), one row for each series, as numbers or text;
+            None without any.
         schema: how the table was read; if columns have roles, every target is named.
         notes: messages about the data that a user should see once.
         source: catalogue name or path from which `load_dataset` can load it again; None for a table in memory.
@@ -179,6 +181,14 @@ class Dataset:
     def codes(self, some: slice = slice(None)) -> NDArray[np.int64]:
         """Series number of each row, for the series in `some` or for all."""
         return np.repeat(np.arange(len(self))[some], self.lengths[some])
+
+    def dates(self, stamps: pd.Index | None, codes: Rows) -> pd.Index | None:
+        """Time stamps (n,) of rows of the series `codes` (n,), with the country of each if holidays differ by series."""
+        column = self.schema.roles.country_column
+        if stamps is None or column is None:
+            return stamps
+        assert self.static is not None
+        return with_countries(stamps, self.static[column].iloc[codes])
 
     def chunks(self, rows: int = 2**20) -> list[tuple[slice, slice]]:
         """Slices of consecutive series with about `rows` rows each to limit memory use, and slices of their rows."""
@@ -353,7 +363,7 @@ class Dataset:
             self,
             values=self.values[:, : self.n_targets],
             columns=self.columns[: self.n_targets],
-            static=None,
+            static=self.static[list(roles.constant)] if self.static is not None and roles.constant else None,
             schema=replace(self.schema, roles=roles),
         )
         return alone if self.source else replace(alone, sha256=alone.fingerprint())

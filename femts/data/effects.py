@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.holidays import holiday_terms
+from femts.data.holidays import holiday_terms, stamps_of, with_countries
 from femts.data.wall_clock import share_of_day
 from femts.errors import UsageError
 from femts.text import quote
@@ -35,7 +35,7 @@ class DateTerms(NamedTuple):
 
     Attributes:
         calendar: whether there are hour-of-week and time-of-year terms.
-        holidays: whose public holidays have terms, such as `DE`; None for none.
+        holidays: whose public holidays have terms: a country, or the column of countries; None for none.
     """
 
     calendar: bool = False
@@ -50,9 +50,8 @@ class DateTerms(NamedTuple):
         """The terms, (n,) each."""
         if dates is None or not self.any:
             return []
-        stamps = pd.DatetimeIndex(dates)
-        waves = calendar_waves(stamps) if self.calendar else []
-        return waves + ([] if self.holidays is None else holiday_terms(stamps, self.holidays))
+        waves = calendar_waves(stamps_of(dates)) if self.calendar else []
+        return waves + ([] if self.holidays is None else holiday_terms(dates, self.holidays))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +84,8 @@ class Effects:
         Raises:
             UsageError: Time stamps have a time zone and those of training did not, or the other way round.
         """
-        if self.dated.any:
-            dates = in_zone(pd.DatetimeIndex(dates), self.zone)
+        if self.dated.any and dates is not None:
+            dates = in_zone(dates, self.zone)
         pieces = (slice(first, first + MOST_ROWS) for first in range(0, len(covariates), MOST_ROWS))
         terms = (self.terms(covariates[rows], None if dates is None else dates[rows]) for rows in pieces)
         return np.concatenate([each @ self.weight for each in terms]) - self.offset
@@ -128,12 +127,13 @@ class Effects:
         return cls(knots=knots, dated=dated, **arrays, zone=record.get("zone"))
 
 
-def zone_of(dates: pd.DatetimeIndex) -> str | None:
+def zone_of(dates: pd.Index) -> str | None:
     """Name of the time zone of `dates`, from which it can be restored; None without one.
 
     Raises:
         UsageError: The zone has no such name.
     """
+    dates = stamps_of(dates)
     if dates.tz is None:
         return None
     name = str(dates.tz)
@@ -149,12 +149,15 @@ def zone_of(dates: pd.DatetimeIndex) -> str | None:
     return name
 
 
-def in_zone(dates: pd.DatetimeIndex, zone: str | None) -> pd.DatetimeIndex:
-    """Convert `dates` to `zone`; dates at midnight are days and need no conversion.
+def in_zone(dates: pd.Index, zone: str | None) -> pd.Index:
+    """Convert `dates`, which may have countries, to `zone`; dates at midnight are days and need no conversion.
 
     Raises:
         UsageError: Only one of the two has a time zone.
     """
+    if isinstance(dates, pd.MultiIndex):
+        return with_countries(in_zone(stamps_of(dates), zone), dates.get_level_values(1))
+    dates = pd.DatetimeIndex(dates)
     if dates.tz is not None and zone is not None:
         return dates.tz_convert(zone)
     days = dates.tz_localize(None)

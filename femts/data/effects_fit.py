@@ -116,7 +116,7 @@ def _plain(columns: Iterable[Array], count: int, dated: DateTerms, dates: pd.Ind
     found = [(_knots(column), _means(column)) for column in columns]  # one at a time, as they may be large
     waves, zone = 0, None
     if dated.any and dates is not None:
-        waves, zone = len(dated.of(dates[:1])), zone_of(pd.DatetimeIndex(dates))
+        waves, zone = len(dated.of(dates[:1])), zone_of(dates)
     made = list[Effects]()
     for place in range(count):
         knots, mean = tuple(of[place] for of, _ in found), np.array([of[place] for _, of in found])

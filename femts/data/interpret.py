@@ -51,7 +51,7 @@ def _counted(rows: Rows) -> Rows:
         fault = f"Rows are counted, so '{quote((*roles.target, *roles.past)[0])}' cannot be a target or past covariate"
         text = f"{fault}; remove it, or use {arguments({'aggregate': 'sum'})}."
         raise UsageError(text, argument="aggregate", value="count", remedy={"aggregate": "sum"})
-    kept = {*roles.future, *roles.static}
+    kept = {*roles.future, *roles.constant}
     counted = replace(rows.only(kept - {COUNT}), schema=replace(rows.schema, roles=replace(roles, target=(COUNT,))))
     return replace(counted, frame=counted.frame.assign(**{COUNT: 1.0}))
 
@@ -121,7 +121,7 @@ def _agree(rows: Rows) -> bool:
 def _with_targets(rows: Rows) -> Rows:
     """The rows without the columns that are neither forecast nor covariates, unless the user named targets."""
     roles, value = rows.schema.roles, rows.schema.form.value
-    further = {*roles.past, *roles.future, *roles.static}
+    further = {*roles.past, *roles.future, *roles.constant}
     if roles.target or further >= set(rows.columns) or not len(rows) or (rows.schema.panel is False and rows.long):
         return rows
     if rows.long and value in rows.columns:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.effects import in_zone, zone_of
-from femts.data.holidays import holiday_terms
+from femts.data.holidays import holiday_terms, stamps_of
 from femts.data.roles import Roles
 from femts.data.wall_clock import share_of_day
 
 Array = NDArray[np.float64]
 
 HOLIDAY_MARKS = 2
-HOLIDAY, AFTER_HOLIDAY = "holiday ", "after holiday "  # before the name of a country
+HOLIDAY, AFTER_HOLIDAY = "holiday ", "after holiday "  # before the name of a country, or of the column of countries
 # Calendar features, shortest cycle first, with the longest step in days between rows for which each is computed.
 MARKS = {"hour": 0.999, "weekday": 3.0, "monthday": 7.0, "yearday": math.inf}
 
@@ -100,7 +100,7 @@ class KnownInputs:
         observed = [column[~np.isnan(column)] for column in covariates.T]
         mean = np.array([column.mean() if len(column) else 0.0 for column in observed])
         scale = np.array([column.std() if len(column) and column.std() > 0 else 1.0 for column in observed])
-        return cls(mean, scale, marks, zone_of(pd.DatetimeIndex(stamps)) if marks else None)
+        return cls(mean, scale, marks, zone_of(stamps) if marks and stamps is not None else None)
 
     def of_columns(self) -> KnownInputs:
         """The same without calendar features, which are the last inputs."""
@@ -116,15 +116,16 @@ class KnownInputs:
         return columns * reads.columns + 2 * reads.calendar
 
     def encode(self, covariates: Array, stamps: pd.Index | None) -> NDArray[np.float32]:
-        """Inputs (n, width) for `covariates` (n, K or more) and `stamps` (n,).
+        """Inputs (n, width) for `covariates` (n, K or more) and `stamps` (n,), with countries if holidays differ by
+        series.
 
         Raises:
             UsageError: Time stamps have a time zone and those of training did not, or the other way round.
         """
         scaled = np.nan_to_num((covariates[:, : len(self.mean)] - self.mean) / self.scale)
         parts = [scaled]
-        if self.marks:
-            parts.append(_calendar(in_zone(pd.DatetimeIndex(stamps), self.zone), self.marks))
+        if self.marks and stamps is not None:
+            parts.append(_calendar(in_zone(stamps, self.zone), self.marks))
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,8 +151,9 @@ def calendar_marks(freq: str | None, holidays: str | None = None) -> tuple[str, 
     return (*own, *(name for name, longest in MARKS.items() if days <= longest))
 
 
-def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
+def _calendar(dates: pd.Index, marks: tuple[str, ...]) -> Array:
     """Both inputs of each feature, (n, 2 marks)."""
+    stamps = stamps_of(dates)
     phases = {
         "hour": lambda: share_of_day(stamps),
         "weekday": lambda: stamps.day_of_week / 7,
@@ -164,6 +166,6 @@ def _calendar(stamps: pd.DatetimeIndex, marks: tuple[str, ...]) -> Array:
             angle = 2 * np.pi * np.asarray(phases[mark](), dtype=np.float64)
             made += [np.sin(angle), np.cos(angle)]
         else:
-            today, before, *after = holiday_terms(stamps, mark.rpartition(" ")[2])
+            today, before, *after = holiday_terms(dates, mark.rpartition(" ")[2])
             made += [today, before] if mark.startswith(HOLIDAY) else after
     return np.stack(made, axis=1)

@@ -77,7 +77,8 @@ def load_dataset(
             `calendar`: add hour-of-week and time-of-year features. By default, only trees read them.
 
             `holidays`: add the public holidays of a country or a part of one, such as `DE` or `DE-BY`, and the days around
-            them; requires `pip install 'femts[holidays]'`.
+            them; or, in a long table, of the country of each series, in the column of this name. Requires
+            `pip install 'femts[holidays]'`.
 
             `season`: number of steps in a season, or several such as `[24, 168]`, if the step between rows does not
             imply it; 1 for no season.
@@ -202,7 +203,8 @@ def _check_known(data: Dataset) -> None:
                 f"Holidays need dates whose steps are at most a day; remove {arguments({'holidays': roles.holidays})}."
             )
             raise UsageError(text, argument="holidays", value=roles.holidays, remedy={"holidays": None})
-        holiday_terms(stamps[:1], roles.holidays)  # refuses an unknown country at once
+        if roles.country_column is None:
+            holiday_terms(stamps[:1], roles.holidays)  # refuses an unknown country at once
     for k, name in enumerate(roles.future):
         for c, target in enumerate(data.columns[: data.n_targets]):
             if np.array_equal(data.covariates[:, k], data.values[:, c], equal_nan=True):

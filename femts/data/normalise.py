@@ -23,6 +23,7 @@ from femts.data.columns import to_frame
 from femts.data.dataset import Dataset
 from femts.data.describe import names
 from femts.data.even import evenly_spaced
+from femts.data.holidays import check_countries
 from femts.data.interpret import interpreted
 from femts.data.rows import Rows, numbered_rows, read_rows, refuse_repeats
 from femts.data.schema import Schema
@@ -175,6 +176,9 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
         whole, spans = whole.reshape(-1, 1, order="F"), np.stack([begin, begin + steps], axis=1)
         stamps = stamps[np.tile(np.arange(steps), len(series))]
     channels = (*roles.target, *roles.past)
+    static = read_static(rows.frame, roles.constant, rows.codes, series, roles.country_column)
+    if roles.country_column is not None:
+        check_countries(static[roles.country_column])
     return Dataset(
         name=name,
         values=np.ascontiguousarray(whole[:, : len(channels)]),
@@ -187,7 +191,7 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
         split=schema.split.split(stamps, spans, rows.where),
         sha256="",
         covariates=np.ascontiguousarray(whole[:, len(channels) :]),
-        static=read_static(rows.frame, roles.static, rows.codes, series) if roles.static else None,
+        static=static if roles.constant else None,
         schema=replace(schema, panel=True),
         notes=(*notes, *even.notes),
     )

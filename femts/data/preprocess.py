@@ -130,8 +130,8 @@ class Preprocess:
         """Fit all but the usual distances; see `fit`."""
         made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
         static, known = (None, None) if units is None else (units.static, units.known)
-        if static is None and data.static is not None:
-            static = StaticCodes.fit(data.static)
+        if static is None and data.static is not None and roles.static:
+            static = StaticCodes.fit(data.static[list(roles.static)])
         made = replace(made, static=static, known=known)
         training = data.part("train")
         if roles.future:
@@ -149,7 +149,7 @@ class Preprocess:
             return made.at(np.searchsorted(data.spans[:, 1], rows, side="right")).scale(data.values[rows])
 
         dated = DateTerms(bool(roles.calendar), roles.holidays)
-        stamps = data.stamps if dated.any else None
+        stamps = data.dates(data.stamps, data.codes()) if dated.any else None
         own, further = dict[int, Effects](), (data.covariates, stamps, data.season)
         shared = fit_effects(scaled, *further, dated, training)
         if len(data) > 1:
@@ -269,7 +269,7 @@ class Preprocess:
 
         Args:
             covariates: rows, series by series.
-            stamps: (n,), for calendar features.
+            stamps: (n,), for calendar features, from `Dataset.dates`.
             numbers: series number of each row, in increasing order.
             where: description of the rows, to start messages with.
 
@@ -325,7 +325,8 @@ class Preprocess:
         Raises:
             UsageError: As in `transform` and `offsets`.
         """
-        numbers, stamps = data.codes(series), None if data.stamps is None else data.stamps[rows]
+        numbers = data.codes(series)
+        stamps = data.dates(None if data.stamps is None else data.stamps[rows], numbers)
         taken = self.offsets(data.covariates[rows], stamps, numbers, data.words(series.start))
         where = lambda row: data.place(rows.start + row)  # noqa: E731
         return self.at(numbers)._scaled(data.values[rows], taken, where), taken

@@ -31,7 +31,8 @@ class Roles:
         calendar: whether to add hour-of-week and time-of-year features; None leaves this to the model: trees read them,
             and for all others there are none.
         static: static covariates, constant within each series of a panel, such as a region; numbers or text.
-        holidays: whose public holidays to add as features, such as `DE`; None for none.
+        holidays: whose public holidays to add as features: a country such as `DE`, or the column with the country of each
+            series of a panel; None for none.
     """
 
     target: tuple[str, ...] = ()
@@ -49,7 +50,18 @@ class Roles:
     @property
     def named(self) -> set[str]:
         """Names of all columns with a role."""
-        return {*self.target, *self.past, *self.future, *self.static}
+        return {*self.target, *self.past, *self.future, *self.constant}
+
+    @property
+    def country_column(self) -> str | None:
+        """Column with the country whose holidays each series has; None if all have the same ones, or none."""
+        return None if self.holidays is None or is_country(self.holidays) else self.holidays
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """Columns with one value for each series of a panel: static covariates and countries."""
+        countries = () if self.country_column is None else (self.country_column,)
+        return tuple(dict.fromkeys((*self.static, *countries)))
 
     def without(self, column: str | None) -> dict[str, Any]:
         """Arguments of `load_dataset` for the same roles without that of a column, None for those to leave out."""
@@ -119,10 +131,23 @@ class Roles:
                     others = [each for each in given if each != column]
                     raise UsageError(text, argument=name, value=given, remedy={name: others or None})
                 seen[column] = role
-        return seen
+        countries = self.country_column
+        if countries is not None and countries not in columns:
+            if trained:
+                raise UsageError(f"{where} has no column '{quote(countries)}', which the training data had; add it.")
+            text = f"{where} has no column '{quote(countries)}' for {argument('holidays')}"
+            remedy = "give a country such as 'DE', a part of one such as 'DE-BY', or a column of countries."
+            raise UsageError(f"{text}; {remedy}", argument="holidays", value=countries, remedy={"holidays": None})
+        return seen if countries is None else {countries: "holidays"} | seen
 
     def refuse_static(self) -> None:
-        """Raise UsageError if static covariates are named, which only panels can have."""
+        """Raise UsageError if columns are named that are constant within each series, which only panels can have."""
+        if self.country_column is not None:
+            text = (
+                f"A single series has the holidays of a country such as 'DE' or of a part of one such as 'DE-BY', not "
+                f"'{quote(self.country_column)}'; give one, or read a long table as a panel ({argument('panel=True')})."
+            )
+            raise UsageError(text, argument="holidays", value=self.holidays, remedy={"holidays": None})
         if self.static:
             text = (
                 f"A single series cannot have static covariates such as '{quote(self.static[0])}'; remove "
@@ -149,9 +174,14 @@ def names_of(given: object, role: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_country(value: object) -> bool:
+    """Whether a value has the form of a country such as `DE`, or of a part of one such as `DE-BY`."""
+    return isinstance(value, str) and re.fullmatch(r"[A-Z]{2}(-[A-Z0-9]{1,3})?", value) is not None
+
+
 def check_holidays(value: object) -> str | None:
-    """A country such as `DE`, or a part of one such as `DE-BY`; raise UsageError for anything else."""
-    if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Z]{2}(-[A-Z0-9]{1,3})?", value)):
+    """A country, or the name of a column of countries; raise UsageError for anything else."""
+    if value is None or isinstance(value, str):
         return value
-    text = f"Holidays are those of a country such as 'DE' or of a part of it such as 'DE-BY', not '{quote(value)}'."
+    text = f"Holidays are those of a country such as 'DE', or of a column of countries, not '{quote(value)}'."
     raise UsageError(text, argument="holidays", value=value, remedy={"holidays": None})

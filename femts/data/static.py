@@ -18,7 +18,11 @@ MOST_WORDS = 256  # categories per column; each is a model input
 
 
 def read_static(
-    frame: pd.DataFrame, columns: Sequence[str], codes: NDArray[np.integer[Any]], series: Sequence[str]
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    codes: NDArray[np.integer[Any]],
+    series: Sequence[str],
+    countries: str | None = None,
 ) -> pd.DataFrame:
     """Values of static columns, one row per series: numbers or text; NaN or None if all are missing.
 
@@ -27,14 +31,18 @@ def read_static(
         columns: names of its static columns.
         codes: series number of each row.
         series: names of the series.
+        countries: the one of `columns` that has the countries whose holidays count, if any.
 
     Raises:
         UsageError: Values differ within a series, or are infinite; the message quotes them.
     """
-    return pd.DataFrame({name: _one_each(frame[name], name, codes, series) for name in columns}, index=list(series))
+    made = {name: _one_each(frame[name], name, codes, series, name == countries) for name in columns}
+    return pd.DataFrame(made, index=list(series))
 
 
-def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], series: Sequence[str]) -> pd.Series:
+def _one_each(
+    column: pd.Series, name: str, codes: NDArray[np.integer[Any]], series: Sequence[str], country: bool
+) -> pd.Series:
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
     if numeric:
         each, values = pd.factorize(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -50,9 +58,10 @@ def _one_each(column: pd.Series, name: str, codes: NDArray[np.integer[Any]], ser
         one, other = (
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
-        fault = f"Static covariate '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}"
-        text = f"{fault}; use one value, or remove it from {argument('static_covariates')}."
-        raise UsageError(text, argument="static_covariates")
+        what, role = ("Country", "holidays") if country else ("Static covariate", "static_covariates")
+        fault = f"{what} '{quote(name)}' of series '{quote(series[first])}' changes from {one} to {other}"
+        text = f"{fault}; use one value, or remove it from {argument(role)}."
+        raise UsageError(text, argument=role)
     if numeric and np.isinf(values).any():
         first = int(codes[np.isin(each, np.flatnonzero(np.isinf(values)))][0])
         raise UsageError(

@@ -452,7 +452,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     if preprocess.known is not None:
         known = np.empty((len(data.values), preprocess.known.width), dtype=np.float32)
     for series, rows in data.chunks():
-        stamps = None if data.stamps is None else data.stamps[rows]
+        stamps = data.dates(None if data.stamps is None else data.stamps[rows], data.codes(series))
         values, lengths = data.values[rows], data.lengths[series]
         made, taken = preprocess.unfilled(data, series, rows)
         first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - rows.start, lengths)

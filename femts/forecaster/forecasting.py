@@ -319,7 +319,8 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
         )
     series, steps = np.arange(len(data)).repeat(windows.pred_len), windows.pred_len
     flat = in_advance.reshape(len(ahead), -1)  # in full precision, unlike the effects of windows
-    offsets = preprocess.offsets(flat, None if data.stamps is None else ahead, series, "The history")
+    dates = data.dates(None if data.stamps is None else ahead, series)
+    offsets = preprocess.offsets(flat, dates, series, "The history")
     recent, every = read.look_backs(windows.seq_len), torch.arange(len(data))
     odd = windows.odd(every)
     return SeriesForecasts(

@@ -218,7 +218,7 @@ def _inputs(forecaster: Forecaster, data: Dataset, columns: Sequence[str] | None
         yield Input("future", name, _exchange_known(some))
     if roles.calendar or roles.holidays or forecaster.config.reads.calendar:
         yield Input("calendar", "calendar", lambda cut, others, _: replace(cut, when=cut.when[others]))
-    for name in () if data.static is None else map(str, data.static.columns):
+    for name in roles.static:
         yield Input("static", name, _exchange_static(name))
 
 

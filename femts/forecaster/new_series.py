@@ -187,6 +187,10 @@ def _alike(
         own = str(row[form.series]).split(BETWEEN)
         if parts is not None and parts.ndim == 2 and len(own) == parts.shape[1]:
             shared += (parts == np.array(own, dtype=object)).sum(axis=1)
+        countries = past.data.schema.roles.country_column
+        if countries is not None:  # the forecasts of others know the holidays of their own country only
+            same = texts[countries] == row.get(countries)
+            shared = np.where(same, shared, 0) if same.any() else shared
         made[row[form.series]] = shared == shared.max() if shared.any() else None
     return made
 

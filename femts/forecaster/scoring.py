@@ -162,6 +162,9 @@ def own_data(forecaster: Forecaster, dataset: object, data_root: str | Path | No
         raise UsageError(
             f"Dataset '{quote(data.name)}' has different static covariates from the training data ({static}); provide the same ones."
         )
+    if schema.roles.holidays != own.roles.holidays:
+        holidays = arguments({"holidays": own.roles.holidays})
+        raise UsageError(f"Dataset '{quote(data.name)}' has different holidays from the training data; use {holidays}.")
     places = forecaster.preprocess.places(data.series)
     if (places < 0).any():
         new = data.series[int(np.argmax(places < 0))]

@@ -276,7 +276,8 @@ def _drawn(model: str, asked: int | None, channels: int) -> int | None:
 def _static(model: str, data: Dataset, asked: object) -> dict[str, int]:
     """Settings that follow from the static covariates of `data`; raise UsageError if the model does not support
     them."""
-    width = 0 if data.static is None else StaticCodes.fit(data.static).width
+    names = list(data.schema.roles.static)
+    width = 0 if data.static is None or not names else StaticCodes.fit(data.static[names]).width
     if asked is not None and whole_number(asked, "Setting 'model.n_static'") != width:
         text = f"Setting 'model.n_static' is determined by {argument('static_covariates')}; remove it."
         raise UsageError(text, argument="model.n_static", value=asked)
@@ -324,7 +325,9 @@ def known_notes(data: Dataset, config: RunConfig, preprocess: Preprocess) -> lis
     """Sentences on how the model uses future covariates and calendar, and which of them it does not use, because
     `preprocess` has no effect of them."""
     roles, reads, effects = data.schema.roles, config.reads, preprocess.effects
-    holidays = [] if roles.holidays is None else [f"the holidays of {roles.holidays}"]
+    by = roles.country_column
+    of = roles.holidays if by is None else f"each '{quote(by)}'"
+    holidays = [] if of is None else [f"the holidays of {of}"]
     dated = [*["the calendar"] * bool(roles.calendar), *holidays]
     calendar = ["the calendar"] * (reads.calendar > len(holidays) * HOLIDAY_MARKS)
     read = [*map(quote, roles.future if reads.columns else ()), *calendar, *(holidays if reads.calendar else ())]
