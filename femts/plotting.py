@@ -117,13 +117,13 @@ def forecast_picture(
     return _drawn(strips, season, f"and {left_out} more columns" * (left_out > 0), one_clock=True)
 
 
-def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) -> Picture:
+def strips_picture(strips: Sequence[Strip], season: int = 1, which: str = "") -> Picture:
     """Draw forecasts of series with time axes of their own, one panel per series.
 
     Args:
         strips: at least one; frames with `date` as in `forecast_picture`.
         season: number of steps in a season.
-        left_out: number of series not drawn, stated in the picture.
+        which: words on which series are drawn, if not all are, stated in the picture.
     """
     placed = []
     for strip in strips:
@@ -132,7 +132,7 @@ def strips_picture(strips: Sequence[Strip], season: int = 1, left_out: int = 0) 
         ahead = {name: _placed(each, 1, forecast) for name, each in strip.forecasts.items()}
         after = None if actual is None else _placed(actual, 1, forecast)
         placed.append(strip._replace(history=past, forecasts=ahead, actual=after))
-    return _drawn(placed, season, f"and {left_out} more series" * (left_out > 0), one_clock=False)
+    return _drawn(placed, season, which, one_clock=False)
 
 
 def _drawn(strips: Sequence[Strip], season: int, more: str, one_clock: bool) -> Picture:

@@ -87,6 +87,9 @@ class Check:
         tables = {"findings": self.findings, "windows": self.windows}
         return {"ok": self.ok, **self.summary} | {name: each.to_dict("records") for name, each in tables.items()}
 
+    def __repr__(self) -> str:
+        return str(self)  # what a notebook shows
+
     def __str__(self) -> str:
         of, lines = self.summary, list[str]()
         before = f", before {of['mase_earlier']:.3f}" if of["earlier"] else ""

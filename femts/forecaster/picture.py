@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
 import pandas as pd
 
 from femts.config.arguments import check_names
@@ -99,15 +100,43 @@ def _series_picture(
     missing = next((name for name in named or () if name not in ahead), None)
     if missing is not None:
         raise UsageError(f"The forecast has no series '{missing}'{suggest(missing, ahead)}")
-    strips = []
-    # Series that have ended come last, because there is nothing to draw for them.
-    order = sorted(ahead, key=lambda name: bool(ahead[name][forecaster.targets[0]].isna().all()))
-    for name in named or order[:MOST_PANELS]:
-        rows = {scenario: series[name] for scenario, series in each.items()}
-        strips.append(Strip(name, forecaster.targets[0], _frame(past, name), rows, _after(happened, name, ahead[name])))
-    if happened is not None and all(strip.actual is None for strip in strips):
+    after = {name: _after(happened, name, rows) for name, rows in ahead.items()}
+    if happened is not None and all(after[name] is None for name in named or after):
         raise UsageError(NOTHING_HAPPENED)
-    return strips_picture(strips, past.season, left_out=0 if named else len(ahead) - len(strips))
+    target, strips = forecaster.targets[0], []
+    chosen, why = (named, "") if named else _worth_seeing(ahead, after, target)
+    for name in chosen:
+        rows = {scenario: series[name] for scenario, series in each.items()}
+        strips.append(Strip(name, target, _frame(past, name), rows, after[name]))
+    return strips_picture(strips, past.season, why)
+
+
+def _worth_seeing(
+    ahead: Mapping[str, pd.DataFrame], after: Mapping[str, pd.DataFrame | None], target: str
+) -> tuple[Sequence[str], str]:
+    """Names of the series to draw if there are too many for a picture, and what is said of them: the largest forecasts;
+    if it is known what happened, the largest errors relative to the size; and typical ones."""
+    sizes = pd.Series({name: rows[target].abs().mean() for name, rows in ahead.items()}, dtype=float)
+    if len(sizes) <= MOST_PANELS:  # series that have ended come last, because there is nothing to draw for them
+        return sorted(ahead, key=lambda name: bool(np.isnan(sizes[name]))), ""
+    errors = pd.Series(
+        {
+            name: (ahead[name].set_index("date")[target] - rows.set_index("date")[target]).abs().mean()
+            for name, rows in after.items()
+            if rows is not None
+        },
+        dtype=float,
+    )
+    each = MOST_PANELS // 3 if len(errors) else MOST_PANELS // 2
+    order = sizes.sort_values(ascending=False, kind="stable")  # without a forecast at the end
+    relative = (errors / sizes).dropna().drop(order.index[:each], errors="ignore").nlargest(each)
+    chosen = [*order.index[:each], *relative.index]
+    others = order.drop(chosen)
+    others = others.dropna() if others.count() >= MOST_PANELS - len(chosen) else others
+    typical = np.linspace(0, len(others) - 1, MOST_PANELS - len(chosen)).round().astype(int)
+    kinds = [f"{each} largest", *[f"{len(relative)} with the largest relative errors"] * (len(relative) > 0)]
+    said = f"{', '.join(kinds)} and {len(typical)} typical of {len(sizes)} series"
+    return [*chosen, *others.index[typical]], said
 
 
 def _by_series(forecaster: Forecaster, forecast: pd.DataFrame, series: Sequence[str]) -> dict[str, pd.DataFrame]:

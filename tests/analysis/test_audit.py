@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -183,6 +184,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     synthetic_frame(600).to_csv(folder / "mine.csv", index=False)
     train(folder / "mine.csv", "dlinear", 12, seq_len=24, max_epochs=1, device="cpu", out=folder / "run")
     return folder / "run"
+
+
+def test_audit_shows_itself_as_a_table() -> None:
+    audit = femts.audit(panel_forecaster("ridge"))
+    shown = re.findall(r"<td>(.*?)</td>", audit._repr_html_())
+    assert shown[::3] == [check.name for check in audit.checks]
+    assert set(shown[1::3]) == {"passed", "-"}
 
 
 def test_audit_command_passes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -215,6 +215,15 @@ def test_report_without_future_covariates(tmp_path: Path) -> None:
     np.testing.assert_allclose(unpack(window["series"])[:, -P:], expected.T, atol=tolerance)
 
 
+def test_report_of_a_planning_sheet_forecasts_its_last_rows(tmp_path: Path) -> None:
+    table = synthetic_frame(600).iloc[:, :3]
+    sheet = table.assign(s0=table["s0"].where(np.arange(600) < 600 - P))
+    made = train(load_dataset(sheet, target="s0", future_covariates=["s1"]), "ridge", P, seq_len=L, device="cpu")
+    (window,) = numbers(femts.report(made, tmp_path / "page.html").read_text())["ahead"]["windows"]
+    tolerance = max(row[1] for row in window["series"])
+    np.testing.assert_allclose(unpack(window["series"])[0, -P:], made.predict(sheet)["s0"], atol=tolerance)
+
+
 def test_report_draws_series_that_have_a_forecast(tmp_path: Path) -> None:
     table = panel_table()
     ended = (table["unique_id"] == "long") & (table["ds"] > table["ds"][200])

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from small_panels import LENGTHS, L, P, panel_forecaster, panel_table
 
+import femts
 from femts.errors import UsageError
 from femts.forecaster.forecaster import Forecaster
 
@@ -119,6 +120,23 @@ def test_explanation_per_series(fem: Forecaster, ridge: Forecaster) -> None:
         fem.explain(TABLE, ["lonk"])
     with pytest.raises(UsageError, match="has no attention over past segments"):
         ridge.explain(TABLE)
+
+
+def test_plot_chooses_large_badly_forecast_and_typical_series() -> None:
+    ds = pd.date_range("2024-01-01", periods=60)
+    level = {f"s{number}": 100.0 + number for number in range(30)}
+    table = pd.concat([pd.DataFrame({"unique_id": name, "ds": ds, "y": y}) for name, y in level.items()])
+    run = femts.train(table, "naive", 7, seq_len=14)
+    happened = table.assign(y=table["y"].where(table["unique_id"] != "s3", 90.0))
+    figure = run.plot(table[table["ds"] < ds[-7]])
+    drawn = [panel.get_title(loc="left") for panel in figure.axes]
+    assert drawn == ["s29", "s28", "s27", "s26", "s25", "s24", "s23", "s18", "s14", "s9", "s5", "s0"]
+    assert "6 largest and 6 typical of 30 series" in [text.get_text() for text in figure.texts]
+    figure = run.plot(table[table["ds"] < ds[-7]], actual=happened)
+    drawn = [panel.get_title(loc="left") for panel in figure.axes]
+    assert drawn[:5] == ["s29", "s28", "s27", "s26", "s3"] and len(drawn) == 12
+    said = "4 largest, 4 with the largest relative errors and 4 typical of 30 series"
+    assert said in [text.get_text() for text in figure.texts]
 
 
 def test_plot_has_one_axes_per_series(ridge: Forecaster) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
@@ -59,6 +60,11 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         return {"passed": not self.failed, **asdict(self)}
+
+    def _repr_html_(self) -> str:
+        words = {True: "passed", False: "failed", None: "-"}
+        rows = [(each.name, words[each.passed], each.says) for each in self.checks]
+        return str(pd.DataFrame(rows, columns=["check", "result", "what was found"]).to_html(index=False))
 
 
 @memory_checked()

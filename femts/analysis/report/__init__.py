@@ -44,7 +44,8 @@ def report(
         dataset: the training data, or anything that `load_dataset` accepts; None loads them again by name or path.
         data_root: folder with the files of the catalogue.
         future: future covariates of the steps after the data, as in `Forecaster.predict`, for a model that was trained
-            with some; without them, the page has no forecast after the data.
+            with some. By default, they are those of the rows after the last readings of the data; without them, the page
+            has no forecast after the data.
 
     Returns:
         `path`.

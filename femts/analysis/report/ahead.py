@@ -35,16 +35,17 @@ def forecast_ahead(
         data: its data.
         ranked: names of the series to forecast, of which evenly spaced ones are selected if there are too many for a
             page; those with a value in their look-back come first, because others have no forecast.
-        future: future covariates of the steps after the data.
+        future: future covariates of the steps after the data; None takes those of the rows after its last readings.
 
     Returns:
         As `sample_windows`: one window per series, without actual values; None if future covariates are needed
-        and not given.
+        and not known.
     """
     config, schema = forecaster.config, forecaster.config.schema
-    if schema.roles.future and future is None:
-        return None
     past, steps = min(config.seq_len, shown_past(config.pred_len, data.season)), config.pred_len
+    planned = data.ahead is not None and data.ahead.steps >= steps
+    if schema.roles.future and future is None and not planned:
+        return None
     levels = shown_levels(forecaster)
     each = past + (2 + 2 * len(levels)) * steps
     if schema.panel:

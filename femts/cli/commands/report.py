@@ -21,7 +21,7 @@ def report(
     *,
     out: Annotated[Path | None, option("Output file.", "OUT.html", "--out", "-o", default="RUN/report.html")] = None,
     future: Annotated[
-        Path | None, option("Future values of the covariates after the data, for a run trained with some.", "FILE")
+        Path | None, option("Future values of the covariates after the data, unless its last rows have them.", "FILE")
     ] = None,
     place: PlaceOptions,
 ) -> None:
