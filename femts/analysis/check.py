@@ -304,11 +304,14 @@ class _Windows:
         return _mean(relative.reshape(len(sizes), -1), 1)
 
     def readings(self, new: Mask) -> Iterator[Finding]:
-        """New readings outside of their widest interval; those far outside, and further than any before, are alarms."""
+        """New readings outside of their widest interval; those far outside, and further than any of earlier windows and
+        those of more than one new window before, are alarms."""
         if self.far.empty:
             return
         is_new = new[self.far["window"].to_numpy() - 1]
-        usual = float(self.far["distance"][~is_new].max()) if (~is_new).any() else 1.0
+        before = self.far.groupby("window")["distance"].max().drop(len(new), errors="ignore")
+        # One new window may have been a fault; what two had is usual by now, and gives no alarm again.
+        usual = max([1.0, *before[~new[before.index - 1]], *before.nlargest(2)[1:]])
         found = self.far[is_new].sort_values("distance", ascending=False)
         stamps = found.columns[3]  # `date` or `step`
         if len(found) > LISTED:

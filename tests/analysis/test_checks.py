@@ -111,6 +111,15 @@ def test_a_reading_far_outside_is_named_with_its_time(run: femts.Forecaster) -> 
     assert (row["kind"], row["at"]) == ("reading", "2024-02-27 19:00:00")
 
 
+@pytest.mark.parametrize(("before", "alarm"), [(1, True), (2, False)])
+def test_readings_that_two_nights_had_are_usual(run: femts.Forecaster, before: int, alarm: bool) -> None:
+    def spikes(values: np.ndarray) -> None:
+        values[[-5 - 3 * P * night for night in range(before + 1)]] += 6
+
+    found = femts.check(run, altered(spikes)).findings.query("kind == 'reading'")
+    assert found["alarm"].any() == alarm
+
+
 def panel(frame: pd.DataFrame, names: str) -> pd.DataFrame:
     parts = [frame[["date"]].assign(series=name, y=frame["a"] + k) for k, name in enumerate(names)]
     return pd.concat(parts, ignore_index=True)[["series", "date", "y"]]
