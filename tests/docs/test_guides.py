@@ -28,6 +28,7 @@ NEEDS = {
     "many-machines": ["ray"],
     "mlflow": ["mlflow"],
     "serving": ["fastapi", "onnxruntime"],
+    "short-series": ["openpyxl"],
     "tune": ["optuna"],
 }
 
