@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -31,17 +29,6 @@ def trained_once() -> Iterator[None]:
     """Train once unless a test or page asks for a refit, which doubles the time."""
     with patch("femts.training.train.refits", lambda data: False):
         yield
-
-
-@pytest.fixture
-def femts_process() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `femts ARGS` in a subprocess."""
-
-    def run(*args: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "femts", *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
-
-    return run
 
 
 @pytest.fixture

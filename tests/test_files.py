@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forks import Forked
 
 import femts
 from femts import files
@@ -226,12 +227,7 @@ def test_too_long_folder_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_concurrent_trainings_get_separate_folders(tmp_path: Path) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "femts", "train", *TRAIN]
-    processes = [
-        subprocess.Popen([*command, "--seed", seed], cwd=tmp_path, text=True, env=environment, stdout=subprocess.PIPE)
-        for seed in ("1", "2")
-    ]
+    processes = [Forked(["-m", "femts", "train", *TRAIN, "--seed", seed], tmp_path) for seed in ("1", "2")]
     printed = [process.communicate()[0] for process in processes]
     folders = [re.search(r"^run: (.*)$", each, re.MULTILINE)[1] for each in printed]  # type: ignore[index]
     assert len(set(folders)) == 2

@@ -41,6 +41,7 @@ def failed(forecaster: Forecaster) -> set[str]:
     return {check.name for check in femts.audit(forecaster).failed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", of_each_class(name for name in model_names() if not model_card(name).model_class.supports.raw)
 )

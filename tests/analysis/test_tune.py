@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from forks import Forked
 from logged import logged
 from small_tables import small_table
 
@@ -28,13 +27,13 @@ from femts.training.stopping import Interrupted
 
 pytestmark = pytest.mark.slow
 optuna = pytest.importorskip("optuna", reason="tuning needs Optuna, of pip install '.[tune]'")
-ROOT = Path(__file__).resolve().parents[2]
 
 SMALL: dict[str, Any] = {"model.n_layers": 1, "model.n_heads": 2, "training.max_steps": 16, "training.device": "cpu"}
 SEARCH = {"seq_len": [24, 48], "model.d_model": "8,16", "training.lr": "1e-4..1e-1", "training.batch_size": "16,32"}
 COMMAND = [
     *"tune --dataset small.csv --model fem_sm --horizon 12 --out study --set model.n_layers=1 --max-steps 16".split(),
-    *"--set model.n_heads=2 --device cpu --search seq_len=24,48 --search model.d_model=8,16 --trials".split(),
+    *"--set model.n_heads=2 --set model.d_model=8 --device cpu --search seq_len=24,48".split(),
+    *"--search training.batch_size=16,32 --trials".split(),
 ]
 
 
@@ -78,7 +77,7 @@ def test_trials_depend_on_seed_but_not_test_rows() -> None:
 
 
 def test_trials_worse_than_the_median_are_pruned() -> None:
-    search, settings = {"training.lr": "1e-7..1e-1"}, {**SMALL, "training.max_steps": 64}
+    search, settings = {"training.lr": "1e-7..1e-1"}, {**SMALL, "model.d_model": 8, "training.max_steps": 64}
     trials = tune_small(search=search, settings=settings, trials=12, seq_len=24).trials
     assert (trials["state"] == "pruned").any()
     assert trials["score"].isna().eq(trials["state"] == "pruned").all()
@@ -152,12 +151,10 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def start(folder: Path, kill_at: int, trials: int) -> subprocess.Popen[bytes]:
+def start(folder: Path, kill_at: int, trials: int) -> Forked:
     folder.mkdir(exist_ok=True)
     small_table(400).to_csv(folder / "small.csv", index=False)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", KILLING, str(kill_at), *COMMAND, str(trials)]
-    return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return Forked(["-c", KILLING, kill_at, *COMMAND, trials], folder)
 
 
 def test_killed_study_resumes_with_identical_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

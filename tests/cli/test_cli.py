@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -278,8 +277,9 @@ def test_calibrate_and_predict_with_levels(own: Path, tmp_path: Path, capsys: py
     pd.testing.assert_frame_equal(written.drop(columns="date"), expected.drop(columns="date"))
 
 
-def test_python_m_femts(femts_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    result = femts_process("datasets", "list")
+def test_python_m_femts() -> None:
+    command = [sys.executable, "-m", "femts", "datasets", "list"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0
     assert "synthetic" in result.stdout
     assert result.stderr == ""

@@ -1,4 +1,5 @@
-"""Forecasts of a panel in several files, in one process and on a Ray cluster whose workers and nodes die."""
+"""Forecasts of a panel in several files and cells of a table, in one process and on a Ray cluster whose workers and
+nodes die."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from pages import ROOT
+from pages import ROOT, cells_in_this_process
+from small_grid import small_grid, without_times
 from small_panels import panel_table
 
 from femts.cli import main
 from femts.cluster import connected
+from femts.environment import cores
+from femts.experiments.results import Store
+from femts.experiments.runner import Engine, run_cells
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +179,16 @@ def test_ray_gives_identical_forecasts_if_a_process_dies(
     assert out == whole.to_csv(index=False)
     assert "text.csv: failed: Series 'new' of The history has the text 'high'" in err
     assert "note: three.csv: 1 of 1 series is too short for reliable intervals" in err
+
+
+def test_ray_gives_identical_records(faults: Path, tmp_path: Path) -> None:
+    cells = small_grid(("dlinear",))[:1]
+    ray, local = (Store(tmp_path / name) for name in ("ray", "local"))
+    run_cells(cells, ray, Engine("ray", jobs=cores(), device="cpu"))
+    with cells_in_this_process():
+        run_cells(cells, local, Engine(jobs=1, device="cpu"))
+    made, expected = (store.record(cells[0]) for store in (ray, local))
+    assert made is not None and expected is not None and without_times(made) == without_times(expected)
 
 
 def test_node_without_femts_is_named(faults: Path, capsys: pytest.CaptureFixture[str]) -> None:

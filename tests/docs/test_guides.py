@@ -10,6 +10,7 @@ import pytest
 from checkout import Checkout
 from pages import ROOT, Reader, cells_in_this_process, compare, less
 
+from femts.cluster import connected
 from femts.data.catalog import CATALOG
 from femts.data.scaler import SCALERS
 from femts.evaluation.conformal import INTERVALS
@@ -50,6 +51,8 @@ def test_guide_reproduces_its_output(guide: str, tmp_path: Path, monkeypatch: py
             untouched.enter_context(patch.dict(registry))
         if guide in TABLES:
             untouched.enter_context(cells_in_this_process())
+        if guide == "many-machines":
+            untouched.enter_context(connected())  # once for both commands that use Ray
         steps = 100 if guide == "train" else 8  # enough for the verdict that it shows
         Reader(tmp_path, less(max_steps=steps), checkout).read(HOW_TO / f"{guide}.md")
 

@@ -33,6 +33,7 @@ def _text(output: Any, data: Any) -> str:
     return str(output.get("text") or data.get("text/plain", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_reproduces_its_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -42,12 +42,13 @@ def test_quickstart_output_matches_the_demo(reader: Reader) -> None:
     compare(shown, "\n".join(lines[:-1]) + "\n", figures=False)
 
 
+@pytest.mark.slow
 def test_commands_run_on_own_data(reader: Reader) -> None:
     own = [line for line in COMMANDS if line.startswith("femts ") and "ETTh1" not in line]
     assert len(own) == 4
     shown = re.findall(r"^\| (2\S+ \S+) \| (\S+) \| (\S+) \| (\S+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for number, command in enumerate(own):
-        status, said = reader.type(command.replace("--time-limit 2m", "--time-limit 20s"))
+        status, said = reader.type(command.replace("--time-limit 2m", "--time-limit 8s"))
         assert status == 0, f"{command}\n{said}"
         if number == 0:
             made = pd.read_csv(reader.folder / "forecast.csv", parse_dates=["date"]).head(len(shown)).round(2)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from forks import Forked
 from logged import logged
 from orphans import marked, wait_for_workers
 from pages import cells_in_this_process
@@ -37,7 +38,6 @@ from femts.files import Busy
 pytestmark = pytest.mark.slow
 
 TWO = Engine(jobs=2, device="cpu")  # a thread each
-DLINEAR = [part.replace("naive,dlinear", "dlinear") for part in COMMAND]
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
     with cells_in_this_process():
         run_cells(small_grid(), store, TWO)
     return store
-
-
-def assert_same_records(folder: Path, finished: Store) -> None:
-    for cell in small_grid(("dlinear",)):
-        made = read_record(Store(folder).record_path(cell), Cell)
-        assert without_times(made) == without_times(finished.record(cell) or {})
 
 
 def test_records_hold_their_provenance(finished: Store) -> None:
@@ -222,35 +216,29 @@ def test_ctrl_c_stops_running_cells_with_a_message(tmp_path: Path) -> None:
         f"table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --device cpu --results {tmp_path}"
     )
     command += " --set training.max_epochs=100000 --set training.patience=100000"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "femts", *command.split()], stderr=subprocess.PIPE, text=True, env=marked(tmp_path)
-    )
+    process = Forked(["-m", "femts", *command.split()], environment=marked(tmp_path))
     while not list(tmp_path.rglob("config.yaml")):
         time.sleep(0.1)
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert "dlinear-12-seed42: stopped, continues next time" in process.communicate(timeout=60)[1]
+    assert "dlinear-12-seed42: stopped, continues next time" in process.communicate()[1]
     assert process.returncode == 130
     wait_for_workers(tmp_path, 1)
 
 
 def test_killed_table_resumes_with_identical_records(finished: Store, tmp_path: Path) -> None:
-    command = [*DLINEAR, "--results", str(tmp_path)]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-m", "femts", *command], env=marked(tmp_path), **quiet)
+    command = [*(part.replace("naive,dlinear", "dlinear") for part in COMMAND), "--results", str(tmp_path)]
+    process = Forked(["-m", "femts", *command], environment=marked(tmp_path))
     while not list(tmp_path.rglob("config.yaml")):
         time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
+    process.send_signal(signal.SIGKILL)
     process.wait()
     wait_for_workers(tmp_path)
-    assert main(command) == 0
-    assert_same_records(tmp_path, finished)
-
-
-def test_ray_gives_identical_records(finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    assert main([*DLINEAR, "--results", str(tmp_path), "--engine", "ray"]) == 0
-    assert_same_records(tmp_path, finished)
+    with cells_in_this_process():
+        assert main(command) == 0
+    for cell in small_grid(("dlinear",)):
+        made = read_record(Store(tmp_path).record_path(cell), Cell)
+        assert without_times(made) == without_times(finished.record(cell) or {})
 
 
 def test_missing_ray_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

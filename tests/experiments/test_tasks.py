@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from pages import cells_in_this_process
 
 import femts
 from femts.analysis.rolling_scores import QUANTILES
@@ -56,7 +57,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scores(folder: Path) -> pd.DataFrame:
-    return femts.score_tasks(folder / "tasks.yaml", "ridge", results=folder / "results", jobs=2, device="cpu")
+    with cells_in_this_process():
+        return femts.score_tasks(folder / "tasks.yaml", "ridge", results=folder / "results", jobs=2, device="cpu")
 
 
 def by_hand(frame: pd.DataFrame, data: pd.DataFrame, task: Task, season: int) -> dict[str, float]:
@@ -128,7 +130,8 @@ def test_reference_reads_no_covariates(tmp_path: Path) -> None:
         "tasks:\n- {name: heat, data: heat.csv, horizon: 7, windows: 2, season: 7, "
         "reading: {target: load, future_covariates: heat, calendar: true}}\n"
     )
-    made = femts.score_tasks(tmp_path / "tasks.yaml", "ridge", results=tmp_path / "results", device="cpu")
+    with cells_in_this_process():
+        made = femts.score_tasks(tmp_path / "tasks.yaml", "ridge", results=tmp_path / "results", device="cpu")
     scores = made.set_index("model")["mase"]
     errors = [np.abs(load[at : at + 7] - load[at - 7 : at]).mean() for at in (106, 113)]
     scales = [np.abs(load[7:at] - load[: at - 7]).mean() for at in (106, 113)]

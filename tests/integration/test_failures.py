@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forks import Forked
 from small_tables import small_table
 
 from femts.cli import main
 
-Process = Callable[..., subprocess.CompletedProcess[str]]
 LIST = (sys.executable, "-m", "femts", "datasets", "list")
 
 
@@ -25,24 +23,29 @@ def assert_one_sentence(err: str, *words: str) -> None:
     assert err.startswith("femts: ") and err.count("\n") == 1 and all(word in err for word in words), err
 
 
-def _small_files_only() -> None:
-    """Limit files of the child to 8 kB, as if the disk were full."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+# With files of at most 8 kB, as if the disk were full.
+FULL_DISK = """
+import resource, sys
+from femts.cli import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+sys.exit(main(sys.argv[1:]))
+"""
 
 
-def test_full_disk_while_predicting_writes_nothing(own: Path, tmp_path: Path, femts_process: Process) -> None:
+def test_full_disk_while_predicting_writes_nothing(own: Path, tmp_path: Path) -> None:
     arguments = ("predict", own / "run", own / "past.csv", "--horizon", 900, "-o", tmp_path / "out.csv")
-    result = femts_process(*arguments, preexec_fn=_small_files_only)
+    result = Forked(["-c", FULL_DISK, *arguments]).completed()
     assert result.returncode == 1
     note, said = result.stderr.splitlines()
     assert note.startswith("note: The history ends ") and said.startswith("femts: ") and "out.csv" in said
     assert list(tmp_path.iterdir()) == []
 
 
-def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path, femts_process: Process) -> None:
+def test_full_disk_while_training_leaves_no_finished_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = "train --dataset synthetic --model dlinear --horizon 24 --seq-len 96 --max-epochs 1 --out".split()
-    result = femts_process(*command, run, preexec_fn=_small_files_only)
+    result = Forked(["-c", FULL_DISK, *command, run]).completed()
     assert result.returncode == 1, result.stderr
     assert_one_sentence(result.stderr, str(run))
     assert not (run / "metrics.json").exists()
@@ -70,23 +73,19 @@ def test_closed_pipe_is_silent() -> None:
 def test_ctrl_c_ends_cleanly_and_can_be_resumed(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = "train --dataset synthetic --model dlinear --horizon 24 --seq-len 96 --out".split()
-    command += [str(run), "--set", "training.patience=100", "--set", "training.batch_size=64"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "femts", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    for _ in range(1200):
-        if (run / "metrics.csv").exists() or process.poll() is not None:
-            break
-        time.sleep(0.05)
+    command += [str(run), "--max-steps", "300", "--set", "training.val_every=50", "--set", "training.patience=100"]
+    process = Forked(["-m", "femts", *command])
+    while not (run / "metrics.csv").exists() and process.poll() is None:
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert (process.returncode, out) == (130, ""), err
     assert_one_sentence(err, "--resume", str(run))
     assert not (run / "metrics.json").exists()
 
     assert main([*command, "--resume"]) == 0
     metrics = json.loads((run / "metrics.json").read_text())
-    assert (metrics["steps"], metrics["stopped"]) == (1000, "max_steps")
+    assert (metrics["steps"], metrics["stopped"]) == (300, "max_steps")
 
 
 def test_nonfinite_loss_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ MODELS = {
 # Of horizon 12, and where libraries run at full speed of horizon 1 too: more than 128 tokens, which
 # are no dense product.
 CASES = [(model, 12) for model in MODELS] + [(model, 1) for model in MODELS if DEVICE.type == "cuda"]
-TINY = {"model.d_model": 16, "model.n_layers": 2, "model.n_heads": 2, "training.lr": 1e-2}
+TINY = {"model.d_model": 16, "model.n_layers": 1, "model.n_heads": 2, "training.lr": 1e-2}
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)

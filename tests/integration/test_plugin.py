@@ -7,11 +7,11 @@ import io
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from forks import Forked
 from small_tables import small_table
 
 import femts
@@ -90,7 +90,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-SEVERAL = "import sys; from femts.cli import main; sys.exit(max(main(line.split()) for line in sys.argv[1:]))"
+SEVERAL = """
+import sys
+from pages import cells_in_this_process
+from femts.cli import main
+
+with cells_in_this_process():
+    sys.exit(max(main(line.split()) for line in sys.argv[1:]))
+"""
 
 
 def run(folder: Path, *arguments: str, options: tuple[str, ...] = ("-m", "femts")) -> subprocess.CompletedProcess[str]:
@@ -98,9 +105,7 @@ def run(folder: Path, *arguments: str, options: tuple[str, ...] = ("-m", "femts"
     path = os.pathsep.join(
         [str(folder / "site"), str(Path(femts.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
-    command = [sys.executable, *options, *arguments]
-    environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return Forked([*options, *arguments], folder, {**os.environ, "PYTHONPATH": path}).completed()
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +167,7 @@ def test_a_registered_metric_is_in_backtests_comparisons_and_tasks(folder: Path,
     assert "MASE / SQL / LARGEST" in made.stdout and f"{scores['sql']:.3f} / {scores['largest']:.3f}" in made.stdout
 
 
+@pytest.mark.slow
 def test_benchmark_table_loads_the_plugin(folder: Path) -> None:
     asked = ("--datasets", "boiler.csv", "--models", "last_and_shift", "--horizons", "12", "--jobs", "2")
     made = run(folder, "table", *asked, *LENGTHS, *RECIPE)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import femts
+
 _POOL = """
 import multiprocessing, sys
 import pandas as pd
@@ -27,7 +29,6 @@ assert torch.get_num_threads() == 2
 
 def test_forked_pool_can_forecast(own: Path, tmp_path: Path) -> None:
     """OpenMP threads do not survive a fork, which used to deadlock."""
-    train = "-m femts train --model fem_sm --horizon 12 --seq-len 96 --max-steps 2 --set model.d_model=128 --out run"
-    command = [sys.executable, *train.split(), "--dataset", str(own / "past.csv")]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    subprocess.run([sys.executable, "-c", _POOL, tmp_path / "run", own / "past.csv"], check=True, timeout=120)
+    wide = {"model.d_model": 128}
+    femts.train(own / "past.csv", "fem_sm", 12, seq_len=96, max_steps=2, settings=wide, out=tmp_path / "run")
+    subprocess.run([sys.executable, "-c", _POOL, tmp_path / "run", own / "past.csv"], check=True, timeout=600)

@@ -285,8 +285,10 @@ def test_future_covariates_interact() -> None:
     assert maes[0] < 0.3 * maes[1]
 
 
+@pytest.mark.slow
 def test_static_categories_interact_with_covariates() -> None:
-    run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": {"training.covariates": "model"}}
+    settings = {"training.covariates": "model", "model.rounds": 80}
+    run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": settings}
     tables = [
         femts.load_dataset(panel(columns=BOTH), future_covariates="promo", static_covariates="kind"),
         femts.load_dataset(panel(columns=("promo",)), future_covariates="promo"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from forks import Forked
 from scipy.stats import norm
 
 import femts
@@ -279,7 +278,7 @@ def test_library_failure_warns() -> None:
 def test_library_failure_becomes_a_note(tmp_path: Path) -> None:
     monthly(15).to_csv(tmp_path / "few.csv", index=False)
     command = "train --dataset few.csv --model auto_ets --horizon 1 --seq-len 4 --out run".split()
-    done = subprocess.run([sys.executable, "-m", "femts", *command], cwd=tmp_path, capture_output=True, text=True)
+    done = Forked(["-m", "femts", *command], tmp_path).completed()
     assert (
         "\nnote: AutoETS failed on " in f"\n{done.stderr}"
         and "; their forecasts repeat the last value\n" in done.stderr

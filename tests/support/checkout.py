@@ -25,7 +25,7 @@ class Checkout:
     @classmethod
     def make(cls, folder: Path) -> Checkout:
         """Copy this femts into `folder`."""
-        shutil.copytree(ROOT / "femts", folder / "femts", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "femts", folder / "femts")  # with its compiled files, which are valid there, too
         return cls(folder)
 
     def add(self, path: str, text: str) -> None:
@@ -41,7 +41,7 @@ class Checkout:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stdout

@@ -8,12 +8,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from forks import Forked
 from small_grid import small_grid
 from small_runs import essence, small_run
 
@@ -76,23 +76,9 @@ def _variables(launcher: str, rank: int, port: int) -> dict[str, str]:
 
 def _run(launcher: str, folder: Path, *command: object) -> list[subprocess.CompletedProcess[str]]:
     """Run a command as two processes, each on a node of its own."""
-    port, arguments = _port(), [sys.executable, *map(str, command)]
-    running = [
-        subprocess.Popen(
-            arguments,
-            cwd=folder,
-            env={**os.environ, **_variables(launcher, rank, port)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    heard = [process.communicate(timeout=240) for process in running]
-    return [
-        subprocess.CompletedProcess(process.args, process.returncode, *said)
-        for process, said in zip(running, heard, strict=True)
-    ]
+    port = _port()
+    running = [Forked(command, folder, {**os.environ, **_variables(launcher, rank, port)}) for rank in range(2)]
+    return [process.completed() for process in running]
 
 
 @pytest.fixture

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from forks import Forked
 
 from femts.training.select import constants
 from femts.training.select import plan as planning
 from femts.training.select.constants import Allowance
 from femts.training.train import train
-from scripts.bench.auto import _run, contents
+from scripts.bench.auto import TRAIN, contents
+
+pytestmark = pytest.mark.slow
 
 
 def test_clock_has_no_influence_without_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -34,11 +38,22 @@ def test_clock_has_no_influence_without_a_limit(monkeypatch: pytest.MonkeyPatch,
     assert contents(tmp_path / "slow") == contents(tmp_path / "usual")
 
 
+def _started(table: Path, run: Path) -> Forked:
+    return Forked(["-m", "femts", *TRAIN.format(table, run).split(), "--resume"])
+
+
 def test_killed_auto_resumes_bit_identically(tmp_path: Path) -> None:
     years, rng = np.arange(60), np.random.default_rng(0)
     values = 50 + 9 * np.sin(2 * np.pi * years / 9) + rng.normal(size=60)
     pd.DataFrame({"date": pd.date_range("1950", periods=60, freq="YS"), "y": values}).to_parquet(tmp_path / "years")
     table = (tmp_path / "years").rename(tmp_path / "years.parquet")
-    assert [_run(table, tmp_path / "killed", until) for until in (2, 4, 5)] == [False] * 3
-    assert _run(table, tmp_path / "killed") and _run(table, tmp_path / "whole")
+    for until in (2, 4, 5):
+        killed = _started(table, tmp_path / "killed")
+        while len(list((tmp_path / "killed").glob("candidates/*/*/config.yaml"))) < until:
+            assert killed.poll() is None
+            time.sleep(0.02)
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL
+    ends = [_started(table, tmp_path / name) for name in ("killed", "whole")]
+    assert [each.wait() for each in ends] == [0, 0]
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
