@@ -183,7 +183,8 @@ class Dataset:
         return np.repeat(np.arange(len(self))[some], self.lengths[some])
 
     def dates(self, stamps: pd.Index | None, codes: Rows) -> pd.Index | None:
-        """Time stamps (n,) of rows of the series `codes` (n,), with the country of each if holidays differ by series."""
+        """The time stamps `stamps` (n,) of rows of the series `codes` (n,), with the country of each if holidays differ by
+        series."""
         column = self.schema.roles.country_column
         if stamps is None or column is None:
             return stamps

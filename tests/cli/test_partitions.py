@@ -186,7 +186,7 @@ def test_ray_gives_identical_records(faults: Path, tmp_path: Path) -> None:
     ray, local = (Store(tmp_path / name) for name in ("ray", "local"))
     run_cells(cells, ray, Engine("ray", jobs=cores(), device="cpu"))
     with cells_in_this_process():
-        run_cells(cells, local, Engine(jobs=1, device="cpu"))
+        run_cells(cells, local, Engine(jobs=cores(), device="cpu"))
     made, expected = (store.record(cells[0]) for store in (ray, local))
     assert made is not None and expected is not None and without_times(made) == without_times(expected)
 
