@@ -183,8 +183,7 @@ class Dataset:
         return np.repeat(np.arange(len(self))[some], self.lengths[some])
 
     def dates(self, stamps: pd.Index | None, codes: Rows) -> pd.Index | None:
-        """The time stamps `stamps` (n,) of rows of the series `codes` (n,), with the country of each if holidays differ by
-        series."""
+        """Time `stamps` (n,) of rows of the series `codes` (n,), with their countries if holidays differ by series."""
         column = self.schema.roles.country_column
         if stamps is None or column is None:
             return stamps
