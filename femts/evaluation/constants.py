@@ -28,8 +28,8 @@ MOST_MISSED = 10.0
 # Numbers of all and of disjoint windows below both of which they are few; with a hundred errors, even 99 % is an order
 # statistic.
 FEW, FEW_DISJOINT = 100, 20
-# Share of intervals around the points in the mean with those of members with many windows, and disjoint windows, of few,
-# with which it is half of that ("Intervals of a mean", results/trials.md).
+# Share of intervals around the points in their mean with those of members, and the number of windows without overlap at
+# which it is half of that if they are few ("Intervals of a mean", results/trials.md).
 SHARE, FADING = 0.5, 20
 # Values forecast for the intervals of a refitted forecaster, and fewest windows with them: overlapping windows of a large
 # table add little to half of them.
