@@ -35,6 +35,7 @@ class Season(NamedTuple):
         horizons: that series of this season are usually forecast for, in steps.
         longest: rows of history, at most; those of years, quarters and months are few.
         young: share of the batches in which most series begin later.
+        bends: whether slopes of trends change, as they do over years.
     """
 
     second: int
@@ -42,15 +43,16 @@ class Season(NamedTuple):
     horizons: tuple[int, ...]
     longest: int = LENGTHS[-1]
     young: float = YOUNG
+    bends: bool = False
 
 
 SEASONS = {
-    1: Season(1, 0.14, (8, 16, 24, 48), 512, 0.6),
-    4: Season(4, 0.08, (8, 16), 128, 0.8),
+    1: Season(1, 0.14, (8, 16, 24, 48), 512, 0.6, True),
+    4: Season(4, 0.08, (8, 16), 128, 0.8, True),
     5: Season(5, 0.02, (8, 16, 32)),
     7: Season(7, 0.15, (16, 28, 48, 96)),
-    12: Season(12, 0.11, (12, 24, 36), 512, 0.6),
-    13: Season(13, 0.02, (13, 26), 256, 0.6),
+    12: Season(12, 0.11, (12, 24, 36), 512, 0.6, True),
+    13: Season(13, 0.02, (13, 26), 256, 0.6, True),
     24: Season(168, 0.22, (24, 48, 96, 168, 192)),
     48: Season(336, 0.07, (48, 96, 192)),
     52: Season(52, 0.05, (16, 32, 52), 1024),
@@ -144,6 +146,7 @@ class Corpus:
         patch: horizons are multiples of it.
         size: series of a batch B.
         seed: of everything that is drawn.
+        bends: share of synthetic series whose slope changes, of the seasons of which this is said.
     """
 
     real: dict[int, tuple[Array, ...]]
@@ -153,6 +156,7 @@ class Corpus:
     patch: int = 16
     size: int = 48
     seed: int = 0
+    bends: float = 0.0
 
     def batch(self, number: int) -> SeriesBatch:
         """The batch `number`."""
@@ -187,7 +191,8 @@ class Corpus:
         real = self.real.get(season, ())
         n_real = int(rng.binomial(self.size, self.share)) if real else 0
         n_synforecast = (self.size - n_real) // 4
-        parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second)]
+        bends = self.bends * season_of(season).bends
+        parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second, bends)]
         for n in (n_synforecast - n_synforecast // 2, n_synforecast // 2):
             if n:
                 parts.append(from_synforecast(rng, n, total, season))

@@ -62,6 +62,7 @@ class Recipe:
         muon: whether Muon instead of AdamW trains the matrices inside.
         average: share of the running average that remains after a step.
         seed: of weights and batches.
+        bends: share of synthetic series of years, quarters and months whose slope changes.
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -77,6 +78,7 @@ class Recipe:
     muon: bool = True
     average: float = 0.9995
     seed: int = 0
+    bends: float = 0.35
 
 
 @dataclass(frozen=True)
