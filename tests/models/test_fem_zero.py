@@ -310,6 +310,7 @@ def test_the_forecast_is_the_weighted_mean_of_the_experts_and_an_offset(network:
         out, weights = network.outputs(tokens)[:, -1], network.expert_weights(tokens)
         mean = (weights * tokens.experts[:, -1]).sum(-1, keepdim=True)
         torch.testing.assert_close(network(tokens)[:, -1], mean + out[..., len(NAMES) :])
+        torch.testing.assert_close(network(tokens, last=True), network(tokens)[:, -1:])
 
 
 def test_new_series_of_a_panel_and_a_backtest() -> None:

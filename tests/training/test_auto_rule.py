@@ -15,7 +15,7 @@ from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
-from femts.training.select.candidates import ENSEMBLE, NAIVE_NAMES, ZERO_SHOT, Candidate, shortlist
+from femts.training.select.candidates import ENSEMBLE, NAIVE_NAMES, TUNED, ZERO_SHOT, Candidate, shortlist
 from femts.training.select.constants import (
     FADES,
     FEWEST_SCORED,
@@ -78,12 +78,18 @@ def test_pretrained_models_count_more() -> None:
     assert made.members[0].model == ZERO_SHOT and made.weights == (PRIOR / (PRIOR + 1), 1 / (PRIOR + 1))
 
 
+def test_one_of_two_models_that_differ_little_takes_part() -> None:
+    ridge, zero, tuned = (candidate(name, error) for name, error in (("ridge", 1.0), (ZERO_SHOT, 1.0), (TUNED, 0.99)))
+    assert selected(ridge, zero, tuned) == [TUNED, "ridge"]
+    assert selected(ridge, zero, candidate(TUNED, 1.0)) == [ZERO_SHOT, "ridge"], "training has to pay"
+
+
 def test_pretrained_model_gives_quantiles_where_windows_are_few() -> None:
     good, learned = candidate("ridge", 0.1), candidate(ZERO_SHOT, 9.0)
     made = best_mean([good, learned])
     assert [each.model for each in made.members] == ["ridge", ZERO_SHOT] and made.weights == (1.0, 0.0)
     assert made.error == pytest.approx(good.error)
-    assert selected(good, learned, candidate("fem_zero_tuned", 0.1)) == ["fem_zero_tuned", "ridge"]
+    assert selected(good, learned, candidate(TUNED, 0.1)) == ["fem_zero_tuned", "ridge"]
     many = np.repeat(TRUTH, FEW, axis=0)
     far, near = (
         CandidateResult(m, forecasts=(many + e,), targets=(many,)) for m, e in ((ZERO_SHOT, 9.0), ("ridge", 0.1))

@@ -207,8 +207,9 @@ class Block(nn.Module):
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self.mixer(self.norm(x), attention_mask=mask)
+    def forward(self, x: Tensor, mask: Tensor | None, rows: slice = slice(None)) -> Tensor:
+        """The output (B, Q, D) of the Q tokens `rows` of `x` (B, T, D)."""
+        x = x[:, rows] + self.mixer(self.norm(x), mask, rows)
         return x + mlp(self.mlp_norm(x), self.mlp)
 
 
@@ -239,10 +240,10 @@ class Network(nn.Module):
             normal = torch.special.ndtri(torch.tensor(LEVELS)) * 0.8
             self.head.bias.view(patch, -1)[:, -len(LEVELS) :] = normal
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        """Quantiles (B, O, H, 9) around `tokens.centre` in units of `tokens.unit`, not sorted; O is 1, the last, without
-        `every_origin`."""
-        out = self.outputs(tokens)
+    def forward(self, tokens: Tokens, last: bool = False) -> Tensor:
+        """Quantiles (B, O, H, 9) around `tokens.centre` in units of `tokens.unit`, not sorted; O is 1, the last origin,
+        if only the `last` one is wanted, or without `every_origin`."""
+        out = self.outputs(tokens, last)
         if not self.config.weigh_experts:
             return out
         weights = out[..., : -len(LEVELS)].softmax(-1)
@@ -257,10 +258,10 @@ class Network(nn.Module):
         """
         if not self.config.weigh_experts:
             raise UsageError("This network does not weigh the experts, so it has no weights to show.")
-        return self.outputs(tokens)[:, -1, :, : -len(LEVELS)].softmax(-1)
+        return self.outputs(tokens, last=True)[:, -1, :, : -len(LEVELS)].softmax(-1)
 
-    def outputs(self, tokens: Tokens) -> Tensor:
-        """Logits of the experts, if they are weighed, and offsets of the quantiles, (B, O, H, K + 9)."""
+    def outputs(self, tokens: Tokens, last: bool = False) -> Tensor:
+        """Logits of the experts, if they are weighed, and offsets of the quantiles, (B, O, H, K + 9); see `forward`."""
         config, patches = self.config, tokens.queries.shape[2]
         queries = torch.cat([tokens.queries, torch.zeros_like(tokens.targets)], -1)
         context = torch.cat([tokens.queries, tokens.targets], -1)[:, :-1]
@@ -276,13 +277,15 @@ class Network(nn.Module):
         # A graph cannot depend on values, so it always has the mask.
         whole = not torch.compiler.is_exporting() and bool(tokens.valid.all())
         mask = None if whole else torch.cat([before, valid[:, -1]], 1)
-        for block in self.blocks:
+        *earlier, final = self.blocks
+        for block in earlier:
             x = block(x, mask)
-        last = x[:, None, -patches:]
-        if config.every_origin:
+        x = final(x, mask, slice(x.shape[1] - patches, None) if last else slice(None))
+        made = x[:, None, -patches:]
+        if config.every_origin and not last:
             past = x[:, :-patches].unflatten(1, (-1, 2, patches))[:, :, 0]
-            last = torch.cat([past, last], 1)
-        x = self.norm(last)
+            made = torch.cat([past, made], 1)
+        x = self.norm(made)
         return self.head(x + mlp(x, self.head_hidden)).unflatten(-1, (config.patch, -1)).flatten(2, 3)
 
     def _embed(self, tokens: Tensor, kind: int) -> Tensor:

@@ -189,7 +189,7 @@ def network_quantiles(network: Network, histories: Sequence[Array], season: int,
 def quantiles_of(network: Network, batch: SeriesBatch, units: Units) -> Tensor:
     """Quantiles (B, H, 9) float64 of the steps ahead, in the units of the histories and in ascending order."""
     tokens = tokenize(network, batch)
-    last = network(tokens)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
+    last = network(tokens, last=True)[:, -1] * tokens.unit[:, -1, :, None] + tokens.centre[:, -1, :, None]
     return units.raw(last.sort(-1).values.to(units.scale.device))
 
 

@@ -34,7 +34,7 @@ from femts.training.select.constants import (
 RIDGE = "ridge"
 TREES = "boost"
 NAIVE_NAMES = ("seasonal_naive", "naive")
-ZERO_SHOT = "fem_zero"
+ZERO_SHOT, TUNED = "fem_zero", "fem_zero_tuned"
 ENSEMBLE = "stat_ensemble"
 
 
@@ -95,7 +95,7 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     )
     # For many series, the rule itself forms means with ridge, which fits some panels badly.
     network = "fem_sm" if len(data) > 1 else "fem_sm_ridge"
-    learned = (TREES, "nhits", *["tide"] * data.has_known, f"{ZERO_SHOT}_tuned", network)
+    learned = (TUNED, TREES, "nhits", *["tide"] * data.has_known, network)
     return (
         Candidate("seasonal_naive"),
         Candidate("naive", reason=blind if data.season > 1 else "without a season it is seasonal_naive"),

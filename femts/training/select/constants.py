@@ -87,6 +87,8 @@ SCORED, FEWEST_SCORED = 24, 4
 MOST, LEAST, WORST = 4, 0.1, 1.25
 STEEPEST, HALF = 8.0, 100.0
 PRIOR, FAVOURED = 4.0, ("fem_zero", "fem_zero_tuned", "chronos2", "chronos_bolt")
+# Models of which one at most takes part in a mean.
+ALIKE = ("fem_zero", "fem_zero_tuned")
 # Prior of the median of classical models, which fades with the number of compared values ("The median of classical
 # models as a candidate", results/trials.md): it lowered the MASE of 111 single series by 3.9 %; 8 to 64, and 100 to 1,000
 # values or no fading, lie within 1.6 % of each other.
@@ -150,6 +152,8 @@ REFIT_RATIO = 1.2
 TRIAL_SECONDS = 3.0
 # Seconds per training when time is divided, even if later ones get none: "Steps and learning rate in a limited time".
 TRAINING_SECONDS = 12.0
+# Shares of the time of those that train on windows, relative to 1 for the others.
+SHARES = {"fem_zero_tuned": 3.0}
 # Largest number of series on which candidates are trained and compared, evenly spaced: with 100,000 series of 12 rows,
 # preprocessing takes 12 s and a trial of the seasonal naive forecast 27.
 MOST_SERIES = 5000

@@ -10,7 +10,7 @@ import numpy as np
 
 from femts.evaluation.constants import FEW
 from femts.training.select.candidates import ENSEMBLE, ZERO_SHOT
-from femts.training.select.constants import FADES, FAVOURED, HALF, LEAST, MOST, PRIOR, ROBUST, STEEPEST, WORST
+from femts.training.select.constants import ALIKE, FADES, FAVOURED, HALF, LEAST, MOST, PRIOR, ROBUST, STEEPEST, WORST
 from femts.training.select.trial import CandidateResult
 
 RULE = (
@@ -44,8 +44,9 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     equally. The prior is `PRIOR` for a pretrained model, which has learned from other series, and `ROBUST ** (FADES / (n
     + FADES))` for the median of classical models, which is rarely far off; otherwise 1. A model takes part with its best
     look-back, if its error is at most `WORST` times the lowest or its prior is above 1; members with a weight below
-    `LEAST` are left out. With few windows, the intervals of a mean are mostly those between the quantiles of its members,
-    so `fem_zero` is one at a weight of 0 if no other is pretrained.
+    `LEAST` are left out. Of `ALIKE` models, which differ little, the best takes part.
+    With few windows, the intervals of a mean are mostly those between the quantiles of its members, so `fem_zero` is one
+    at a weight of 0 if no other is pretrained.
     """
     best = dict[str, CandidateResult]()
     for each in sorted((each for each in tried if math.isfinite(each.error)), key=lambda each: each.error):
@@ -61,8 +62,9 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
         ratio = first.error / each.error if each.error > 0 else 1.0
         return float(ratio**power) * priors.get(each.model, 1.0)
 
+    worse = [each.model for each in best.values() if each.model in ALIKE][1:]
     near = [each for each in best.values() if each.error <= WORST * first.error or each.model in priors]
-    members = sorted(near, key=weight, reverse=True)[:MOST]
+    members = sorted((each for each in near if each.model not in worse), key=weight, reverse=True)[:MOST]
     total = sum(map(weight, members))
     members = [each for each in members if weight(each) >= LEAST * total]
     total = sum(map(weight, members))

@@ -31,7 +31,7 @@ from femts.training.request import FitRequest
 from femts.training.resolve import bound_notes, horizon, horizon_notes, resolve_run, thinned_notes
 from femts.training.run import first_forecaster, training_on
 from femts.training.select.candidates import Candidate, shortlist
-from femts.training.select.constants import MOST_SERIES, REFIT_RATIO, TRAINING_SECONDS, TRIAL_SECONDS
+from femts.training.select.constants import MOST_SERIES, REFIT_RATIO, SHARES, TRAINING_SECONDS, TRIAL_SECONDS
 from femts.training.select.folder import request_record, trials_folder
 from femts.training.select.look_back import origins_of
 from femts.training.select.plan import Clock, Plan, plan
@@ -134,7 +134,8 @@ def _try_all(
             if before is not None and before.reason:
                 continue
             if left is not None and each in learners:
-                left = max(left / (len(learners) - learners.index(each)), min(left, TRAINING_SECONDS))
+                shares = [SHARES.get(other.model, 1.0) for other in learners[learners.index(each) :]]
+                left = max(left * shares[0] / sum(shares), min(left, TRAINING_SECONDS))
             reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
             if reason:
                 made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
