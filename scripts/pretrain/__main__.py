@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     if options.hours <= hours:
         raise UsageError(f"--hours {options.hours:g} counts all hours, of which {hours:.2f} are over; give more.")
     r, patch = recipe, recipe.network.patch
-    corpus = Corpus(by_season(to_train), r.share, r.gaps, r.lengths, patch, r.size, r.seed, r.bends)
+    corpus = Corpus(by_season(to_train), r.share, r.gaps, r.lengths, patch, r.size, r.seed, r.grown)
     groups = held_out_pool(patch) | held_out_real(by_season(held_out), patch)
     options.folder.mkdir(parents=True, exist_ok=True)
     with (options.folder / "log.jsonl").open("a") as log:

@@ -35,7 +35,7 @@ class Season(NamedTuple):
         horizons: that series of this season are usually forecast for, in steps.
         longest: rows of history, at most; those of years, quarters and months are few.
         young: share of the batches in which most series begin later.
-        bends: whether slopes of trends change, as they do over years.
+        grows: whether its series may be `growing`, as many are over years.
     """
 
     second: int
@@ -43,7 +43,7 @@ class Season(NamedTuple):
     horizons: tuple[int, ...]
     longest: int = LENGTHS[-1]
     young: float = YOUNG
-    bends: bool = False
+    grows: bool = False
 
 
 SEASONS = {
@@ -146,7 +146,7 @@ class Corpus:
         patch: horizons are multiples of it.
         size: series of a batch B.
         seed: of everything that is drawn.
-        bends: share of synthetic series whose slope changes, of the seasons of which this is said.
+        grown: share of synthetic series that are `growing`, of the seasons of which this is said.
     """
 
     real: dict[int, tuple[Array, ...]]
@@ -156,7 +156,7 @@ class Corpus:
     patch: int = 16
     size: int = 48
     seed: int = 0
-    bends: float = 0.0
+    grown: float = 0.0
 
     def batch(self, number: int) -> SeriesBatch:
         """The batch `number`."""
@@ -191,8 +191,8 @@ class Corpus:
         real = self.real.get(season, ())
         n_real = int(rng.binomial(self.size, self.share)) if real else 0
         n_synforecast = (self.size - n_real) // 4
-        bends = self.bends * season_of(season).bends
-        parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second, bends)]
+        grown = self.grown * season_of(season).grows
+        parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second, grown)]
         for n in (n_synforecast - n_synforecast // 2, n_synforecast // 2):
             if n:
                 parts.append(from_synforecast(rng, n, total, season))

@@ -62,7 +62,7 @@ class Recipe:
         muon: whether Muon instead of AdamW trains the matrices inside.
         average: share of the running average that remains after a step.
         seed: of weights and batches.
-        bends: share of synthetic series of years, quarters and months whose slope changes.
+        grown: share of synthetic series of years, quarters and months whose growth varies.
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -78,7 +78,7 @@ class Recipe:
     muon: bool = True
     average: float = 0.9995
     seed: int = 0
-    bends: float = 0.35
+    grown: float = 0.35
 
 
 @dataclass(frozen=True)

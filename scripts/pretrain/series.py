@@ -111,16 +111,19 @@ def seasonal(draw: Draw, length: int, season: int, second: int) -> Array:
     return x * np.where(draw.bernoulli(0.5), np.exp(draw.log_uniform(0.05, 0.8) * by_cycle), 1.0)
 
 
-def bent(draw: Draw, length: int) -> Array:
-    """Trends whose slopes change now and then, some of them by far, (n, length), of unit variance."""
-    shape = draw.n, length
-    changes = (draw.rng.random(shape) < draw.log_uniform(0.01, 0.5)) * draw.rng.standard_t(2.5, shape)
-    return standardised(np.cumsum(draw.normal() + np.cumsum(changes, 1), 1))
+def growing(draw: Draw, length: int) -> Array:
+    """Levels whose growth is autoregressive around a drift, with shocks of heavy tails, (n, length), of unit variance."""
+    growth = draw.rng.standard_t(3, (draw.n, length))
+    kept = draw.uniform(0, 0.98)
+    for step in range(1, length):
+        growth[:, step] += kept[:, 0] * growth[:, step - 1]
+    drift = draw.normal() * draw.log_uniform(0.1, 2) * growth.std(1, keepdims=True)
+    return standardised(np.cumsum(growth + drift, 1))
 
 
-def composite(rng: np.random.Generator, n: int, length: int, season: int, second: int, bends: float = 0.0) -> Array:
+def composite(rng: np.random.Generator, n: int, length: int, season: int, second: int, grown: float = 0.0) -> Array:
     """n series with the seasons `season` (1 for none) and `second` (or the same), of unit variance, (n, length); a share
-    `bends` of them have a trend whose slope changes."""
+    `grown` of them are `growing`."""
     draw = Draw(rng, n)
     on, scale = draw.bernoulli, draw.log_uniform
     u = (np.arange(length) / length)[None]
@@ -130,8 +133,8 @@ def composite(rng: np.random.Generator, n: int, length: int, season: int, second
     x = x + on(0.2) * scale(0.1, 1.5) * np.sin(2 * np.pi * (u * length / (season * scale(20, 400)) + draw.uniform()))
     walk = np.cumsum(rng.standard_normal((n, length)), 1) / np.sqrt(length)
     x = x + on(0.55 if slow else 0.15) * scale(0.2, 4) * walk
-    if bends:
-        x = x + on(bends) * scale(0.3, 4) * bent(draw, length)
+    if grown:
+        x = x + on(grown) * scale(0.5, 5) * growing(draw, length)
     if season > 1:
         strength = np.where(on(0.5), scale(0.05, 1.2), scale(0.15, 3))
         x = x + on(0.75 if slow else 0.85) * strength * seasonal(draw, length, season, second)

@@ -11,7 +11,7 @@ import torch
 
 from femts.errors import UsageError
 from scripts.pretrain.corpus import SEASONS, Corpus, by_season, read_series, split
-from scripts.pretrain.series import Draw, bent, composite, from_synforecast
+from scripts.pretrain.series import Draw, composite, from_synforecast, growing
 
 pytest.importorskip("synforecast")
 
@@ -37,12 +37,13 @@ def test_composites_have_their_season() -> None:
     assert alike(24) > alike(17) + 0.1
 
 
-def test_slopes_of_bent_trends_change_at_few_steps() -> None:
-    x = bent(Draw(np.random.default_rng(3), 300), 96)
-    changes = (np.abs(np.diff(x, n=2)) > 1e-9).mean(1)
-    assert 0.05 < np.median(changes) < 0.2 and changes.max() < 0.7
-    assert not torch.equal(*(Corpus({}, size=4, bends=share).batch(6).x for share in (0.0, 1.0)))
-    assert torch.equal(*(Corpus({}, size=4, bends=share).batch(0).x for share in (0.0, 1.0))), "hours have no bends"
+def test_growth_of_a_step_resembles_that_of_the_step_before() -> None:
+    growth = np.diff(growing(Draw(np.random.default_rng(3), 300), 96))
+    growth = growth - growth.mean(1, keepdims=True)
+    alike = (growth[:, 1:] * growth[:, :-1]).mean(1) / growth.var(1)
+    assert 0.2 < np.median(alike) < 0.7 and alike.max() > 0.8
+    assert not torch.equal(*(Corpus({}, size=4, grown=share).batch(6).x for share in (0.0, 1.0)))
+    assert torch.equal(*(Corpus({}, size=4, grown=share).batch(0).x for share in (0.0, 1.0))), "hours do not grow"
 
 
 def test_a_batch_depends_on_seed_and_number_only() -> None:
