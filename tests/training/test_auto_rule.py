@@ -185,15 +185,18 @@ def test_short_tables_try_no_networks() -> None:
     assert "fem_sm_ridge" in names(table(120), out=True)
 
 
-def test_long_tables_try_networks_and_recent_classical_fits() -> None:
+def test_long_tables_try_networks_instead_of_classical_fits() -> None:
     long = {each.model: each for each in shortlist(table(20000, "h"), LENGTHS)}
     assert not long["fem_sm_ridge"].reason
-    assert {name: long[name].seq_len for name in ("dotm", "auto_ets")} == {"dotm": 512, "auto_ets": 512}
-    half_hours = {each.model: each for each in shortlist(table(20000, "30min"), LENGTHS)}
-    assert half_hours["mstl"].seq_len == 3 * 336 and half_hours["dotm"].seq_len == 512
-    assert not long[ENSEMBLE].reason and "ignore a season of more than 24 steps" in half_hours[ENSEMBLE].reason
-    asked = shortlist(table(20000, "h"), LENGTHS._replace(seq_len=96))
-    assert all(each.seq_len is None for each in asked)
+    out = {
+        name
+        for name, each in long.items()
+        if each.reason == "series of more than 2,000 rows are left to trained models"
+    }
+    assert out == {"dotm", "mstl", "auto_ets", "auto_ces", "auto_arima", ENSEMBLE}
+    half_hours = {each.model: each for each in shortlist(table(2000, "30min"), LENGTHS)}
+    assert not half_hours["dotm"].reason
+    assert "ignore a season of more than 24 steps" in half_hours[ENSEMBLE].reason
 
 
 def test_ridge_look_backs_are_tried_unless_given() -> None:

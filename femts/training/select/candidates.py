@@ -12,7 +12,6 @@ from femts.config.values import left_open
 from femts.data.catalog import CATALOG
 from femts.data.dataset import Dataset
 from femts.data.describe import are, count
-from femts.data.frequency import further_seasons
 from femts.data.protocols import default_look_back, default_protocol, look_back_choices
 from femts.errors import UsageError
 from femts.models.parts.classic_fit import ARIMA_SEASON
@@ -26,8 +25,6 @@ from femts.training.select.constants import (
     FEWEST_COMPARED,
     FEWEST_OF_FEW,
     LONG,
-    RECENT,
-    RECENT_SEASONS,
     SPARSE,
 )
 
@@ -86,15 +83,16 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
     intermittent = zeros.size > 0 and float(zeros.mean()) >= SPARSE
     classics = ("croston_sba",) * intermittent + ("dotm", "mstl", "auto_ets", "auto_ces", "auto_arima")
     blind = _too_few_to_compare(data, int(lengths.pred_len or 1))
-    fitted = (
-        Candidate(name, _recent(name, data, lengths), slow=True, reason=blind or _out(name, data.season))
-        for name in classics
-    )
     few = blind or _too_few(
         int(np.maximum(0, data.train_lengths - int(lengths.pred_len or 1)).sum()) * data.n_targets, len(data)
     )
     # For many series, the rule itself forms means with ridge, which fits some panels badly.
     network = "fem_sm" if len(data) > 1 else "fem_sm_ridge"
+    long = "" if few or data.typical_rows <= LONG else f"series of more than {LONG:,} rows are left to trained models"
+    fitted = (
+        Candidate(name, slow=True, reason=blind or long * (name != "croston_sba") or _out(name, data.season))
+        for name in (*classics, ENSEMBLE)
+    )
     learned = (TUNED, TREES, "nhits", *["tide"] * data.has_known, network)
     return (
         Candidate("seasonal_naive"),
@@ -102,7 +100,6 @@ def shortlist(data: Dataset, lengths: Lengths, weights: Mapping[str, Any] | None
         Candidate(ZERO_SHOT, slow=True),
         *(replace(each, reason=blind) for each in ridges(data, lengths)),
         *fitted,
-        Candidate(ENSEMBLE, _recent(ENSEMBLE, data, lengths), slow=True, reason=blind or _out(ENSEMBLE, data.season)),
         *((_pretrained(data, weights),) if weights else ()),
         *(Candidate(name, learns=True, reason=few) for name in learned),
     )
@@ -128,15 +125,6 @@ def _pretrained(data: Dataset, settings: Mapping[str, Any]) -> Candidate:
     seen = config.for_data(data.season, data.common_rows).has_seen(data.name)
     reason = f"its weights were trained on {data.name}" if seen else ""
     return Candidate(name, slow=True, reason=reason, settings=settings)
-
-
-def _recent(model: str, data: Dataset, lengths: Lengths) -> int | None:
-    """Number of recent rows of a long series to which `model` is fitted; None for the default of the model or the
-    request."""
-    if data.typical_rows <= LONG or not left_open(lengths.seq_len):
-        return None
-    seasons = (data.season, *further_seasons(data.freq)) if model == "mstl" else ()
-    return min(LONG, max(RECENT, *(RECENT_SEASONS * each for each in seasons), 0))
 
 
 def _out(model: str, season: int) -> str:

@@ -38,6 +38,7 @@ from femts.training.select.constants import (
     SMALL,
     WINDOWS,
     WINDOWS_OF_ONE,
+    WINDOWS_WITHOUT_FITS,
     Allowance,
 )
 from femts.training.select.work import last_window, resolved, within, work_of_forecast, work_of_training
@@ -197,7 +198,7 @@ def _with_fits(
         return Plan(_left_out(candidates, out), many)
     fits = any(key != ZERO_SHOT for key in costs)
     several = len(folds) > 1 or (fold.typical_rows <= LONG and not learners)
-    usual = windows = WINDOWS if fits and several else WINDOWS_OF_ONE
+    usual = windows = (WINDOWS if several else WINDOWS_OF_ONE) if fits else WINDOWS_WITHOUT_FITS
     while costs and sum(need(each, windows) for each in costs.values()) > room:
         if windows > usual // (4 if len(folds) > 1 else 2):
             windows //= 2
