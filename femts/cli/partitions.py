@@ -21,6 +21,7 @@ from femts.text import quote
 if TYPE_CHECKING:
     import pandas as pd
 
+    from femts.data.column_names import ColumnNames
     from femts.forecaster.forecaster import Forecaster
 
 RETRIES = 3  # times that a task is run again because its process or node died
@@ -99,10 +100,10 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
     picture = None
     with gaps_noted() as notes:
         shown = 0 if asked.plot is None else 2 * max(forecaster.season, asked.steps or forecaster.config.pred_len)
-        history = read_history(table, forecaster, shown)
-        tables = {name: read_ahead(path, forecaster) for name, path in asked.future.items()}
+        history, freq, form = read_history(table, forecaster, shown), forecaster.freq, forecaster.config.schema.form
+        tables = {name: read_ahead(path, freq, form) for name, path in asked.future.items()}
         future = tables.get("") if len(tables) < 2 else tables
-        new = read_ahead(asked.new, forecaster) if isinstance(asked.new, Path) else asked.new
+        new = read_ahead(asked.new, freq, form) if isinstance(asked.new, Path) else asked.new
         forecast = forecaster.predict(
             history, asked.steps, asked.levels, future, asked.quantiles, asked.series, asked.outliers, new
         )
@@ -114,11 +115,12 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
     return Made(forecast, tuple(notes), picture)
 
 
-def read_ahead(table: Path, forecaster: Forecaster) -> pd.DataFrame:
-    """Read a whole file of future covariates or new series, because the steps may be anywhere in it."""
+def read_ahead(table: Path, freq: str | None, form: ColumnNames) -> pd.DataFrame:
+    """Read a whole file of future covariates or new series, because the steps may be anywhere in it; `freq` and `form` are
+    those of the history."""
     from femts.data.read import read_headless, read_table
 
-    return read_headless(table) if forecaster.freq is None else read_table(table, forecaster.config.schema.form)
+    return read_headless(table) if freq is None else read_table(table, form)
 
 
 def _reason(error: Exception) -> FemtsError:

@@ -80,12 +80,12 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     }
     missing = intervals.without(forecaster.targets)
     within |= {"missing": missing} if missing else {}
-    outgrown = _outgrown(forecaster, past)
-    scores |= {"intervals": within} | ({"outgrown": outgrown} if outgrown else {})
+    gone = outgrown(forecaster, past)
+    scores |= {"intervals": within} | ({"outgrown": gone} if gone else {})
     return Scored(intervals, scores)
 
 
-def _outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
+def outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
     """Names of the targets or series that `windows` include but windows for selection exclude."""
     chosen = windows.within_scale().counted
     if chosen is None or chosen is windows.counted:
@@ -112,11 +112,11 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
             f"{len(flat)} of {len(own)} {what} {are(len(flat))} nearly constant in the training rows, so {they} scaled by later "
             f"rows or by their level{left_out}: {names(flat)}"
         )
-    outgrown = tuple(of.metrics.get("outgrown", ()))
-    if outgrown:
+    gone = tuple(of.metrics.get("outgrown", ()))
+    if gone:
         notes.append(
-            f"{len(outgrown)} of {len(own)} {what} {'lies' if len(outgrown) == 1 else 'lie'} more than {FAR:g} deviations from their training rows in most "
-            f"validation rows, so {'it is' if len(outgrown) == 1 else 'they are'} excluded from validation-based selection: {names(outgrown)}"
+            f"{len(gone)} of {len(own)} {what} {'lies' if len(gone) == 1 else 'lie'} more than {FAR:g} deviations from their training rows in most "
+            f"validation rows, so {'it is' if len(gone) == 1 else 'they are'} excluded from validation-based selection: {names(gone)}"
         )
     dominant = of.metrics["test"].get("dominant") if "test" in of.metrics else None
     if dominant:

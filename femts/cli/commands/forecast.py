@@ -68,11 +68,10 @@ def forecast(
 
     loaded = load_dataset(data, data_root, **reading.reading())
     from femts.cli.partitions import read_ahead
-    from femts.training.zero_shot import zero_shot
+    from femts.training.zero_shot import untrained
 
-    forecaster = zero_shot(loaded, asked.horizon, asked.model, settings)
-    future = None if asked.future is None else read_ahead(asked.future, forecaster)
-    with gaps_as_notes():
+    future = None if asked.future is None else read_ahead(asked.future, loaded.freq, loaded.schema.form)
+    with untrained(loaded, asked.horizon, asked.model, settings) as forecaster, gaps_as_notes():
         made = forecaster.predict(loaded, level=level, future=future, quantiles=quantiles, series=series)
     if plot is not None:
         from femts.files import write_file

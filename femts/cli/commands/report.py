@@ -37,6 +37,6 @@ def report(
     forecaster = load_run(run, place.device, place.dataset)
     if forecaster.scored is not None:
         say_notes([final_note(forecaster.metrics)])
-    known = None if future is None else read_ahead(future, forecaster)
+    known = None if future is None else read_ahead(future, forecaster.freq, forecaster.config.schema.form)
     written = report_run(forecaster, out or run / "report.html", data_root=place.data_root, future=known)
     say(f"{written}: {written.stat().st_size / 1e6:.2f} MB")

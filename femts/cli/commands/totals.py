@@ -93,7 +93,8 @@ def totals(
     forecaster = load(run)
     named = check_series(forecaster, series)
     with gaps_as_notes():
-        future = None if asked.future is None else read_ahead(asked.future, forecaster)
+        freq, form = forecaster.freq, forecaster.config.schema.form
+        future = None if asked.future is None else read_ahead(asked.future, freq, form)
         new = None if asked.new is None else names_or_file(asked.new)
         made = forecaster.totals(
             read_history(table, forecaster),
@@ -105,7 +106,7 @@ def totals(
             future=future,
             series=named,
             outliers=check_outliers(asked.outliers),
-            new=read_ahead(new, forecaster) if isinstance(new, Path) else new,
+            new=read_ahead(new, freq, form) if isinstance(new, Path) else new,
             n=samples,
         )
     if out is None:
