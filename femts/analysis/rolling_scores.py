@@ -68,7 +68,6 @@ class RollingSums:
         values = Values(
             places.spread(frame[point]),
             actual,
-            actual[:, :0],
             absolute=torch.from_numpy(scale.absolute[places.series, places.window][:, None]),
             squared=torch.from_numpy(scale.squared[places.series, places.window][:, None]),
             quantiles={q: places.spread(frame[name]) for q, name in zip(QUANTILES, columns, strict=False)} or None,
@@ -202,7 +201,7 @@ def backtest_scores(frame: pd.DataFrame, forecaster: Forecaster, by: str | None 
         part = pd.DataFrame({group: [*labels, "all"], "model": model}, dtype=object)
         for units, metric in _backtest_columns(panel, by):
             actual = places.spread(tables[units]["actual"].where(both))
-            values = Values(places.spread(tables[units][model]), actual, actual[:, :0])
+            values = Values(places.spread(tables[units][model]), actual)
             sums = places.sums(metric, values, (int(places.window.max()) + 1, len(names)))
             pooled = (True, metric.over_series == "pooled", metric.over_targets == "pooled")
             each = reduced(metric, sums, (group != "series", group == "series", False), pooled).ravel()[some]

@@ -83,9 +83,9 @@ class OverallScores:
         season, several = data.season, len(data) > 1
         self._season = season if season <= seq_len else 1
         self._names = data.series if several else data.columns[: data.n_targets]
-        viewers = (Viewer(preprocess, season, SeasonalScale.of(data)) for _ in range(2))
-        self._values = ScoreSums([WAPE(), Bias()], next(viewers), "series", ("scaled",))
-        self._means = ScoreSums([MSE(), MASE(), *own_metrics()], next(viewers), "series", ("scaled",), pools=True)
+        viewer = Viewer(preprocess, season, SeasonalScale.of(data))
+        self._values = ScoreSums([WAPE(), Bias()], viewer, "series", ("scaled",))
+        self._means = ScoreSums([MSE(), MASE(), *own_metrics()], viewer, "series", ("scaled",), pools=True)
         self._naive, self._several = BaselineErrors(self._season), several
 
     @property

@@ -43,8 +43,8 @@ class MetricSums:
 
     def update(self, forecasts: Forecasts, batch: Batch) -> None:
         """Add windows in scaled units; see `femts.evaluation.metric.Collector`."""
-        forecast, actual, past = (each.cpu().double() for each in (forecasts.points, batch.target, batch.past))
-        above, below = self._metric.weighted_terms(Values(forecast, actual, past))
+        forecast, actual = (each.cpu().double() for each in (forecasts.points, batch.target))
+        above, below = self._metric.weighted_terms(Values(forecast, actual, lambda: batch.past.cpu().double()))
         self.sums = self.sums.cpu() + torch.stack([above.nansum(), below.nansum()])
 
     def compute(self) -> dict[str, float]:

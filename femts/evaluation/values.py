@@ -30,7 +30,7 @@ class Values:
     Attributes:
         forecast: (B, P, T).
         actual: (B, P, T), NaN where missing.
-        past: (B, L, T), look-backs with gaps filled.
+        look_back: makes `past`, which few metrics need and which is longer than all else; None if there is none.
         season: steps in a season.
         zero: (B or 1, 1, T), distance from 0 within which a value may be 0, given the float32 resolution of models.
         absolute, squared: (B or 1, 1, T), mean absolute and root mean squared seasonal change of the training rows
@@ -42,7 +42,7 @@ class Values:
 
     forecast: Tensor
     actual: Tensor
-    past: Tensor
+    look_back: Callable[[], Tensor] | None = None
     season: int = 1
     zero: Tensor | float = 0.0
     absolute: Tensor | float = torch.nan
@@ -50,6 +50,11 @@ class Values:
     bounds: Mapping[float, tuple[Tensor, Tensor]] | None = None
     inside: Mapping[float, Tensor] | None = None
     quantiles: Mapping[float, Tensor] | None = None
+
+    @cached_property
+    def past(self) -> Tensor:
+        """Look-backs (B, L, T) with gaps filled."""
+        return self.actual[:, :0] if self.look_back is None else self.look_back()
 
     @cached_property
     def error(self) -> Tensor:
@@ -104,9 +109,9 @@ class Viewer:
         return self._seen[1]
 
     def _scaled(self, forecasts: Forecasts, batch: Batch) -> Values:
-        forecast, actual, past = (each.cpu().double() for each in (forecasts.points, batch.target, batch.past))
+        forecast, actual = (each.cpu().double() for each in (forecasts.points, batch.target))
         bounds, inside = (None, None) if self._bounds is None else self._bounds.of(forecasts, batch)
-        return Values(forecast, actual, past, self._season, bounds=bounds, inside=inside)
+        return Values(forecast, actual, lambda: batch.past.cpu().double(), self._season, bounds=bounds, inside=inside)
 
     def _raw(self, scaled: Values, series: NDArray[np.int64]) -> Values:
         several, targets = len(self.preprocess.series) > 1, scaled.actual.shape[-1]
@@ -125,7 +130,7 @@ class Viewer:
         return Values(
             own.inverse(scaled.forecast),
             own.restore(scaled.actual),
-            own.restore(scaled.past),
+            lambda: own.restore(scaled.past),
             self._season,
             torch.from_numpy(zero_within(own.scaler, targets))[:, None],
             absolute,
