@@ -296,7 +296,8 @@ class Ensemble(nn.Module):
             exchanged: features to exchange between windows.
 
         Returns:
-            (B S C, columns), NaN where missing, (B, S, C) and their unit, (B, 1, C).
+            (B S C, columns), NaN where missing, column after column in memory, which is several times faster; the base
+            (B, S, C) and the unit (B, 1, C).
         """
         past = Past(batch, self.season) if past is None else past
         base, unit = self._units(past, steps)
@@ -310,12 +311,12 @@ class Ensemble(nn.Module):
         ]
         columns = [(each[:, None] if each.dim() == 2 else each) / unit for _, each in scaled]
         columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
-        made = torch.stack([each.expand(base.shape) for each in columns], dim=-1)
+        made = torch.stack([each.expand(base.shape) for each in columns])
         if exchanged is not None:
             groups = [*(group for group, _ in scaled), MEANS, MEANS]
             some = [number for number, group in enumerate(groups) if group == exchanged.group]
-            made[..., some] = made[exchanged.others(len(made))][..., some]
-        return made.flatten(0, 2).float(), base, unit
+            made[some] = made[some][:, exchanged.others(len(base))]
+        return made.flatten(1).float().T, base, unit
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
         """Base (B, S, C) and unit (B, 1, C) of the forecasts of the `steps` (B, S)."""

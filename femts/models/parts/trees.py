@@ -77,14 +77,15 @@ class Trees(nn.Module):
         A leaf leads to itself, so that finished rows have to be removed only every few levels.
         """
         columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
-        (count, size), n, width = columns.shape, *table.shape
+        (count, size), n = columns.shape, len(table)
         of_tree = np.arange(count, dtype=np.int32)[:, None] * size
         leaf, itself = columns < 0, of_tree + np.arange(size, dtype=np.int32)
         branches = np.where(leaf[..., None], itself[..., None], self.branches[some].cpu().numpy() + of_tree[..., None])
-        leaf, columns, bounds, missing = leaf.ravel(), columns.clip(min=0).ravel(), bounds.ravel(), missing.ravel()
-        branches, values, gaps = branches.ravel(), table.ravel(), np.isnan(table).any()
+        leaf, columns, bounds, missing = leaf.ravel(), n * columns.clip(min=0).ravel(), bounds.ravel(), missing.ravel()
+        branches, values = branches.ravel(), table.T.ravel()
+        gaps = np.isnan(values).any()
         made, going = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32)
-        node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32) * width, count)
+        node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32), count)
         while len(going):
             for _ in range(LEVELS):
                 value = _take(values, row + _take(columns, node))
