@@ -21,6 +21,7 @@ import femts
 from femts.cli import main
 from femts.data.batch import Batch
 from femts.data.raw import Raw
+from femts.errors import UsageError
 from femts.models import fem_zero
 from femts.models.fem_zero import (
     QUANTILES,
@@ -37,6 +38,7 @@ from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, quantiles_of, tokenize
 from femts.models.registry import build_config, build_model
+from femts.training import zero_shot
 from femts.training.data_module import DataModule
 from femts.training.evaluate import take_scores
 
@@ -261,6 +263,21 @@ def test_the_command_writes_table_and_picture(run: Path, tmp_path: Path, capsys:
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert main(["forecast", str(file), "--horizon", "24", "--level", "none", "--model", "seasonal_naive"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "date,a,b"
+
+
+def test_mistakes_are_found_before_the_scores_are_computed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = list[object]()
+    monkeypatch.setattr(zero_shot, "score_overall", lambda *given: scored.append(given))
+    file, lacking = tmp_path / "in.csv", tmp_path / "ahead.csv"
+    table().to_csv(file, index=False)
+    assert main(["forecast", str(file), "--future", str(lacking)]) == 2
+    assert "ahead.csv" in capsys.readouterr().err
+    assert main(["forecast", str(file), "--series", "a"]) == 2
+    with pytest.raises(UsageError, match="Future covariates were given, but this model was trained without any"):
+        femts.forecast(table(), 24, future=table())
+    assert not scored
 
 
 @pytest.mark.parametrize(
