@@ -35,7 +35,7 @@ UNITS: tuple[Units, ...] = ("scaled", "raw")
 
 
 def rolling_metrics(probabilistic: bool) -> list[Metric]:
-    """The metrics of rolling forecasts in raw units: those of `METRICS`, and those that plugins register."""
+    """The metrics of rolling forecasts in raw units: those of `METRICS`, and `own_metrics`."""
     own = [metric for metric in own_metrics() if metric.view != "scaled" and "raw" in metric.shown]
     return [MASE(), RMSSE(), WAPE(), *([SQL(), WQL()] if probabilistic else []), *own]
 

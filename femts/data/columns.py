@@ -16,7 +16,17 @@ from femts.data.marks import without_marks
 from femts.data.months import months_in_rows
 from femts.data.numbering import with_numbers
 from femts.data.stamp_parts import HOURS, PARTS, joined
-from femts.data.stamps import YEARS, as_text, first_days, read_dates, starts_of, times_of, whole_numbers
+from femts.data.stamps import (
+    YEARS,
+    as_text,
+    first_days,
+    is_short_month,
+    read_dates,
+    short_months,
+    starts_of,
+    times_of,
+    whole_numbers,
+)
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
 from femts.errors import UsageError
@@ -309,7 +319,11 @@ def holds_dates(column: pd.Series) -> bool:
 
 def _are_dates(text: pd.Series) -> bool:
     """Return whether at least half of the cells are dates, including those with an ambiguous order of day and month."""
-    return bool(len(text)) and (first_days(text) is not None or 2 * sum(map(_is_date, text)) >= len(text))
+    if not len(text):
+        return False
+    if first_days(text) is not None or (is_short_month(text.iloc[0]) and short_months(text) is not None):
+        return True
+    return 2 * sum(map(_is_date, text)) >= len(text)
 
 
 def _is_date(cell: str) -> bool:

@@ -371,10 +371,10 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     end = frame.iloc[start:]
     first = as_text(end.iloc[:, 0]).where(end.iloc[:, 0].notna(), "").str.strip().tolist()
     before = [*above, *first]
+    last = next((n for n in range(len(before), 0, -1) if is_data(before[n - 1])), 0)  # one past the last dated row
+    dated = 2 * sum(map(is_data, before[max(0, last - ABOVE) : last])) > min(last, ABOVE)
     stop = len(end)
     while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
-        near = before[max(0, stop + len(above) - 1 - ABOVE) : stop + len(above) - 1]
-        dated = 2 * sum(map(is_data, near)) > len(near)
         others = [str(cell).strip() for cell in end.iloc[stop - 1, 1:] if not pd.isna(cell)]
         if not _is_footer(first[stop - 1], others, dated):
             break

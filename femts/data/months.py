@@ -10,6 +10,9 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.column_names import ROW, ColumnNames
+from femts.data.describe import are, count
+from femts.data.describe import names as listed
+from femts.data.name_words import words_in
 from femts.data.stamps import as_text
 from femts.text import quote
 
@@ -30,8 +33,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     """The table with a row for each month, and a note; unchanged if it does not have a year in each row, and columns
     named by the twelve months.
 
-    Other numbers, such as means of the year, are left out; text names series. Rows below the last year are left out,
-    except for a number alone, which stands for missing values. Months after the last value are left out.
+    Other numbers, such as means of the year, are left out; text names series. Rows without a year are left out, except
+    for a number alone, which stands for missing values. Months after the last value are left out.
     """
     found = _year_and_months(frame, names)
     if found is None:
@@ -39,6 +42,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     year, months = found
     text = as_text(frame[year]).str.strip()
     dated = text.str.fullmatch(r"[12]\d{3}(\.0+)?").fillna(False).to_numpy(dtype=bool)
+    if 2 * dated.sum() < len(frame):
+        return frame, ()
     rows = frame[dated]
     years = text[dated].str[:4].astype(np.int64).to_numpy()
     keys = [name for name in frame.columns if name not in (year, *months) and _names_series(rows[name])]
@@ -48,7 +53,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     if not all(map(_are_numbers, (rows[name] for name in months))):
         return frame, ()  # refused later
     values = np.column_stack([_numbers(rows[name]) for name in months])
-    missing = pd.to_numeric(text[~dated], errors="coerce").dropna().to_numpy(dtype=np.float64)
+    rest = pd.to_numeric(text[~dated], errors="coerce")
+    missing = rest.dropna().to_numpy(dtype=np.float64)
     values[np.isin(values, missing)] = np.nan
     stamps = pd.Series([f"{year:04d}-{month:02d}-01" for year in years for month in range(1, 13)], dtype=str)
     made = pd.DataFrame({"date": stamps})
@@ -62,7 +68,11 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     notes = [f"each row is a year with its months beside it (column '{quote(year)}'), which are read as rows"]
     left = [str(name) for name in frame.columns if name not in (year, *months, *keys)]
     if left:
-        notes.append(f"{', '.join(map(quote, left[:6]))}: left out, since the months hold the values")
+        notes.append(f"{listed(tuple(left))} {are(len(left))} left out, since the months hold the values")
+    without = text[~dated][rest.isna().to_numpy()].dropna()
+    if len(without):
+        of = count(len(without), "row")
+        notes.append(f"{of} without a year {are(len(without))} left out ({listed(tuple(without))})")
     if len(missing):
         notes.append(f"the number {missing[0]:g} below its rows stands for missing values")
     return made, tuple(notes)
@@ -86,7 +96,9 @@ def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list
     places = list(range(first, first + 12)) if first is not None else _by_name(columns)
     if places is None:
         return None
-    year = next((n for n in range(len(columns)) if n not in places and columns[n].lower() in _YEARS), None)
+    others = [n for n in range(len(columns)) if n not in places]
+    exact = [n for n in others if columns[n].lower() in _YEARS]
+    year = next(iter(exact or [n for n in others if not set(words_in(columns[n])).isdisjoint(_YEARS)]), None)
     return None if year is None else (str(frame.columns[year]), [str(frame.columns[n]) for n in places])
 
 

@@ -22,6 +22,7 @@ from femts.data.formats.registry import ReadOptions, format_of
 from femts.data.formats.text import ALL, csv_pieces
 from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
+from femts.data.series_rows import dates_among
 from femts.data.unpack import STDIN, name_of, open_text, place, raw, too_large
 from femts.data.write import write_table as write_table
 from femts.errors import TableFault, UsageError, nearest, suggest
@@ -150,7 +151,7 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
     if len(frame.columns) > 1 and counts(frame.iloc[:, 0]):
         note = f"column '{quote(first)}' numbers the rows and is used as time stamps"
         return frame, replace(names, time=first), (note,)
-    if ROW in map(str, frame.columns):
+    if ROW in map(str, frame.columns) or dates_among(list(map(str, frame.columns[1:]))):  # a series in each row
         return frame, names, ()
     note = Message(
         f"it has no date column, so its rows are numbered; set the season length with {argument('season=N')}"

@@ -15,7 +15,7 @@ from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import BETWEEN, holds_dates
 from femts.data.describe import MOST_NAMES
-from femts.data.stamps import as_text
+from femts.data.stamps import as_text, is_short_month
 from femts.text import quote
 
 LEAST_DATES = 3  # columns whose names are dates
@@ -99,7 +99,7 @@ def _dated_columns(
     """The table, those of its columns whose names are dates, those that name its series, and the others; None if it is not
     of this kind."""
     columns = list(map(str, frame.columns))
-    dates = _dates_among(columns)
+    dates = dates_among(columns)
     others = [name for name in columns if name not in dates and name not in (names.series, *names.keys)]
     if not dates or columns.index(dates[0]) == 0:
         return None
@@ -122,10 +122,12 @@ def _dated_columns(
     return full.reset_index(drop=True), dates, list(keys), left
 
 
-def _dates_among(columns: list[str]) -> list[str]:
+def dates_among(columns: list[str]) -> list[str]:
     """Columns whose names are dates of one kind in order, such as years."""
     years = [name for name in columns if _YEAR.fullmatch(name.strip())]
-    found = years or [name for name in columns if holds_dates(pd.Series([name], name="date"))]
+    found = years or [name for name in columns if is_short_month(name)]  # whose years are clear from one another
+    if len(found) < LEAST_DATES and not years:
+        found = [name for name in columns if holds_dates(pd.Series([name], name="date"))]
     if len(found) < LEAST_DATES:
         return []
     headers = pd.Series(list(map(_plain_year, found)), name="date")
@@ -139,12 +141,14 @@ def _plain_year(name: str) -> str:
 
 
 def _keys(frame: pd.DataFrame, names: list[str]) -> list[str] | None:
-    """As few of the columns `names` as tell all rows of a table apart, text before numbers; None if they do not."""
+    """As few of the columns `names` as tell all rows of a table apart, words before codes in digits and these before
+    numbers; None if they do not."""
     varying = [name for name in names if frame[name].notna().all() and frame[name].nunique() > 1]
     text = [name for name in varying if not is_numeric_dtype(frame[name])]
+    words = [name for name in text if pd.to_numeric(as_text(frame[name]), errors="coerce").isna().all()]
     if len(frame) == 1 and names:
         return next(([name] for name in names if not is_numeric_dtype(frame[name])), None)
-    for pool in (text, varying):
+    for pool in (words, text, varying):
         for number in range(1, MOST_KEYS + 1):
             for few in combinations(pool, number):
                 if not frame.duplicated(list(few)).any():

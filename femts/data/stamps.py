@@ -68,6 +68,7 @@ _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\
 
 MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
 MONTHS["sept"] = 9
+_SHORT_MONTH = re.compile(r"\s*([a-z]{3,9})\.?[ \-/']?(\d{2})\s*", re.IGNORECASE)  # as Excel shows months
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
 _PERIODS = [  # names of periods, in the order in which they are tried
     re.compile(pattern, re.IGNORECASE | re.ASCII)
@@ -472,6 +473,34 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
 
+def is_short_month(cell: str) -> bool:
+    """Return whether a cell may be a month with a two-digit year, such as Jan-98, or else a day without a year."""
+    match = _SHORT_MONTH.fullmatch(cell)
+    return match is not None and match[1].lower() in MONTHS
+
+
+def short_months(cells: pd.Series) -> pd.Series | None:
+    """First days of months such as Jan-98, in the given order; None for anything else, and where the numbers may be days.
+
+    They are years if one cannot be a day, or if the usual step is then one month. The years are the shortest span that
+    ends by 2068.
+    """
+    parts = as_text(cells).str.extract(f"^{_SHORT_MONTH.pattern}$", flags=re.IGNORECASE)
+    months = parts[0].str.lower().map(MONTHS)
+    if not len(cells) or months.isna().any():
+        return None
+    numbers = parts[1].astype(np.int64).to_numpy()
+    distinct = np.unique(numbers)
+    first = int(distinct[np.argmax(np.diff(distinct, prepend=distinct[-1] - 100))])  # after the longest gap
+    years = first + (numbers - first) % 100
+    years += 2000 if years.max() <= 68 else 1900
+    count = 12 * years + months.to_numpy(dtype=np.int64) - 1
+    steps = np.abs(np.diff(pd.unique(count)))
+    if not (distinct.min() == 0 or distinct.max() > 31) and not (len(steps) and np.median(steps) == 1):
+        return None
+    return pd.Series((count - 12 * 1970).astype("M8[M]").astype("M8[ns]"))
+
+
 def _is_day_and_clock(cells: pd.Series) -> bool:
     """Return whether the first cell is like 20160101:0011, as solar radiation services write it."""
     return len(cells) > 0 and re.match(_DAY_AND_CLOCK, str(cells.iloc[0])) is not None
@@ -495,6 +524,9 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     days = first_days(cells)
     if days is not None:
         return _stamps(days, format="ISO8601"), ()
+    months = short_months(cells)
+    if months is not None:
+        return months, ()
     digits = _from_digits(cells.str.replace(_DAY_AND_CLOCK, r"\1\2", regex=True) if _is_day_and_clock(cells) else cells)
     if digits is not None:
         return digits, ()
@@ -643,9 +675,8 @@ def _check_years(text: pd.Series, where: str) -> None:
     without = ~year & text.str.contains(r"\d", regex=True)
     if without.any():
         row = int(np.argmax(without))
-        raise UsageError(
-            f"{where} has '{quote(text.iloc[row])}' at data row {row + 1}, a time without its date; {_WRITE}."
-        )
+        what = "a date without its year" if re.search(r"\w", day.iloc[row]) else "a time without its date"
+        raise UsageError(f"{where} has '{quote(text.iloc[row])}' at data row {row + 1}, {what}; {_WRITE}.")
 
 
 def _stamps(text: pd.Series, **how: Any) -> pd.Series:

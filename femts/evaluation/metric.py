@@ -84,6 +84,7 @@ class Metric(ABC):
         return ratio
 
 
+STANDARD = ("mse", "mae", "rmse", "smape", "mase", "rmsse", "wape", "bias", "skill")  # scores name those that suit them
 METRICS: Registry[type[Metric]] = Registry("metric", load=lambda: import_all("femts.evaluation.metrics"))
 _Kind = TypeVar("_Kind", bound=type[Metric])
 
@@ -100,8 +101,8 @@ def register_metric(name: str) -> Callable[[_Kind], _Kind]:
 
 
 def own_metrics() -> list[Metric]:
-    """The registered metrics that are not part of femts, which are added to all scores."""
-    return [kind() for name in METRICS.names() if not (kind := METRICS[name]).__module__.startswith("femts.")]
+    """The registered metrics beyond `STANDARD`, of a plugin or a file in femts, which are added to all scores."""
+    return [METRICS[name]() for name in METRICS.names() if name not in STANDARD]
 
 
 def own_names() -> list[str]:
