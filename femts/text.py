@@ -40,6 +40,11 @@ def quote(value: object, most: int = MOST) -> str:
     return printable(plain)
 
 
+def rough(number: float) -> str:
+    """A number by its first two digits, such as 0.27 or 140."""
+    return f"{float(f'{number:.2g}'):g}"
+
+
 def sentence(text: object) -> str:
     """A complete message: one printable line of limited length."""
     return quote(" ".join(str(text).split()), MOST_IN_ALL)

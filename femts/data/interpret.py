@@ -81,7 +81,7 @@ def _with_series(rows: Rows) -> Rows:
     if not found.keys:
         return rows
     targets = schema.roles.target or _in_order(rows, found.targets) or _numbers(rows, found)
-    form = replace(schema.form, series="+".join(found.keys))
+    form = replace(schema.form, time=rows.time, series="+".join(found.keys))
     if schema.panel is False:
         if len(targets) != 1:
             one = arguments({"target": targets[0] if targets else Blank("NAME")})

@@ -44,7 +44,7 @@ def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("calibrate run --level 70", "levels up to 99.9 for 7 steps, from 33 windows"),
         ("backtest run panel.csv --n-windows 2 -o windows.csv", "windows.csv: 42 rows, 2 forecasts of 3 series"),
         ("backtest run panel.csv --n-windows 1 --by series", "long    seasonal_naive"),
-        ("predict run panel.csv --series long,tiny --level 80 --plot f.png -o f.csv", "f.csv: 7 steps of 2 columns"),
+        ("predict run panel.csv --series long,tiny --level 80 --plot f.png -o f.csv", "f.csv: 7 steps of 2 series"),
         ("explain run panel.csv --series tiny --plot e.png -o e.csv", "e.csv: 2 segments of 1 series in 1 layer"),
         ("audit run", "future rows           passed"),
         ("report run -o page.html", "page.html: 0."),

@@ -130,10 +130,10 @@ def predict(
         write_table(forecast, out)
         by = forecaster.config.schema.form.series
         many = forecast[by].nunique() if by in forecast.columns else 1
-        columns = len(forecaster.targets) if many == 1 else many
+        what = f"{many} series" if by in forecast.columns else count(len(forecaster.targets), "column")
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
         length = count(len(forecast) // many // max(1, len(known)), "step")
-        say(f"{printable(out)}: {length} of {count(columns, 'column')}{each}")
+        say(f"{printable(out)}: {length} of {what}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)
     return status

@@ -17,8 +17,9 @@ import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_numeric_dtype
 
-from femts.data.check import check_thousands, check_unique
+from femts.data.check import check_thousands
 from femts.data.columns import CALENDAR, CODE, DOUBTS, NAMELESS, NOTES
+from femts.data.describe import names as listed
 from femts.data.dialect import BLANKS, ROUND, Dialect, find_dialect
 from femts.data.eurostat import is_eurostat, unjoined
 from femts.data.first_column import name_of_first, with_first
@@ -66,6 +67,8 @@ class _File:
         how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": dialect.skip}
         if not dialect.plain:
             how |= {"header": None, "names": list(self.names)}
+        elif len(set(dialect.header)) < len(dialect.header):  # pandas would number them in its own way
+            how |= {"header": 0, "names": list(self.names)}
         return how | {"comments": dialect.comments} | ({"on_bad_lines": "skip"} if self.lax else {})
 
     @property
@@ -85,8 +88,11 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
             raise UsageError(
                 f"{place(path)} has '{quote(header[0])}' as the name of its first column; add a header row."
             )
-        check_unique([name for name in header if name], place(path))
-        columns = tuple(name or f"Unnamed: {n}" for n, name in enumerate(header))
+        columns = _unique([name or f"Unnamed: {n}" for n, name in enumerate(header)])
+        again = [name for name, given in zip(columns, header, strict=True) if given and name != given]
+        if again:
+            note = f"names of columns that occur again are numbered: {listed(tuple(again))}"
+            dialect = replace(dialect, notes=(*dialect.notes, note))
         words = {"date", "ds", names.series, *names.keys, *(each.column for each in names.categories)}
         words |= set() if names.time is None else {names.time}
         if not {"date", "ds", names.time} & set(header):
@@ -111,6 +117,17 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         raise UsageError(
             f"{place(path)} is not a table ({quote(detail)}); give every row as many cells as the header."
         ) from error
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which those that occur again are numbered, as in `a (2)`."""
+    made, taken = dict[str, None](), set(names)
+    for name in names:
+        unique, number = name, 2
+        while unique in made or (unique != name and unique in taken):
+            unique, number = f"{name} ({number})", number + 1
+        made[unique] = None
+    return tuple(made)
 
 
 def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:

@@ -8,6 +8,7 @@ from femts.data.dataset import Dataset
 from femts.errors import UsageError
 from femts.models.registry import build_model
 from femts.models.ridge import LinearForecast, RidgeConfig
+from femts.text import rough
 from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
 from femts.training.select.candidates import Candidate
@@ -45,7 +46,7 @@ def in_time(
         if spent + expected <= room:
             seconds[each.key] = expected
         else:
-            late[each.key] = f"its fit may take {expected:.2g} s and there is not enough time"
+            late[each.key] = f"its fit may take {rough(expected)} s and there is not enough time"
     return seconds, late
 
 

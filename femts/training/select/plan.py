@@ -16,6 +16,7 @@ from femts.errors import UsageError
 from femts.models.classics import MEMBERS, Classic
 from femts.models.parts.classic_fit import forecast_all
 from femts.models.registry import build_model
+from femts.text import rough
 from femts.training.constants import RESERVED
 from femts.training.data_module import DataModule
 from femts.training.request import FitRequest
@@ -188,10 +189,10 @@ def _with_fits(
         fits = series * len(folds) * max(1, windows // series) + every * 2 * max(1, scored // every)
         return cost * columns * fits
 
-    costs, late = dict[str, float](), f"each forecast takes about {{:.2g}} s and {short}"
+    costs, late = dict[str, float](), f"each forecast takes about {{}} s and {short}"
     for each in (each for each in candidates if each.slow and not each.reason and each.model != ENSEMBLE):
         if timed and not each.settings and need(guess := work_of_forecast(each, request, fold), 1) > room / HOPELESS:
-            out[each.key] = late.format(guess)
+            out[each.key] = late.format(rough(guess))
         else:
             costs[each.key] = (seconds_of_forecast if timed else work_of_forecast)(each, request, fold)
     if not costs:
@@ -204,7 +205,7 @@ def _with_fits(
             windows //= 2
         else:
             dearest = max(costs, key=lambda label: costs[label])
-            out[dearest], windows = late.format(costs.pop(dearest)), usual
+            out[dearest], windows = late.format(rough(costs.pop(dearest))), usual
     why = "to stay within the time limit" if timed else "as fits take long on this table"
     note = f"{why}, candidates are compared on {count(windows, 'window')} of each origin"
     notes = (note,) * (bool(costs) and windows < usual)
