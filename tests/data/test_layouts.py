@@ -43,6 +43,10 @@ FILES: dict[str, tuple[str, str | None]] = {
         "its first line is left out ('Messstation: Mitte, Nord')",
     ),
     "a title before tabs": ("Report\n" + PLAIN.replace(",", "\t"), "its first line is left out ('Report')"),
+    "more notes below than rows compared": (
+        PLAIN + "Total,1,2\n" + "".join(f" Em {2000 + n} outras{', antes não' * (n == 5)}\n" for n in range(20)),
+        "its last 21 rows are left out as a footer ('Total', 'Em 2000 outras', ...)",
+    ),
     # a separator at the end of each row
     "commas at the ends": ("".join(f"{line},\n" for line in PLAIN.splitlines()), None),
     "semicolons at the ends": ("".join(f"{line};\n" for line in PLAIN.replace(",", ";").splitlines()), None),
@@ -201,6 +205,8 @@ WIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         rows_of({"Million tonnes": ["North Land", "South Land", "Isle"]}) + ",,\n",
         ("North Land", "South Land", "Isle"),
     ),
+    "numbers before words": (rows_of({"RegionID": ["9", "54", "14"], "RegionName": ["A", "B", "C"]}), ("A", "B", "C")),
+    "numbers alone": (rows_of({"Part": ["21029628", "21029627", "17"]}), ("21029628", "21029627", "17")),
     "quarters": (
         rows_of({"geo": ["A", "B", "C"], "name": ["x", "y", "z"]}, year="{}-Q1").replace("\n", "\n"),
         ("A", "B", "C"),
@@ -249,6 +255,8 @@ MONTHLY: dict[str, str] = {
     + month_rows("\t"),
     "capitals": "year " + " ".join(map(str.upper, LETTERS)) + "\n" + month_rows(" "),
     "a title and no header": "Index, monthly\n" + month_rows(","),
+    "a year of two words": "Cases\nAno Diagnóstico;Jan;Fev;Mar;Abr;Mai;Jun;Jul;Ago;Set;Out;Nov;Dez;Total\n"
+    + month_rows(";", more=";240"),
 }
 
 
@@ -274,6 +282,22 @@ def test_gaps_in_months(tmp_path: Path) -> None:
     stars = "Year " + " ".join(LETTERS) + "\n" + "\n".join(text).replace("-99.90", "***") + "\n"
     (tmp_path / "mine.txt").write_text(stars)
     assert np.isnan(femts.load_dataset(tmp_path / "mine.txt").values[14, 0])
+
+
+def test_rows_without_a_year_are_named(tmp_path: Path) -> None:
+    first = "<2000," + ",".join(["1"] * 12)
+    (tmp_path / "mine.csv").write_text("Year," + ",".join(LETTERS) + "\n" + first + "\n" + month_rows(","))
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    np.testing.assert_array_equal(data.values[:, 0], MONTHS.ravel())
+    assert "1 row without a year is left out (<2000)" in data.notes
+
+
+def test_short_months_as_columns_are_read_as_series(tmp_path: Path) -> None:
+    names = ",".join(f"{day:%b-%y}" for day in pd.date_range("2008-10-01", periods=6, freq="MS"))
+    (tmp_path / "mine.csv").write_text(f"Part,{names}\n301,0,0,2,0,1,0\n17,4,,0,3,0,1\n")
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert (data.series, data.freq, str(data.stamps[0])) == (("301", "17"), "MS", "2008-10-01 00:00:00")  # type: ignore[index]
+    np.testing.assert_array_equal(data.values[:, 0], [0, 0, 2, 0, 1, 0, 4, np.nan, 0, 3, 0, 1])
 
 
 def test_months_of_several_stations(tmp_path: Path) -> None:

@@ -184,6 +184,10 @@ def test_unambiguous_stamps_are_parsed() -> None:
         (["01/02/2024 12:00:05 am", "13/02/2024 12:00:05 am"], "2024-02-01 00:00:05"),
         (["2/1/2024 12 p.m.", "2/13/2024 12 p.m."], "2024-02-01 12:00"),
         (["2024-01-02 12:00 AM", "2024-01-02 1:00 AM"], "2024-01-02"),
+        (["Jan-98", "Mar-98"], "1998-01"),  # no day 98
+        (["Dec 99", "Jan 00", "Feb 00"], "1999-12"),
+        (["Nov-08", "Dec-08", "Jan-09"], "2008-11"),  # steps of a month
+        (["Jan-60", "Feb-60", "Mar-72"], "1960-01"),
     ]:
         assert read_dates(pd.Series(cells))[0] == pd.Timestamp(first)
 
@@ -197,6 +201,8 @@ def test_invalid_or_ambiguous_stamps_are_refused() -> None:
         (["01/07/20", "02/07/20", "03/07/20"], "'01/07/20', whose day could be the month or the year"),
         (WRONG_HOUR, "has '2020013207' where data row 41 should have a date"),
         (["2009-W53", "2010-W53"], "'2010-W53' where data row 2"),
+        (["Jan-01", "Jan-02", "Jan-03"], "'Jan-01' at data row 1, a date without its year"),
+        (["Jan-31", "Feb-28", "Mar-31"], "'Jan-31' at data row 1, a date without its year"),
         (pd.Series(range(201801, 201854), name="week"), "has '201853' at data row 53 .* write the first day"),
         (
             pd.Series([*range(2022001, 2022366), 2022366, *range(2023001, 2023100)], name="day"),
