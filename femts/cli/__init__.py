@@ -155,6 +155,11 @@ def _usage(error: Exception) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "femts"
     options = {name for param in context.command.params for name in param.opts} if context else set()
+    run = str(context.params.get("run")) if context else ""
+    if "Missing argument" in message and os.path.isfile(run):
+        run = quote(run)
+        fault = f"The folder of a run comes first, and {run} is a file"
+        return _fail(f"{fault}; femts train makes a run, and femts datasets info {run} shows how the file is read.", 2)
     if "extra argument" in message and "--dataset" in options:
         message = f"{message.rstrip('.')}; a file or the name of a dataset follows --dataset"
     return _fail(f"{message.rstrip('.')}; see '{path} --help'.", 2)

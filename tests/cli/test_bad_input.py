@@ -19,6 +19,9 @@ CASES = {
     "unknown option": Case(f"{TRAIN} --modle x", r"No such option: --modle .*--model"),
     "option without a value": Case("train --dataset", r"'--dataset' requires an argument"),
     "missing argument": Case("evaluate", r"Missing argument 'RUN'"),
+    "table in place of a run": Case(
+        "check good.csv", r"folder of a run comes first, and good.csv is a file; .*femts datasets info good.csv shows"
+    ),
     "argument too many": Case("evaluate run more", r"unexpected extra argument.* \(more\)"),
     "file without its option": Case(
         "train good.csv", r"\(good.csv\); a file or .* follows --dataset; see 'femts train"
