@@ -19,7 +19,7 @@ from femts.cli.output import details_table, say_unfinished, scores_table
 from femts.data.describe import are, count
 from femts.errors import FemtsError, UsageError, suggest
 from femts.experiments.tables import as_markdown
-from femts.text import MOST, quote, spreadsheet_safe, strict_json, table
+from femts.text import MOST, quote, rough, spreadsheet_safe, strict_json, table
 
 EVIL = "a\x1b]0;owned\x07\u202eb"
 
@@ -124,3 +124,7 @@ def test_a_single_thing_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     for missing, said in ((1, "1 of 4 cells is unfinished"), (2, "2 of 4 cells are unfinished")):
         say_unfinished(missing, 4, shown_only=False)
         assert said in capsys.readouterr().err
+
+
+def test_rough_numbers_have_two_digits() -> None:
+    assert [rough(number) for number in (0.274, 8.16, 141.0)] == ["0.27", "8.2", "140"]

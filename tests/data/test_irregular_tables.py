@@ -304,6 +304,10 @@ def test_key_columns_are_found() -> None:
         assert len(data) == 4 and data.lengths.tolist() == [ROWS] * 4 and data.columns == ("trips",)
 
 
+def test_forecast_keeps_the_name_of_the_time_stamps() -> None:
+    assert list(femts.forecast(KEYS, 2, model="naive").columns)[:2] == ["region+purpose", "date"]
+
+
 def test_duplicate_column_names_are_refused() -> None:
     table = KEYS.set_axis(["date", "region", "region", "trips"], axis=1)
     for reading in ({}, {"freq": 1}, {"columns": {"series": "region+trips"}}):
