@@ -311,14 +311,22 @@ def _checked(data: Dataset) -> Dataset:
     low, high = (bound.reduce(train, axis=0, initial=np.nan) for bound in (np.fmin, np.fmax))
     for name, least, most in zip(data.columns, low, high, strict=True):
         if np.isnan(least):
-            raise UsageError(
-                f"Column '{quote(name)}' of '{quote(data.name)}' has no value in its {count(len(train), 'training row')}; "
-                "remove it."
-            )
+            raise _without_values(data, [each for each, low in zip(data.columns, low, strict=True) if np.isnan(low)])
         if least == most:
             notes += (f"column '{quote(name)}' is constant in training, so its scale is 1",)
     gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
     return replace(data, notes=(*notes, *gaps))
+
+
+def _without_values(data: Dataset, empty: list[str]) -> UsageError:
+    """The error for columns of a table without a value to train on."""
+    rows = count(len(data.train_values), "training row")
+    fault = f"Column '{quote(empty[0])}' of '{quote(data.name)}' has no value in its {rows}"
+    if data.schema.panel is not None or len(empty) == len(data.columns):  # series, or nothing would be left
+        return UsageError(f"{fault}; remove it.")
+    drop = [*data.schema.form.layout.drop, *empty]
+    which = "such columns" if empty[1:] else "it"
+    return UsageError(f"{fault}; leave {which} out with {arguments({'drop': drop})}.", remedy={"drop": drop})
 
 
 def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:

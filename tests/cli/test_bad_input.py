@@ -72,7 +72,7 @@ CASES = {
     "history without dates": Case("predict run undated.csv", r"no 'date' .*time=NAME of femts train when training"),
     "table with repeated dates": Case(f"{OWN} repeated.csv", r"2024-01-01 05:00:00 at data row 7"),
     "table with an empty column": Case(
-        f"{OWN} nan.csv", r"Column 'load' of 'nan' has no value in its 210 training rows"
+        f"{OWN} nan.csv", r"'load' of 'nan' has no value in its 210 training rows; leave it out with --drop load\."
     ),
     "roles of a panel of columns": Case(
         f"{OWN} good.csv --panel --past-covariates load", r"no column 'unique_id', so it is no"
