@@ -4,8 +4,9 @@ The forecasts of the newest rows are compared with those of earlier windows that
 later ones forecast by itself and, if it was refitted on all rows, the earlier ones by the model that was scored. For each
 series and target, the logarithm of the mean absolute error of a window, and its mean error, are divided by their usual
 distance from the median (the median absolute deviation). A distance is an alarm if Student's t distribution gives it a
-probability below `FALSE`, divided among all series, targets and tests. An alarm therefore means a change, not a large
-error: a series that was always hard to forecast gives none.
+probability below `FALSE`, divided among all series, targets and tests, and if no series was that far in any earlier
+window but one, which may have had a fault: errors have heavier tails than the distribution. An alarm therefore means a
+change, not a large error: a series that was always hard to forecast gives none.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ LISTED = 5  # most readings outside of their interval that are listed
 COVERED, WIDEST = 80, 99.9  # levels of the interval whose coverage is reported, and of that which readings may leave
 SHORTEST_RUN = 6  # fewest equal readings of an alarming run
 NORMAL_MAD = 0.6745  # median absolute deviation of the normal distribution, in standard deviations
+EFFICIENCY = 0.37  # share of values from which the standard deviation is as certain as the median absolute deviation
 TRAIN = "train it again with femts update"
 CALIBRATE = f"calibrate its intervals on the new rows with femts calibrate RUN DATA, or {TRAIN}"
 LOOK = "look at where the data come from"
@@ -336,10 +338,16 @@ class _Windows:
             earlier, newest = _spans(values, span)
             middle = np.nanmedian(earlier, axis=0) if kind == "error" else np.zeros(values.shape[1:])
             usual = np.nanmedian(np.abs(earlier - middle), axis=0) / NORMAL_MAD
-            limit = stdtrit(len(earlier) / span - 1, 1 - FALSE / tests)
-            highest = np.nanmax(earlier if kind == "error" else np.abs(earlier), axis=0)
             excess = (newest - middle) if kind == "error" else np.abs(newest)
-            beyond = newest - np.log(GREATER) > highest if kind == "error" else np.abs(newest) > GREATER * highest
+            before = (earlier - middle) if kind == "error" else np.abs(earlier)
+            highest = np.nanmax(before, axis=0)
+            beyond = excess > (highest + np.log(GREATER) if kind == "error" else GREATER * highest)
+            counted = (usual > 0) & ~np.isnan(before)
+            furthest = np.divide(before, usual, out=np.full(before.shape, -np.inf), where=counted).max(axis=(1, 2))
+            limit = max(
+                stdtrit(max(1.0, EFFICIENCY * len(earlier) / span), 1 - FALSE / tests),
+                GREATER * np.sort(furthest)[-1 - span],  # one earlier window may have had a fault
+            )
             for number, target in np.argwhere((excess > limit * usual) & beyond & (usual > 0)).tolist():
                 name, column = self.rows.series[number], self.rows.columns[target]
                 yield self._change(kind, span, name, column, float(newest[number, target]), earlier[:, number, target])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 import femts
-from femts.analysis.check import FEWEST
+from femts.analysis.check import FEWEST, _Windows
 from femts.analysis.update import Update
 from femts.cli import main
 from femts.errors import NoNewRows, UsageError
@@ -135,6 +136,22 @@ def test_a_panel_names_its_series() -> None:
     assert "1 of 3 series of the training is absent: z" in by_kind["missing"] and "'y' of 'y'" in by_kind["bias"]
     ended = pd.concat([panel(waves(), "xy"), panel(waves()[: -2 * P], "z")])
     assert "'y' of 'z' has no value" in femts.check(made, ended).findings["text"].iloc[0]
+
+
+def test_heavy_tails_of_many_series_give_no_alarms() -> None:
+    rng, names = np.random.default_rng(0), [f"s{number}" for number in range(300)]
+
+    def changed(errors: np.ndarray) -> list[str]:
+        rows: Any = SimpleNamespace(series=names, columns=("y",))
+        sizes, means = np.abs(errors).mean(-1)[..., None], errors.mean(-1)[..., None]
+        none, far = np.full((1, 1), np.nan), pd.DataFrame()
+        return [found[1] for found in _Windows(rows, [], ["now"], sizes, means, none, {}, none, far, 0.0).changes()]
+
+    nights = [rng.standard_t(3, (45, 300, 24)) for _ in range(20)]
+    assert sum(bool(changed(each)) for each in nights) <= 1, "by the t distribution alone, seven would have one"
+    for each in nights:
+        each[-1, 7] += 8
+    assert sum("s7" in changed(each) for each in nights) >= 19
 
 
 def test_a_shorter_horizon_and_few_rows(run: femts.Forecaster) -> None:
