@@ -115,8 +115,8 @@ def undeclared(rows: Rows) -> str | None:
     since = there[::-1].argmax(axis=0)  # rows after the last reading of each column
     rest = int(since[there.any(axis=0)].max())
     short = since == rest
-    if rest < 2 or not there[-rest:, ~short].all() or not there[-2 * rest : -rest, short].all():
-        return None  # one reading alone, or columns that often have none
+    if rest < 2 or not there[-rest:, ~short].all() or there[-2 * rest : -rest, short].mean() < 0.5:
+        return None  # one reading alone, or columns that mostly have none
     lacking, others = (tuple(np.array(channels)[some].tolist()) for some in (short, ~short))
     said = f"the last {rest} rows have {_quoted(others)} but no {_quoted(lacking)}"
     return Message(f"{said}; if these are known in advance, use {arguments({'future_covariates': list(others)})}")

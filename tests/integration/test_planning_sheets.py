@@ -147,8 +147,11 @@ def test_sums_begin_again_with_a_week_that_is_not_over() -> None:
 
 
 def test_columns_without_a_role() -> None:
-    notes = femts.load_dataset(sheet().drop(columns="promo")).notes
-    assert any(note.endswith("if these are known in advance, use future_covariates=['price']") for note in notes)
+    whole = sheet().drop(columns="promo")
+    gap = whole.assign(sales=whole["sales"].where(whole.index != whole["sales"].last_valid_index() - 3))
+    for each in (whole, gap):
+        notes = femts.load_dataset(each).notes
+        assert any(note.endswith("if these are known in advance, use future_covariates=['price']") for note in notes)
     rare = sheet().drop(columns="promo")  # a column of events
     rare.loc[rare.index % 30 > 0, "sales"] = np.nan
     for other in (sheet(ahead=0).drop(columns="promo"), rare):
