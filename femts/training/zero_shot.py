@@ -94,7 +94,7 @@ def untrained(
     if not model_card(model).model_class.supports.untrained:
         text = f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here."
         raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
-    request = FitRequest.of(model, {}, settings or {}, time.monotonic())
+    request = FitRequest.of(model, {}, {} if settings is None else settings, time.monotonic())
     form, split = data.schema.form, split_for(data, horizon)
     check_bound_names(data.columns[: data.n_targets], (form.time, form.series))
     config = resolve_run(split, model, Lengths(horizon), request.settings, request.training)
