@@ -48,8 +48,8 @@ class Allowance(NamedTuple):
 # Candidates
 
 # Training rows per series from which on classical models are not tried if trees and networks are: on 15 such tables the
-# MASE changed by -1.3 % (-4.3 to +.5) without them, and they took a third of the time ("Classical models of long
-# series", results/trials.md).
+# MASE changed by -1.3 % (-4.3 to +.5) without them, and they took a fifth to a third of the time ("Classical
+# models of long series", results/trials.md).
 LONG = 2000
 # Training windows, over all series and columns, that trees and networks need; set by judgement.
 FEWEST = 1000
@@ -154,7 +154,7 @@ REFIT_RATIO = 1.2
 TRIAL_SECONDS = 3.0
 # Seconds per training when time is divided, even if later ones get none: "Steps and learning rate in a limited time".
 TRAINING_SECONDS = 12.0
-# Shares of the time of those that train on windows, relative to 1 for the others.
+# Shares of the training time, relative to 1 for the other models that are trained; set by judgement.
 SHARES = {"fem_zero_tuned": 3.0}
 # Largest number of series on which candidates are trained and compared, evenly spaced: with 100,000 series of 12 rows,
 # preprocessing takes 12 s and a trial of the seasonal naive forecast 27.

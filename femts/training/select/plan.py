@@ -223,7 +223,12 @@ def _with_members(candidates: Sequence[Candidate], tried: Container[str]) -> tup
     members = tuple(each.model for each in candidates if each.model in MEMBERS and each.key in tried)
     if len(members) < FEWEST_MEMBERS:
         return _left_out(
-            candidates, {each.key: "too few of its models are tried" for each in candidates if each.model == ENSEMBLE}
+            candidates,
+            {
+                each.key: "too few of its models are tried"
+                for each in candidates
+                if each.model == ENSEMBLE and not each.reason
+            },
         )
     return tuple(
         replace(each, settings={"members": members}) if each.model == ENSEMBLE else each for each in candidates

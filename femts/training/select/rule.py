@@ -44,9 +44,9 @@ def best_mean(tried: Sequence[CandidateResult]) -> Choice:
     equally. The prior is `PRIOR` for a pretrained model, which has learned from other series, and `ROBUST ** (FADES / (n
     + FADES))` for the median of classical models, which is rarely far off; otherwise 1. A model takes part with its best
     look-back, if its error is at most `WORST` times the lowest or its prior is above 1; members with a weight below
-    `LEAST` are left out. Of `ALIKE` models, which differ little, the best takes part.
-    With few windows, the intervals of a mean are mostly those between the quantiles of its members, so `fem_zero` is one
-    at a weight of 0 if no other is pretrained.
+    `LEAST` are left out. Of the `ALIKE` models, which differ little, only the best takes part. With few windows, the
+    intervals of a mean are mostly those between the quantiles of its members, so `fem_zero` is one at a weight of 0 if no
+    other is pretrained.
     """
     best = dict[str, CandidateResult]()
     for each in sorted((each for each in tried if math.isfinite(each.error)), key=lambda each: each.error):
