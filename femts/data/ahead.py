@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.categories import origins
-from femts.data.describe import MOST_NAMES
+from femts.data.describe import quoted_names
 from femts.data.rows import Rows, as_numbers
-from femts.text import Message, arguments, quote
+from femts.text import Message, arguments
 
 Mask = NDArray[np.bool_]
 
@@ -89,14 +89,14 @@ def without_ahead(rows: Rows, channels: Sequence[str]) -> tuple[Rows, Ahead | No
             f" of {len(rows.series)} series" if len(whole) == len(rows.series) else f" of {len(whole)} of the series"
         )
     verbs = ("has", "is") if most == 1 and len(whole) == 1 else ("have", "are")
-    lacking, known = (_quoted(some) for some in (channels, origins(roles.future, form)))
+    lacking, known = (quoted_names(some) for some in (channels, origins(roles.future, form)))
     note = f"{last} {verbs[0]} no {lacking} and {verbs[1]} read as the future of {known}"
     there = np.unique(kept.codes)
     if len(there) < len(rows.series):
         new = tuple(name for code, name in enumerate(rows.series) if code not in there)
         kept = replace(kept, codes=np.searchsorted(there, kept.codes), series=tuple(np.array(rows.series)[there]))
         note = Message(
-            f"{note}; {_quoted(new)} {'has' if len(new) == 1 else 'have'} no row before these, so a trained model is asked "
+            f"{note}; {quoted_names(new)} {'has' if len(new) == 1 else 'have'} no row before these, so a trained model is asked "
             f"for such series with {arguments({'new': list(new[:1])})}"
         )
     return kept, Ahead(frame, int(whole.min()), note)
@@ -118,10 +118,5 @@ def undeclared(rows: Rows) -> str | None:
     if rest < 2 or not there[-rest:, ~short].all() or there[-2 * rest : -rest, short].mean() < 0.5:
         return None  # one reading alone, or columns that mostly have none
     lacking, others = (tuple(np.array(channels)[some].tolist()) for some in (short, ~short))
-    said = f"the last {rest} rows have {_quoted(others)} but no {_quoted(lacking)}"
+    said = f"the last {rest} rows have {quoted_names(others)} but no {quoted_names(lacking)}"
     return Message(f"{said}; if these are known in advance, use {arguments({'future_covariates': list(others)})}")
-
-
-def _quoted(listed: Sequence[str]) -> str:
-    more = f" and {len(listed) - MOST_NAMES} more" * (len(listed) > MOST_NAMES)
-    return ", ".join(f"'{quote(name)}'" for name in listed[:MOST_NAMES]) + more

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from femts.text import quote
 
 MOST_NAMES = 6  # names listed
@@ -22,6 +24,12 @@ def names(columns: tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     rest = len(columns) - MOST_NAMES
     return ", ".join(map(quote, columns[:MOST_NAMES])) + (f" and {rest} more" if rest > 0 else "")
+
+
+def quoted_names(columns: Sequence[str]) -> str:
+    """As `names`, each in quotes."""
+    more = f" and {len(columns) - MOST_NAMES} more" * (len(columns) > MOST_NAMES)
+    return ", ".join(f"'{quote(name)}'" for name in columns[:MOST_NAMES]) + more
 
 
 def stamp(when: object) -> str:

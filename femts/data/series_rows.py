@@ -14,9 +14,8 @@ from pandas.api.types import is_numeric_dtype
 from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import BETWEEN, holds_dates
-from femts.data.describe import MOST_NAMES
+from femts.data.describe import quoted_names
 from femts.data.stamps import as_text, is_short_month
-from femts.text import quote
 
 LEAST_DATES = 3  # columns whose names are dates
 MOST_KEYS = 4  # columns that name a series together
@@ -68,17 +67,12 @@ def from_rows(
         }
     )
     others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
-    named = f"column{'s' * (len(keys) > 1)} {_listed(keys)}"
+    named = f"column{'s' * (len(keys) > 1)} {quoted_names(keys)}"
     note = f"each row is read as a series, named by {named}; {others}"
     if not left:
         return long, names, (note,)
-    rest = f"column{'s' * (len(left) > 1)} {_listed(left)} {'are' if len(left) > 1 else 'is'}"
+    rest = f"column{'s' * (len(left) > 1)} {quoted_names(left)} {'are' if len(left) > 1 else 'is'}"
     return long, names, (note, f"{rest} left out, since {named} name{'s' * (len(keys) == 1)} the series")
-
-
-def _listed(columns: Sequence[str]) -> str:
-    some = ", ".join(f"'{quote(name)}'" for name in columns[:MOST_NAMES])
-    return some + f" and {len(columns) - MOST_NAMES} more" * (len(columns) > MOST_NAMES)
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
