@@ -30,6 +30,7 @@ from femts.models.base import ForecastModel
 from femts.text import quote
 from femts.training.accelerator import Accelerator
 from femts.training.constants import FEWEST_FITS, FEWEST_SCORED, GRACE, MANY_TARGETS, PLANNED_SHARE, REPORTED_LEVELS
+from femts.training.select.constants import NAIVE_NAMES
 
 
 class Scored(NamedTuple):
@@ -130,13 +131,19 @@ def scale_notes(forecaster: Forecaster) -> list[str]:
 
 
 def accuracy_notes(metrics: Mapping[str, Any]) -> list[str]:
-    """Warnings if the test errors of a run are higher than those of a naive forecast, or if its intervals miss their
-    coverage, from its `metrics.json`."""
+    """Warnings if the test errors of a run are higher than those of a naive forecast, if its intervals miss their
+    coverage, or if there was no time to try a model, from its `metrics.json`."""
     test = metrics["test"]
     covered = {
         level: row["coverage"] for level, row in metrics["intervals"]["test"].items() if row["coverage"] is not None
     }
-    return [*([test["verdict"]] if test["worse"] else []), *coverage_notes(covered)]
+    tried = {each["model"] for each in metrics.get("auto", {}).get("tried", ()) if "error" in each}
+    hurried = "only naive forecasts were tried, for lack of time; with a longer time limit, 'auto' tries other models"
+    return [
+        *([test["verdict"]] if test["worse"] else []),
+        *coverage_notes(covered),
+        *([hurried] if tried and tried.issubset(NAIVE_NAMES) else []),
+    ]
 
 
 def circumstances(forecaster: Forecaster, accelerator: Accelerator) -> dict[str, Any]:

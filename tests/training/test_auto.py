@@ -22,6 +22,7 @@ from femts.training.select import plan as planning
 from femts.training.select import run as choice
 from femts.training.select import trial
 from femts.training.select.candidates import Candidate
+from femts.training.select.constants import NAIVE_NAMES
 from femts.training.select.rule import best_mean
 from femts.training.select.trial import CandidateResult
 from femts.training.stopping import Interrupted
@@ -111,6 +112,12 @@ def test_candidates_scored_at_the_first_origin_are_kept(monkeypatch: pytest.Monk
     made = train(months(), "auto", 12, max_steps=5)
     assert made.metrics["auto"]["origins"] == 3
     assert all("error" in each for each in made.metrics["auto"]["tried"] if each["model"] != "auto_arima")
+
+
+def test_a_warning_says_that_only_naive_forecasts_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "_too_late", lambda each, *_: "" if each.model in NAIVE_NAMES else "no time was left")
+    with pytest.warns(femts.AccuracyWarning, match="12 steps: only naive forecasts were tried, for lack of time; with a"):
+        train(months(), "auto", 12, max_steps=5)
 
 
 def test_auto_run_roundtrip(tmp_path: Path) -> None:

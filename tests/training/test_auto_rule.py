@@ -15,12 +15,13 @@ from femts.models.parts.classic_fit import Fit
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.select import plan as planning
-from femts.training.select.candidates import ENSEMBLE, NAIVE_NAMES, TUNED, ZERO_SHOT, Candidate, shortlist
+from femts.training.select.candidates import ENSEMBLE, TUNED, ZERO_SHOT, Candidate, shortlist
 from femts.training.select.constants import (
     FADES,
     FEWEST_SCORED,
     HALF,
     MANY_WINDOWS,
+    NAIVE_NAMES,
     OF_LARGE,
     OF_SMALL,
     PRIOR,

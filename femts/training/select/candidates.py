@@ -30,7 +30,6 @@ from femts.training.select.constants import (
 
 RIDGE = "ridge"
 TREES = "boost"
-NAIVE_NAMES = ("seasonal_naive", "naive")
 ZERO_SHOT, TUNED = "fem_zero", "fem_zero_tuned"
 ENSEMBLE = "stat_ensemble"
 
