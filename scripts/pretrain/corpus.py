@@ -22,7 +22,8 @@ from scripts.pretrain.series import Array, composite, from_synforecast, standard
 LONGEST_HORIZON = 192
 HELD_OUT = 10  # every tenth series of the files is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
-SHORTEST = 40  # rows of a real series
+SHORTEST = 16  # rows of a real series
+FEWEST_AHEAD = 6  # rows of a short real series, or a third of it, that are forecast
 YOUNG = 0.3  # share of the batches in which most series begin later
 
 
@@ -35,7 +36,7 @@ class Season(NamedTuple):
         horizons: that series of this season are usually forecast for, in steps.
         longest: rows of history, at most; those of years, quarters and months are few.
         young: share of the batches in which most series begin later.
-        grows: whether its series may be `growing`; of those of years, forecasts became worse by it (results/pretrained.md).
+        grows: whether its series may be `growing`.
     """
 
     second: int
@@ -47,11 +48,11 @@ class Season(NamedTuple):
 
 
 SEASONS = {
-    1: Season(1, 0.14, (8, 16, 24, 48), 512, 0.6),
-    4: Season(4, 0.08, (8, 16), 128, 0.8, True),
+    1: Season(1, 0.16, (8, 16, 24, 48), 512, 0.6, True),
+    4: Season(4, 0.10, (8, 16), 128, 0.8, True),
     5: Season(5, 0.02, (8, 16, 32)),
     7: Season(7, 0.15, (16, 28, 48, 96)),
-    12: Season(12, 0.11, (12, 24, 36), 512, 0.6, True),
+    12: Season(12, 0.14, (12, 24, 36), 512, 0.6, True),
     13: Season(13, 0.02, (13, 26), 256, 0.6, True),
     24: Season(168, 0.22, (24, 48, 96, 168, 192)),
     48: Season(336, 0.07, (48, 96, 192)),
@@ -60,6 +61,7 @@ SEASONS = {
     144: Season(1008, 0.07, (48, 144, 192)),
     288: Season(2016, 0.06, (48, 96, 192)),
 }
+NAMED = {"hourly": 24, "daily": 7, "weekly": 52, "monthly": 12, "quarterly": 4}  # seasons by words of file names
 OTHER_SEASONS = 0.08  # share of batches of a season that no calendar has
 OTHER_REAL = 0.05  # share of each season of real series that is not among `SEASONS`
 
@@ -73,16 +75,15 @@ def read_series(paths: Iterable[Path]) -> dict[str, tuple[Array, int]]:
     """Series and their seasons by name, from files with a series in each line: `name,value,value,...`, oldest first.
 
     Args:
-        paths: files, `.csv` or `.csv.gz`. A file name with `hourly`, `daily`, `weekly` or `monthly` says the season, and
+        paths: files, `.csv` or `.csv.gz`. A file name with one of the words in `NAMED` says the season, and
             so does a series name that ends in `|300s`, the step in seconds; other series have none.
 
     Raises:
         UsageError: A file cannot be read, a value is not a number, or two series have the same name.
     """
-    named = {"hourly": 24, "daily": 7, "weekly": 52, "monthly": 12}
     found: dict[str, tuple[Array, int]] = {}
     for path in paths:
-        of_file = next((steps for word, steps in named.items() if word in path.name), 1)
+        of_file = next((steps for word, steps in NAMED.items() if word in path.name), 1)
         try:
             with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
                 rows = [line for line in csv.reader(lines) if line]
@@ -199,7 +200,7 @@ class Corpus:
         x = np.concatenate(parts)
         observed = np.ones(x.shape, bool)
         if n_real:
-            values, seen = _windows(rng, real, n_real, total)
+            values, seen = _windows(rng, real, n_real, total, horizon)
             x, observed = np.concatenate([x, values]), np.concatenate([observed, seen])
         self._shorten(rng, observed, length, young)
         self._puncture(rng, observed, length)
@@ -232,21 +233,26 @@ class Corpus:
                     row[start : start + int(rng.integers(1, max(2, length // 8)))] = False
 
 
-def _windows(rng: np.random.Generator, values: Sequence[Array], n: int, total: int) -> tuple[Array, NDArray[np.bool_]]:
-    """n excerpts of `total` rows that end anywhere, some of them mixed from two; (n, total) each."""
+def _windows(
+    rng: np.random.Generator, values: Sequence[Array], n: int, total: int, horizon: int
+) -> tuple[Array, NDArray[np.bool_]]:
+    """n excerpts of `total` rows that end anywhere, some of them mixed from two, (n, total) each; short ones end within
+    the horizon, so that most of their rows are history."""
     x, observed = np.zeros((n, total)), np.zeros((n, total), bool)
     for i in range(n):
         excerpts = [_excerpt(rng, values, total) for _ in range(1 + (rng.random() < 0.4))]
         rows = min(len(excerpt) for excerpt in excerpts)
         share = rng.beta(1.5, 1.5)
         mixed = sum(w * _scaled(e[-rows:]) for w, e in zip((share, 1 - share), excerpts, strict=False))
-        x[i, -rows:], observed[i, -rows:] = np.nan_to_num(mixed), np.isfinite(mixed)
+        unknown = min(max(horizon - max(rows // 3, FEWEST_AHEAD), 0), total - rows)
+        at = slice(total - unknown - rows, total - unknown)
+        x[i, at], observed[i, at] = np.nan_to_num(mixed), np.isfinite(mixed)
     return x, observed
 
 
 def _excerpt(rng: np.random.Generator, values: Sequence[Array], total: int) -> Array:
     series = values[int(rng.integers(len(values)))]
-    end = int(rng.integers(min(40, len(series)), len(series) + 1))
+    end = int(rng.integers(min(SHORTEST, len(series)), len(series) + 1))
     if len(series) > total and rng.random() < 0.8:
         end = int(rng.integers(total, len(series) + 1))
     return series[max(0, end - total) : end]

@@ -112,13 +112,15 @@ def seasonal(draw: Draw, length: int, season: int, second: int) -> Array:
 
 
 def growing(draw: Draw, length: int) -> Array:
-    """Levels whose growth is autoregressive around a drift, with shocks of heavy tails, (n, length), of unit variance."""
+    """Levels whose growth is autoregressive around a drift, with shocks of heavy tails, half of them exponential,
+    (n, length), of unit variance."""
     growth = draw.rng.standard_t(3, (draw.n, length))
     kept = draw.uniform(0, 0.98)
     for step in range(1, length):
         growth[:, step] += kept[:, 0] * growth[:, step - 1]
     drift = draw.normal() * draw.log_uniform(0.1, 2) * growth.std(1, keepdims=True)
-    return standardised(np.cumsum(growth + drift, 1))
+    x = standardised(np.cumsum(growth + drift, 1))
+    return np.where(draw.bernoulli(0.5), x, standardised(np.exp(x * draw.uniform(0.2, 1.0))))
 
 
 def composite(rng: np.random.Generator, n: int, length: int, season: int, second: int, grown: float = 0.0) -> Array:

@@ -24,16 +24,21 @@ NAMES = (
     "recent median",
     "seasons at the last level",
     "seasons at the last deviation",
-    "smoothed level and trend",
+    "smoothed level and half the trend",
     "autoregression",
     "direct regression",
+    "drift",
+    "second seasons at the last level",
 )
+TRENDING = ("smoothed level and half the trend", "drift")  # experts that may leave the range of the past by its width
 SEASONS = 7  # seasons that a phase mean averages
+SECOND_SEASONS = 4  # longer seasons that `second seasons at the last level` averages
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 RECENT = 24  # rows that the recent median is taken of
-SMOOTHING = 0.5  # of the level of `smoothed level and trend`
+SMOOTHING = 0.5  # of the level of `smoothed level and half the trend`
+DRIFT = 32, 3  # rows and seasons, whichever is longer, over which the drift is measured
 INPUTS = 8  # of the direct regression
 MIN_FITTED = 12  # rows that an autoregression is fitted on, if the series has them
 FITTED = (768, 192)  # rows before the first origin that autoregression and direct regression are fitted on, about
@@ -116,6 +121,19 @@ class History:
             weight = weight + known
         return torch.where(weight > 0, total / weight.clamp(min=1), self.at(rows))
 
+    def growth(self, origins: Tensor, season: int, span: int) -> Tensor:
+        """Growth a step over up to `span` rows before the `origins` O, from the mean of their first season to that of
+        their last, (O, B); 0 where there is no more than a season."""
+        ends = origins[:, None]
+        used = torch.minimum(torch.tensor(span), ends - self.start)
+        first, last = ((ends - back).clamp(min=0).expand(used.shape) for back in (used, torch.tensor(season)))
+
+        def total(low: Tensor) -> Tensor:
+            return self._sum.gather(0, (low + season).clamp(max=len(self.x))) - self._sum.gather(0, low)
+
+        step = (total(last) - total(first)) / (season * (used - season).clamp(min=1))
+        return torch.where(used > season, step, 0.0).to(self.x)
+
 
 def _running(x: Tensor) -> Tensor:
     return F.pad(x.double().cumsum(0), (0, 0, 1, 0))
@@ -143,15 +161,20 @@ def expert_forecasts(
     targets = origins[:, None] + leads
     same_phase = targets - (leads // season + 1) * season  # the last known row of the phase
     longer = targets - (leads // second + 1) * second
-    shape = (len(origins), horizon, x.shape[1])
+    every = (len(origins), horizon, x.shape[1])
 
     location, scale = _moments(history, origins, context)
     naive = history.at(same_phase)
     phase = history.phase_mean(same_phase, season, SEASONS)
-    last = history.at(origins - 1)[:, None].expand(shape)
-    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(shape)
+    last = history.at(origins - 1)[:, None].expand(every)
+    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(every)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
+    shape, shape_ahead = _seasonal_shape(history, season, same_phase)
+    adjusted = history.x - shape
+    steps, (rows, seasons) = (leads + 1)[:, None], DRIFT
+    drift = steps * history.growth(origins, season, max(rows, seasons * season))[:, None]
+    trend = steps * history.growth(origins, season, len(x))[:, None]
     seasonal = _seasonal_scale(history, season, origins, scale)
     regression = DirectRegression(history, season, second, horizon, starts)
     direct, residual = regression.forecast(seasonal, scale)
@@ -164,12 +187,18 @@ def expert_forecasts(
         recent,
         phase + level[:, None],
         phase + deviation[:, None],
-        _smoothed(history, season, origins, leads, phase),
+        shape_ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,  # as the theta method has it (Hyndman and
+        # Billah, 2003)
         _autoregression(history, season, second, horizon, starts, scale),
         direct,
+        shape_ahead + adjusted.index_select(0, (origins - 1).clamp(min=0))[:, None] + drift,
+        _second_seasons(history, season, second, origins, longer),
     ]
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
-    bounded = torch.stack(experts, -1).clamp((low - scale)[:, None, :, None], (high + scale)[:, None, :, None])
+    trending = torch.tensor([name in TRENDING for name in NAMES])
+    beyond = torch.where(trending, (high - low)[..., None], scale[..., None])[:, None]  # (O, 1, B, K)
+    low, high = low[:, None, :, None], high[:, None, :, None]
+    bounded = torch.stack(experts, -1).clamp(low - beyond, high + beyond)
     return Forecasts(
         bounded + history.offset[..., None],
         location + history.offset,
@@ -209,19 +238,41 @@ def _extremes(history: History, origins: Tensor, sign: int) -> Tensor:
     return sign * _running_max(sign * history.x).index_select(0, (origins - 1).clamp(min=0))
 
 
-def _smoothed(history: History, season: int, origins: Tensor, leads: Tensor, phase: Tensor) -> Tensor:
-    """Simple exponential smoothing of what the seasons leave, with half the trend, as the theta method has it
-    (Assimakopoulos and Nikolopoulos, 2000)."""
+def _seasonal_shape(history: History, season: int, same_phase: Tensor) -> tuple[Tensor, Tensor]:
+    """How far a phase is from the mean of its season, on average over up to `SEASONS` seasons, which a trend does not
+    change: before each row, (T, B), and for rows ahead from the last known rows `same_phase` (O, H), (O, H, B)."""
     rows = torch.arange(len(history.x))
-    deviations = history.x - history.phase_mean(rows - season, season, SEASONS)
-    age = origins[:, None] - 1 - rows
-    weights = torch.where(age >= 0, SMOOTHING * (1 - SMOOTHING) ** age.clamp(min=0), 0.0).to(deviations)
+    if season == 1:
+        return torch.zeros_like(history.x), torch.zeros(*same_phase.shape, history.x.shape[1])
+    deviations = history.x - history.mean(rows + 1, season)
+
+    def shape(at: Tensor) -> Tensor:
+        total, weight = torch.zeros(()), torch.zeros(())
+        for back in range(SEASONS):
+            earlier = at - back * season
+            known = history.known(earlier - season + 1).to(history.x)
+            total = total + deviations.index_select(0, earlier.reshape(-1).clamp(min=0)).view(*at.shape, -1) * known
+            weight = weight + known
+        return total / weight.clamp(min=1)
+
+    before = torch.where(history.known(rows - 2 * season + 1), shape(rows - season), shape(rows))
+    return before, shape(same_phase)
+
+
+def _smoothed(x: Tensor, origins: Tensor) -> Tensor:
+    """Simple exponential smoothing of `x` (T, B) up to each origin, (O, B)."""
+    age = origins[:, None] - 1 - torch.arange(len(x))
+    weights = torch.where(age >= 0, SMOOTHING * (1 - SMOOTHING) ** age.clamp(min=0), 0.0).to(x)
     weights[:, 0] += 1 - weights.sum(1)  # the level before the first row is that of the first
-    span = max(4 * season, 32)
-    near, far = history.mean(origins, span // 2), history.mean(origins, span)
-    slope = (near - far) / (span / 4)  # the centres of the two means lie a quarter of the span apart
-    slope = torch.where(history.known(origins - span), slope, 0.0)
-    return phase + (weights @ deviations)[:, None] + 0.5 * slope[:, None] * (leads + 1)[:, None]
+    return weights @ x
+
+
+def _second_seasons(history: History, season: int, second: int, origins: Tensor, longer: Tensor) -> Tensor:
+    """Mean of the values at the rows `longer` (O, H) and in longer seasons before, plus what the last season was above
+    the same mean, (O, H, B)."""
+    last = origins[:, None] + torch.arange(-season, 0)
+    above = history.at(last) - history.phase_mean(last - second, second, SECOND_SEASONS)
+    return history.phase_mean(longer, second, SECOND_SEASONS) + above.mean(1, keepdim=True)
 
 
 def _autoregression(
