@@ -129,7 +129,8 @@ def read_weights(path: str | None = None, expected: str | None = None) -> Weight
     """Read a file of weights; None takes the one of the package.
 
     Raises:
-        UsageError: It cannot be read, is no such file, or does not have the `expected` hash.
+        UsageError: It cannot be read, is no such file, does not have the `expected` hash, or is of another version of
+            the network.
     """
     file = PACKAGED if path is None else Path(path)
     try:
@@ -146,11 +147,19 @@ def read_weights(path: str | None = None, expected: str | None = None) -> Weight
         raise UsageError(f"The weights {quote(file)} have the hash {found[:12]}, not {quote(wanted)[:12]}; {remedy}.")
     try:
         card = json.loads(safetensors_metadata(content)["card"])
-        return Weights(found, NetworkConfig.from_record(card["recipe"]["network"]), load(content), card)
+        network, tensors = NetworkConfig.from_record(card["recipe"]["network"]), load(content)
     except (SafetensorError, ValueError, LookupError, TypeError) as error:
         raise UsageError(
             f"{quote(file)} holds no weights of fem_zero; give a file that a pretraining wrote with model.weights."
         ) from error
+    with torch.device("meta"):
+        fitting = Network(network).state_dict()
+    if {name: value.shape for name, value in tensors.items()} != {name: value.shape for name, value in fitting.items()}:
+        raise UsageError(
+            f"The weights {quote(file)} are of another version of fem_zero, with other inputs; pretrain them again with "
+            "this one."
+        )
+    return Weights(found, network, tensors, card)
 
 
 class ZeroShot(ForecastModel):
@@ -213,7 +222,7 @@ class ZeroShot(ForecastModel):
 
 
 @register(
-    "simple_ensemble", "Median of eleven closed-form forecasts, such as the seasonal naive and an autoregression; fast."
+    "simple_ensemble", "Median of thirteen closed-form forecasts, such as the seasonal naive and an autoregression; fast."
 )
 class SimpleEnsemble(ZeroShot):
     """The median of the experts that `fem_zero` weighs."""

@@ -163,6 +163,9 @@ def test_weights_of_ones_own(tmp_path: Path) -> None:
     assert model.rolled_out(Batch(torch.from_numpy(wave(300))[None, :, None]), 5).isfinite().all()
     with pytest.raises(femts.UsageError, match=r"have the hash \w{12}, not 0000; restore the file, or leave"):
         built(weights=str(own), sha256="0000")
+    save_file(Network(config).half().state_dict() | {"head.bias": torch.zeros(320)}, own, {"card": json.dumps(card)})
+    with pytest.raises(femts.UsageError, match=r"own\.safetensors are of another version of fem_zero"):
+        built(weights=str(own))
 
 
 def test_weights_of_another_version_are_named() -> None:
@@ -315,7 +318,7 @@ def test_the_weights_of_the_experts_explain_a_forecast(
     assert shares["last value"] < 0.05 < shares["autoregression"]
 
     assert main(["explain", str(run), str(file), "-o", str(tmp_path / "why.csv")]) == 0
-    assert "11 closed-form forecasts, most of all" in capsys.readouterr().out
+    assert "13 closed-form forecasts, most of all" in capsys.readouterr().out
     assert main(["explain", str(run), str(file), "--plot", str(tmp_path / "why.png")]) == 2
     assert "The weights of 'fem_zero' are a table; remove --plot" in capsys.readouterr().err
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from femts.models.parts.expert_network import origins_of
 from femts.models.parts.experts import (
+    DRIFT,
     FITTED,
     LEAD_GROUPS,
     LEADS_PER_GROUP,
@@ -18,7 +19,9 @@ from femts.models.parts.experts import (
     PRECISION,
     RECENT,
     SEASONS,
+    SECOND_SEASONS,
     SMOOTHING,
+    TRENDING,
     Forecasts,
     expert_forecasts,
 )
@@ -114,8 +117,8 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     def at(row: int) -> float:
         return float(past[max(row, 0)])
 
-    def phase(row: int, seasons: int) -> float:
-        known = [at(row - k * season) for k in range(seasons) if row - k * season >= start]
+    def phase(row: int, seasons: int, step: int = season) -> float:
+        known = [at(row - k * step) for k in range(seasons) if row - k * step >= start]
         return float(np.mean(known)) if known else at(row)
 
     def mean(end: int, count: int, values: np.ndarray = past) -> float:
@@ -125,7 +128,16 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     def base(row: int) -> float:
         return phase(row - season, SEASONS)
 
-    left = np.array([at(row) - base(row) for row in range(n)])
+    def shape(row: int) -> float:
+        rows = [r for r in range(row, row - SEASONS * season, -season) if r - season + 1 >= start]
+        return float(np.mean([at(r) - past[r - season + 1 : r + 1].mean() for r in rows])) if rows else 0.0
+
+    def growth(span: int) -> float:
+        span = min(span, n - start)
+        ends = past[n - season :].mean() - past[n - span : n - span + season].mean()
+        return float(ends / (span - season)) if span > season else 0.0
+
+    adjusted = [at(row) - shape(row - season if row - 2 * season + 1 >= start else row) for row in range(n)]
     leads = range(horizon)
     same = [n + j - (j // season + 1) * season for j in leads]
     longer = [n + j - (j // second + 1) * second for j in leads]
@@ -137,11 +149,12 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     differences = [abs(at(r) - at(r - season)) for r in range(start + season, n)]
     seasonal = max(np.mean(differences) if differences else 0.5 * scale, 0.02 * scale)
 
-    smooth = at(0) - base(0)
-    for row in range(1, n):
-        smooth += SMOOTHING * (left[row] - smooth)
-    span = max(4 * season, 32)
-    slope = (mean(n, span // 2) - mean(n, span)) / (span / 4) if n - span >= start else 0.0
+    smooth = adjusted[0]
+    for value in adjusted[1:]:
+        smooth += SMOOTHING * (value - smooth)
+    steps, shapes = np.arange(1, horizon + 1), np.array([shape(row) for row in same])
+    weeks = np.array([phase(row, SECOND_SEASONS, second) for row in longer])
+    above = np.mean([at(row) - phase(row - second, SECOND_SEASONS, second) for row in range(n - season, n)])
     forecasts = {
         "seasonal naive": naive,
         "mean of seasons": means,
@@ -151,12 +164,15 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
         "recent median": np.full(horizon, np.sort([at(row) for row in range(n - RECENT, n)])[(RECENT - 1) // 2]),
         "seasons at the last level": means + level,
         "seasons at the last deviation": means + past[-1] - base(n - 1),
-        "smoothed level and trend": means + smooth + 0.5 * slope * np.arange(1, horizon + 1),
+        "smoothed level and half the trend": shapes + smooth + 0.5 * growth(total) * steps,
         "autoregression": _autoregression(past, start, season, second, horizon, total, scale),
         "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
+        "drift": shapes + adjusted[-1] + growth(max(DRIFT[0], DRIFT[1] * season)) * steps,
+        "second seasons at the last level": weeks + above,
     }
-    low, high = past.min() - scale, past.max() + scale
-    return {name: np.clip(values, low, high) for name, values in forecasts.items()}
+    low, high = past.min(), past.max()
+    beyond = {name: high - low if name in TRENDING else scale for name in forecasts}
+    return {name: np.clip(values, low - beyond[name], high + beyond[name]) for name, values in forecasts.items()}
 
 
 def _ridge(inputs: np.ndarray, targets: np.ndarray, penalty: np.ndarray) -> np.ndarray:
