@@ -57,10 +57,11 @@ def run(options: argparse.Namespace) -> None:
     groups = held_out_pool(patch) | held_out_real(by_season(held_out), patch)
     options.folder.mkdir(parents=True, exist_ok=True)
     with (options.folder / "log.jsonl").open("a") as log:
+        weights = sum(parameter.numel() for parameter in training.network.parameters())
         sources = {path.name: len(read_series([path])) for path in options.files}
         limits = options.hours, options.every, options.steps
         for report in train(training, corpus, groups, options.folder, *limits, sources):
-            print(json.dumps({"recipe": asdict(recipe), **report}), file=log, flush=True)
+            print(json.dumps({"recipe": asdict(recipe), "weights": weights, **report}), file=log, flush=True)
             kinds = {name: value for name, value in report["scores"].items() if " " not in name}
             scores = ", ".join(f"{name} {mase:.4f} / {sql:.4f}" for name, (mase, sql) in kinds.items())
             print(

@@ -88,7 +88,7 @@ def test_real_series_are_read_averaged_and_held_out(tmp_path: Path) -> None:
     assert len(train) == 18 and len(held_out) == 3
     assert not {id(v) for v, _ in train} & {id(v) for v, _ in held_out}
     groups = by_season(held_out)
-    assert set(groups) == {24, 48, 96, 144, 288}, "600 rows are too few for longer steps"
+    assert set(groups) == {12, 24, 48, 96, 144, 288}, "600 rows are too few for longer steps"
     np.testing.assert_allclose(groups[144][0][:3], rows["m08|300s"][:6].reshape(3, 2).mean(1))
 
 
@@ -97,6 +97,13 @@ def test_real_series_are_part_of_a_batch() -> None:
     both = batch.observed[1:] & batch.observed[:-1]
     steps = torch.where(both, batch.x[1:] - batch.x[:-1], torch.nan)
     torch.testing.assert_close(steps, steps.nanmean(0).expand_as(steps).where(both, torch.nan), equal_nan=True)
+
+
+def test_a_short_real_series_ends_within_the_horizon() -> None:
+    rng = np.random.default_rng(2)
+    batch = Corpus({1: (np.arange(16.0),)}, share=1.0, gaps=0.0, size=8).draw(rng, 1, 64, 16, young=0.0)
+    seen = batch.observed[:, (batch.observed.sum(0) == 16) & ~batch.observed[-1]]
+    assert seen.shape[1] and (seen[-16:].sum(0) == 6).all(), "ten of sixteen rows are history"
 
 
 def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
