@@ -187,8 +187,8 @@ def expert_forecasts(
         recent,
         phase + level[:, None],
         phase + deviation[:, None],
-        shape_ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,  # as the theta method has it (Hyndman and
-        # Billah, 2003)
+        # The theta method in the form of Hyndman and Billah (2003).
+        shape_ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
         _autoregression(history, season, second, horizon, starts, scale),
         direct,
         shape_ahead + adjusted.index_select(0, (origins - 1).clamp(min=0))[:, None] + drift,
