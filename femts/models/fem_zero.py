@@ -222,7 +222,8 @@ class ZeroShot(ForecastModel):
 
 
 @register(
-    "simple_ensemble", "Median of thirteen closed-form forecasts, such as the seasonal naive and an autoregression; fast."
+    "simple_ensemble",
+    "Median of thirteen closed-form forecasts, such as the seasonal naive and an autoregression; fast.",
 )
 class SimpleEnsemble(ZeroShot):
     """The median of the experts that `fem_zero` weighs."""

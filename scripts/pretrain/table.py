@@ -42,7 +42,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _row(name: str, report: dict[str, Any]) -> str:
-    cells = [name, f"{report['weights']:,}", f"{report['cpu_hours']:.2f}", f"{report['steps']:,}", f"{report['series']:,}"]
+    cells = [
+        name,
+        f"{report['weights']:,}",
+        f"{report['cpu_hours']:.2f}",
+        f"{report['steps']:,}",
+        f"{report['series']:,}",
+    ]
     cells += [f"{value:.3f}" for kind in ("real", "synthetic") for value in report["scores"][kind]]
     return "| " + " | ".join(cells) + " |"
 

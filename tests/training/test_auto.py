@@ -116,7 +116,9 @@ def test_candidates_scored_at_the_first_origin_are_kept(monkeypatch: pytest.Monk
 
 def test_a_warning_says_that_only_naive_forecasts_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_too_late", lambda each, *_: "" if each.model in NAIVE_NAMES else "no time was left")
-    with pytest.warns(femts.AccuracyWarning, match="12 steps: only naive forecasts were tried, for lack of time; with a"):
+    with pytest.warns(
+        femts.AccuracyWarning, match="12 steps: only naive forecasts were tried, for lack of time; with a"
+    ):
         train(months(), "auto", 12, max_steps=5)
 
 
