@@ -42,13 +42,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _row(name: str, report: dict[str, Any]) -> str:
-    cells = [
-        name,
-        f"{report['weights']:,}",
-        f"{report['cpu_hours']:.2f}",
-        f"{report['steps']:,}",
-        f"{report['series']:,}",
-    ]
+    weights, steps, series = (f"{report[key]:,}" for key in ("weights", "steps", "series"))
+    cells = [name, weights, f"{report['cpu_hours']:.2f}", steps, series]
     cells += [f"{value:.3f}" for kind in ("real", "synthetic") for value in report["scores"][kind]]
     return "| " + " | ".join(cells) + " |"
 
