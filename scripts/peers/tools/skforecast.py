@@ -1,21 +1,22 @@
 """skforecast: LightGBM with lags, rolling features and the calendar as in its user guides, one forecaster for all series,
-standardised, trained once. Conformal intervals have residuals of forecasts of held-out rows, as the guides advise.
+standardised, trained once. Conformal intervals come from the errors of a trial that leaves out the last rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 from lightgbm import LGBMRegressor
-from sklearn.preprocessing import StandardScaler
 from skforecast.preprocessing import CalendarFeatures, RollingFeatures
 from skforecast.recursive import ForecasterRecursive, ForecasterRecursiveMultiSeries
+from sklearn.preprocessing import StandardScaler
 
 from scripts.peers.exchange import KEYS, LEVELS, Windows, answer, from_levels
 
-Series, Known = dict[str, pd.Series], dict[str, pd.DataFrame]
+Series: TypeAlias = dict[str, pd.Series]
+Known: TypeAlias = dict[str, pd.DataFrame]
 
 
 def forecasts(windows: Windows, settings: dict[str, Any]) -> Iterator[pd.DataFrame]:
@@ -35,9 +36,10 @@ def forecasts(windows: Windows, settings: dict[str, Any]) -> Iterator[pd.DataFra
     predicted = {name: own.set_index("ds")["pred"] for name, own in tried.groupby("unique_id")}
     actual = {name: series[name][own.index] for name, own in predicted.items()}
     model = _fitted(series, known, windows, lags)
-    if isinstance(model, ForecasterRecursive):
-        ((actual, predicted),) = zip(actual.values(), predicted.values(), strict=True)
-    model.set_out_sample_residuals(actual, predicted, random_state=42)
+    if len(series) > 1:
+        model.set_out_sample_residuals(actual, predicted, random_state=42)
+    else:
+        model.set_out_sample_residuals(*actual.values(), *predicted.values(), random_state=42)
     for window in range(1, windows.windows + 1):
         rows, made = _series(windows, window), pd.DataFrame()
         for level in LEVELS:
