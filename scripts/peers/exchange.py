@@ -20,6 +20,8 @@ QUANTILES = [round(0.1 * k, 1) for k in range(1, 10)]
 LEVELS = [20, 40, 60, 80]  # of the intervals whose ends are these quantiles, in percent
 COLUMNS = [f"q-{100 * q:g}" for q in QUANTILES]
 KEYS = ["unique_id", "ds"]
+DATES = {"h": ["hour", "dayofweek"], "min": ["hour", "minute", "dayofweek"], "D": ["dayofweek", "month"]}
+DATES |= {"B": ["dayofweek", "month"], "W": ["week", "month"], "MS": ["month"], "QS": ["quarter"]}
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Windows:
         if filled:
             rows["y"] = rows.groupby("unique_id")["y"].transform(lambda y: y.interpolate().bfill())
         return rows
+
+    @property
+    def dates(self) -> list[str]:
+        """Attributes of stamps that are features of tools that ask for a choice, none for yearly steps."""
+        return next((dates for step, dates in DATES.items() if self.freq.split("-")[0].endswith(step)), [])
 
     def future(self, window: int) -> pd.DataFrame:
         """Series, stamps and known covariates of a window."""

@@ -20,10 +20,11 @@ from femts.experiments.tasks import Task
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = [ROOT / "configs" / "tasks" / name for name in ("outside.yaml", "packages.yaml", "r_packages.yaml")]
-TOOLS = ("statsforecast", "mlforecast", "autogluon", "neuralforecast", "prophet")
+TOOLS = ("statsforecast", "mlforecast", "autogluon", "neuralforecast", "prophet", "darts", "skforecast")
 NAMES = {
     **{"statsforecast": "statsforecast (median of 4)", "mlforecast": "mlforecast (AutoLightGBM)"},
     **{"neuralforecast": "neuralforecast (N-HiTS)", "autogluon": "AutoGluon", "prophet": "Prophet"},
+    **{"darts": "darts (LightGBM)", "skforecast": "skforecast (LightGBM)"},
 }
 OURS = ("auto", "fem_zero", "stat_ensemble", "nhits", "boost", "seasonal_naive")
 STEPS = {"MS": "monthly", "QS": "quarterly", "YS": "yearly", "W": "weekly", "D": "daily", "B": "daily"}

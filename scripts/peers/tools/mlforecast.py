@@ -19,8 +19,6 @@ from mlforecast.utils import PredictionIntervals
 from scripts.peers.exchange import KEYS, LEVELS, Windows, answer, from_levels
 
 AUTO, PLAIN = "mlforecast", "LightGBM of the walkthrough"
-DATES = {"h": ["hour", "dayofweek"], "min": ["hour", "minute", "dayofweek"], "D": ["dayofweek", "month"]}
-DATES |= {"B": ["dayofweek", "month"], "W": ["week", "month"], "MS": ["month"], "QS": ["quarter"]}
 
 
 def forecasts(windows: Windows, settings: dict[str, Any]) -> Iterator[pd.DataFrame]:
@@ -30,8 +28,7 @@ def forecasts(windows: Windows, settings: dict[str, Any]) -> Iterator[pd.DataFra
     rows = first.groupby("unique_id").size()
     season = windows.season if rows.max() >= 4 * windows.season else 1
     spare = min(rows.max() // 2, rows.max() - 4 * season, rows.min() - season - 2) // horizon
-    dates = next((dates for step, dates in DATES.items() if windows.freq.split("-")[0].endswith(step)), [])
-    settings |= {"season": season, "date_features": dates, "calibration_windows": max(2, min(10, int(spare)))}
+    settings |= {"season": season, "date_features": windows.dates, "calibration_windows": max(2, min(10, int(spare)))}
     intervals = PredictionIntervals(n_windows=settings["calibration_windows"], h=horizon)
     plain = MLForecast(
         {PLAIN: lightgbm.LGBMRegressor(random_state=42, verbosity=-1, n_jobs=1)},
@@ -39,7 +36,7 @@ def forecasts(windows: Windows, settings: dict[str, Any]) -> Iterator[pd.DataFra
         target_transforms=[Differences([season]), LocalStandardScaler()],
         lags=sorted({1, 2, 3, season, 2 * season}),
         lag_transforms={1: [ExpandingMean()], season: [RollingMean(2 * max(season, 2))]},
-        date_features=dates,
+        date_features=windows.dates,
     )
     plain.fit(first, static_features=[], prediction_intervals=intervals)
     auto = AutoMLForecast(
