@@ -156,8 +156,8 @@ def read_weights(path: str | None = None, expected: str | None = None) -> Weight
         fitting = Network(network).state_dict()
     if {name: value.shape for name, value in tensors.items()} != {name: value.shape for name, value in fitting.items()}:
         raise UsageError(
-            f"The weights {quote(file)} are of another version of fem_zero, with other inputs; pretrain them again with "
-            "this one."
+            f"The weights {quote(file)} are of another version of fem_zero; use those of the package, or pretrain new ones "
+            "with this version."
         )
     return Weights(found, network, tensors, card)
 

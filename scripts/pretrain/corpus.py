@@ -23,7 +23,7 @@ LONGEST_HORIZON = 192
 HELD_OUT = 10  # every tenth series of the files is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
 SHORTEST = 16  # rows of a real series
-FEWEST_AHEAD = 6  # rows of a short real series, or a third of it, that are forecast
+FEWEST_AHEAD = 6  # rows of a short real series that are forecast, unless a third of it is more
 YOUNG = 0.3  # share of the batches in which most series begin later
 
 

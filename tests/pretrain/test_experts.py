@@ -9,7 +9,8 @@ from torch import Tensor
 
 from femts.models.parts.expert_network import origins_of
 from femts.models.parts.experts import (
-    DRIFT,
+    DRIFT_ROWS,
+    DRIFT_SEASONS,
     FITTED,
     LEAD_GROUPS,
     LEADS_PER_GROUP,
@@ -167,7 +168,7 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
         "smoothed level and half the trend": shapes + smooth + 0.5 * growth(total) * steps,
         "autoregression": _autoregression(past, start, season, second, horizon, total, scale),
         "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
-        "drift": shapes + adjusted[-1] + growth(max(DRIFT[0], DRIFT[1] * season)) * steps,
+        "drift": shapes + adjusted[-1] + growth(max(DRIFT_ROWS, DRIFT_SEASONS * season)) * steps,
         "second seasons at the last level": weeks + above,
     }
     low, high = past.min(), past.max()

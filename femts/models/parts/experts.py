@@ -38,7 +38,7 @@ LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and half the trend`
-DRIFT = 32, 3  # rows and seasons, whichever is longer, over which the drift is measured
+DRIFT_ROWS, DRIFT_SEASONS = 32, 3  # the longer of the two is what the drift is measured over
 INPUTS = 8  # of the direct regression
 MIN_FITTED = 12  # rows that an autoregression is fitted on, if the series has them
 FITTED = (768, 192)  # rows before the first origin that autoregression and direct regression are fitted on, about
@@ -95,7 +95,7 @@ class History:
 
     def at(self, rows: Tensor) -> Tensor:
         """Values at `rows` of any shape, (*rows, B); rows before the first are the first."""
-        return self.x.index_select(0, rows.reshape(-1).clamp(0, len(self.x) - 1)).reshape(*rows.shape, -1)
+        return _at(self.x, rows)
 
     def known(self, rows: Tensor) -> Tensor:
         """Whether `rows` of any shape are not before the start of a series, (*rows, B)."""
@@ -113,26 +113,38 @@ class History:
 
     def phase_mean(self, rows: Tensor, season: int, seasons: int) -> Tensor:
         """Mean of the values at `rows` and up to `seasons` - 1 seasons before, (*rows, B)."""
-        total, weight = torch.zeros(()), torch.zeros(())
-        for back in range(seasons):
-            earlier = rows - back * season
-            known = self.known(earlier).to(self.x)
-            total = total + self.at(earlier) * known
-            weight = weight + known
-        return torch.where(weight > 0, total / weight.clamp(min=1), self.at(rows))
+        total, count = _phase_sum(self.x, self.start, rows, season, seasons)
+        return torch.where(count > 0, total / count.clamp(min=1), self.at(rows))
 
     def growth(self, origins: Tensor, season: int, span: int) -> Tensor:
         """Growth a step over up to `span` rows before the `origins` O, from the mean of their first season to that of
         their last, (O, B); 0 where there is no more than a season."""
-        ends = origins[:, None]
-        used = torch.minimum(torch.tensor(span), ends - self.start)
-        first, last = ((ends - back).clamp(min=0).expand(used.shape) for back in (used, torch.tensor(season)))
+        used = (origins[:, None] - self.start).clamp(max=span)
+        ends = origins[:, None].expand_as(used)
+        first, last = (ends - used).clamp(min=0), (ends - season).clamp(min=0)
 
         def total(low: Tensor) -> Tensor:
             return self._sum.gather(0, (low + season).clamp(max=len(self.x))) - self._sum.gather(0, low)
 
         step = (total(last) - total(first)) / (season * (used - season).clamp(min=1))
         return torch.where(used > season, step, 0.0).to(self.x)
+
+
+def _at(x: Tensor, rows: Tensor) -> Tensor:
+    """`x` (T, B) at `rows` of any shape, or at the nearest row that there is, (*rows, B)."""
+    return x.index_select(0, rows.reshape(-1).clamp(0, len(x) - 1)).reshape(*rows.shape, -1)
+
+
+def _phase_sum(x: Tensor, start: Tensor, rows: Tensor, season: int, seasons: int) -> tuple[Tensor, Tensor]:
+    """Sum of `x` (T, B) at `rows` and up to `seasons` - 1 seasons before, from the rows `start` (B) on, and how many rows
+    these are, (*rows, B) each."""
+    total, count = torch.zeros(()), torch.zeros(())
+    for back in range(seasons):
+        earlier = rows - back * season
+        known = (earlier[..., None] >= start).to(x)
+        total = total + _at(x, earlier) * known
+        count = count + known
+    return total, count
 
 
 def _running(x: Tensor) -> Tensor:
@@ -172,8 +184,8 @@ def expert_forecasts(
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
     shape, shape_ahead = _seasonal_shape(history, season, same_phase)
     adjusted = history.x - shape
-    steps, (rows, seasons) = (leads + 1)[:, None], DRIFT
-    drift = steps * history.growth(origins, season, max(rows, seasons * season))[:, None]
+    steps = (leads + 1)[:, None]
+    drift = steps * history.growth(origins, season, max(DRIFT_ROWS, DRIFT_SEASONS * season))[:, None]
     trend = steps * history.growth(origins, season, len(x))[:, None]
     seasonal = _seasonal_scale(history, season, origins, scale)
     regression = DirectRegression(history, season, second, horizon, starts)
@@ -191,7 +203,7 @@ def expert_forecasts(
         shape_ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
         _autoregression(history, season, second, horizon, starts, scale),
         direct,
-        shape_ahead + adjusted.index_select(0, (origins - 1).clamp(min=0))[:, None] + drift,
+        shape_ahead + _at(adjusted, origins - 1)[:, None] + drift,
         _second_seasons(history, season, second, origins, longer),
     ]
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
@@ -246,14 +258,9 @@ def _seasonal_shape(history: History, season: int, same_phase: Tensor) -> tuple[
         return torch.zeros_like(history.x), torch.zeros(*same_phase.shape, history.x.shape[1])
     deviations = history.x - history.mean(rows + 1, season)
 
-    def shape(at: Tensor) -> Tensor:
-        total, weight = torch.zeros(()), torch.zeros(())
-        for back in range(SEASONS):
-            earlier = at - back * season
-            known = history.known(earlier - season + 1).to(history.x)
-            total = total + deviations.index_select(0, earlier.reshape(-1).clamp(min=0)).view(*at.shape, -1) * known
-            weight = weight + known
-        return total / weight.clamp(min=1)
+    def shape(at: Tensor) -> Tensor:  # 0 before the end of the first season
+        total, count = _phase_sum(deviations, history.start + season - 1, at, season, SEASONS)
+        return total / count.clamp(min=1)
 
     before = torch.where(history.known(rows - 2 * season + 1), shape(rows - season), shape(rows))
     return before, shape(same_phase)
@@ -384,13 +391,11 @@ class DirectRegression:
         return torch.cat(forecasts, 1), torch.cat(residuals, 1)
 
     def _anchor(self, rows: Tensor) -> Tensor:
-        return self.anchor.index_select(0, rows.reshape(-1).clamp(min=0)).reshape(*rows.shape, -1)
+        return _at(self.anchor, rows)
 
 
 def _observed(history: History, rows: Tensor) -> Tensor:
-    inside = (rows >= 0)[..., None]
-    chosen = history.observed.index_select(0, rows.reshape(-1).clamp(min=0)).reshape(*rows.shape, -1)
-    return (chosen & inside).to(history.x)
+    return (_at(history.observed, rows) & (rows >= 0)[..., None]).to(history.x)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""skforecast: LightGBM with lags, rolling features and the calendar as in its user guides, one forecaster for all series,
-standardised, trained once. Conformal intervals come from the errors of a trial that leaves out the last rows.
+"""skforecast: LightGBM with lags, rolling features and the calendar, one forecaster for all series, standardised,
+trained once. Conformal intervals come from the errors of a trial that leaves out the last rows.
 """
 
 from __future__ import annotations
