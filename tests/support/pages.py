@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import torch
 import yaml
+from programs import forked_femts
 
 import femts
 from femts.cli import main
@@ -124,11 +125,12 @@ class Reader:
         if command != "femts" or self.checkout:
             module = ["-m", "femts"] if command == "femts" else []
             words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
-            # As in an active environment.
-            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
-            both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-            done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]
+            with forked_femts() as programs:
+                # As in an active environment.
+                path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+                env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder if self.checkout else ROOT)}
+                both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+                done = subprocess.run(words, cwd=self.folder, text=True, env=env, check=False, **both)  # type: ignore[call-overload]
             return done.returncode, done.stdout
         with contextlib.chdir(self.folder), _caught() as out:
             status = main(arguments)
