@@ -59,14 +59,17 @@ class RawForecast(nn.Module):
         self.targets = len(forecaster.targets)
         self.mean: Tensor
         self.scale: Tensor
+        self.low: Tensor | None
+        self.powers: Tensor | None
         power, domain = forecaster.preprocess.power, forecaster.preprocess.domain
         self.shift, self.high = 0.0 if power is None else power.shift, domain.high
-        self.low: Tensor | None
-        self.register_buffer("low", None if domain.low is None else torch.tensor(domain.low, dtype=torch.float32))
-        self.powers: Tensor | None
-        self.register_buffer("powers", None if power is None else torch.tensor(power.powers[0], dtype=torch.float32))
-        self.register_buffer("mean", torch.tensor(forecaster.preprocess.scaler.mean[0], dtype=torch.float32))
-        self.register_buffer("scale", torch.tensor(forecaster.preprocess.scaler.scale[0], dtype=torch.float32))
+        scaler = forecaster.preprocess.scaler
+        powers = None if power is None else power.powers[0]
+        for name, value in {"mean": scaler.mean[0], "scale": scaler.scale[0], "low": domain.low, "powers": powers}.items():
+            if value is None:
+                setattr(self, name, None)  # with an empty buffer, torch would trace a second time
+            else:
+                self.register_buffer(name, torch.tensor(value, dtype=torch.float32))
 
     def forward(self, history: Tensor) -> Tensor:
         even = self._even(history)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from femts.config.training import TrainingConfig
 from femts.data.windows import Windows
+from femts.environment import without_traces
 from femts.models.registry import build_config, build_model
 from femts.training.accelerator import Accelerator
 from femts.training.checkpoint import TrainState
@@ -63,6 +63,9 @@ def _trainer(name: str, channels: int, options: Namespace, replayed: bool) -> Tr
     config = TrainingConfig(batch_size=options.batch_size, max_steps=steps, val_every=steps)
     accelerator = Accelerator(device, options.precision, 1, graph=replayed and device == "cuda")
     low = options.precision == "bf16" and device != "cpu"
+    with without_traces():  # imported here, because it takes seconds
+        from lightning_fabric import Fabric
+
     fabric = Fabric(accelerator=device, devices=1, precision="bf16-mixed" if low else "32-true")
     budget = Budget(steps, None, time.monotonic(), 0)
     return Trainer(fabric, Loop(model, windows, None, config, accelerator, TrainState(), None, budget))

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forks import Forked
 
 pytestmark = pytest.mark.slow
 
@@ -28,13 +29,16 @@ def place(own: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _environment(place: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "TORCHINDUCTOR_", "MPL"))}
+    return kept | {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "OMP_NUM_THREADS": "1"}
+
+
 def _start(place: Path, *lines: str) -> subprocess.Popen[bytes]:
-    """Run commands one after the other in a subprocess."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "TORCHINDUCTOR_", "MPL"))}
-    environment |= {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "OMP_NUM_THREADS": "1"}
+    """Run commands one after the other in a subprocess, which imports all by itself, since imports may write files."""
     return subprocess.Popen(
         [sys.executable, "-c", COMMANDS, *lines],
-        cwd=place / "work", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=place / "work", env=_environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
@@ -69,5 +73,5 @@ def test_killed_training_leaves_files_only_in_its_run(place: Path) -> None:
     assert {path.name for path in (place / "work").iterdir()} == {"new", "run", "past.csv"}
     for folder in (run, run / "checkpoints"):
         (folder / ".0123456789abcdef.part").write_bytes(b"half a file")
-    assert _start(place, f"{TRAIN} --resume").wait() == 0
+    assert Forked(["-c", COMMANDS, f"{TRAIN} --resume"], place / "work", _environment(place)).wait() == 0
     assert _left(place) == []
