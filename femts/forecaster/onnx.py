@@ -61,13 +61,14 @@ class RawForecast(nn.Module):
         self.scale: Tensor
         self.low: Tensor | None
         self.powers: Tensor | None
-        power, domain = forecaster.preprocess.power, forecaster.preprocess.domain
+        preprocess = forecaster.preprocess
+        scaler, power, domain = preprocess.scaler, preprocess.power, preprocess.domain
         self.shift, self.high = 0.0 if power is None else power.shift, domain.high
-        scaler = forecaster.preprocess.scaler
         powers = None if power is None else power.powers[0]
-        for name, value in {"mean": scaler.mean[0], "scale": scaler.scale[0], "low": domain.low, "powers": powers}.items():
+        used = {"mean": scaler.mean[0], "scale": scaler.scale[0], "low": domain.low, "powers": powers}
+        for name, value in used.items():
             if value is None:
-                setattr(self, name, None)  # with an empty buffer, torch would trace a second time
+                setattr(self, name, None)  # torch fails to trace an empty buffer, and traces again in a slower way
             else:
                 self.register_buffer(name, torch.tensor(value, dtype=torch.float32))
 
