@@ -26,7 +26,7 @@ import femts
 from femts.models.fem_zero import FemZero, FemZeroConfig
 from femts.models.parts.expert_network import LEVELS
 from femts.models.parts.zero_shot import expert_medians, network_quantiles
-from scripts.pretrain.m1 import LEFT_OUT
+from scripts.pretrain.packages import LEFT_OUT
 
 PERIODS = {"yearly": 1, "quarterly": 4, "monthly": 12, "other": 1}
 STEPS = {"yearly": "YS", "quarterly": "QS", "monthly": "MS", "other": "D"}

