@@ -54,6 +54,7 @@ QUANTILES = (0.005, 0.025, 0.05, *NETWORK_LEVELS, 0.95, 0.975, 0.995)
 # Default number of forecasts to score per split, over all columns: a mean with this model has its intervals from them.
 FORECASTS = 1024
 LEAST_WINDOWS, MOST_WINDOWS = 16, 128
+YEARS = {7: 364, 5: 260}  # days of a year in whole weeks, by those of a week
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class ZeroShotConfig(ModelConfig):
     Attributes:
         season: season length in steps, 1 for no season; None takes the season of the data.
         further: a longer season in steps, of which the first is used; None takes that of the data, such as the week if
-            the step divides a day.
+            the step divides a day. Beside a week of days there is the year otherwise.
         windows: largest number of windows to score per split, for a panel at least one per series; None takes 1,024
             forecasts over all columns, and 16 to 128 windows.
     """
@@ -209,11 +210,11 @@ class ZeroShot(ForecastModel):
         return list(values.flatten(0, 1).numpy())
 
     def seasons(self) -> tuple[int, int]:
-        """The season and a longer one, or the season again; raise UsageError if none was set."""
+        """The season and a longer one, or the season again; raise UsageError if no season was set."""
         season, further = self.config.season, self.config.further or ()
         if season is None:
             raise UsageError("This model has no season; set model.season to the season length in steps, or to 1.")
-        return season, next((each for each in further if each > season), season)
+        return season, next((each for each in further if each > season), YEARS.get(season, season))
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast raw look-backs, NaN for missing values: (B, P, C), or (B, P Q, C) with quantiles."""

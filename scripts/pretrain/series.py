@@ -19,6 +19,7 @@ from scipy.signal import lfilter
 
 Array = NDArray[np.float64]
 SLOW = {"KernelSynthGenerator", "GaussianProcessGenerator", "ChaoticSystemGenerator"}  # up to a second a series
+LONG = 14  # seasons; longer second seasons have a profile of their own
 META_VARIANTS = 6  # of the generators that draw a new composition for each series, among some 60 in all
 
 
@@ -140,6 +141,9 @@ def composite(rng: np.random.Generator, n: int, length: int, season: int, second
     if season > 1:
         strength = np.where(on(0.5), scale(0.05, 1.2), scale(0.15, 3))
         x = x + on(0.75 if slow else 0.85) * strength * seasonal(draw, length, season, second)
+    if second > LONG * season:
+        year = (np.arange(length) + rng.integers(second)) % second
+        x = x + on(0.5) * scale(0.2, 4) * profile(draw, second)[:, year]
     x = x + on(0.6) * scale(0.2, 1.5) * noise(draw, length, season)
     x = x + on(0.4) * scale(0.1, 1.2) * noise(draw, length, season)
     volatility = np.where(on(0.35), np.exp(scale(0.1, 0.8) * noise(draw, length, season)), 1.0)

@@ -32,16 +32,16 @@ NAMES = (
 )
 TRENDING = ("smoothed level and half the trend", "drift")  # experts that may leave the range of the past by its width
 SEASONS = 7  # seasons that a phase mean averages
-SECOND_SEASONS = 4  # longer seasons that `second seasons at the last level` averages
+SECOND_SEASONS = 4  # longer seasons that are averaged
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and half the trend`
 DRIFT_ROWS, DRIFT_SEASONS = 32, 3  # the longer of the two is what the drift is measured over
-INPUTS = 8  # of the direct regression
+INPUTS = 10  # of the direct regression
 MIN_FITTED = 12  # rows that an autoregression is fitted on, if the series has them
-FITTED = (768, 192)  # rows before the first origin that autoregression and direct regression are fitted on, about
+FITTED = (1536, 400)  # rows before the first origin that autoregression and direct regression are fitted on, about
 STRIDES = (16, 8, 4, 2, 1)
 PRECISION = 1e-6  # of sums of products, relative
 
@@ -181,6 +181,7 @@ def expert_forecasts(
     last = history.at(origins - 1)[:, None].expand(shape)
     recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(shape)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
+    at_level = phase + level[:, None]
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
     adjusted, ahead = _deseasonalised(history, season, same_phase)
     steps = (leads + 1)[:, None]
@@ -196,14 +197,14 @@ def expert_forecasts(
         torch.where(history.known(longer), history.at(longer), naive),
         last,
         recent,
-        phase + level[:, None],
+        at_level,
         phase + deviation[:, None],
         # The theta method in the form of Hyndman and Billah (2003).
         ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
         _autoregression(history, season, second, horizon, starts, scale),
         direct,
         ahead + _at(adjusted, origins - 1)[:, None] + drift,
-        _second_seasons(history, season, second, origins, longer),
+        torch.where(history.known(longer), regression.usual(longer) + regression.above(origins)[:, None], at_level),
     ]
     low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
     trending = torch.tensor([name in TRENDING for name in NAMES])
@@ -275,20 +276,12 @@ def _smoothed(x: Tensor, origins: Tensor) -> Tensor:
     return weights @ x
 
 
-def _second_seasons(history: History, season: int, second: int, origins: Tensor, longer: Tensor) -> Tensor:
-    """Mean of the values at the rows `longer` (O, H) and in longer seasons before, plus what the last season was above
-    the same mean, (O, H, B)."""
-    last = origins[:, None] + torch.arange(-season, 0)
-    above = history.at(last) - history.phase_mean(last - second, second, SECOND_SEASONS)
-    return history.phase_mean(longer, second, SECOND_SEASONS) + above.mean(1, keepdim=True)
-
-
 def _autoregression(
     history: History, season: int, second: int, horizon: int, starts: Sequence[int], scale: Tensor
 ) -> Tensor:
     """Ridge regression on recent and seasonal lags, fitted before each origin and applied recursively."""
     near = {1, 2, 3, 4, 6, 8}
-    around = {k * season + i for k, width in ((1, 2), (2, 1), (3, 0)) for i in range(-width, width + 1)}
+    around = {k * season + i for k, width in ((1, 3), (2, 1), (3, 0)) for i in range(-width, width + 1)}
     lags = sorted(lag for lag in near | around | {second - 1, second, second + 1} if 0 < lag <= LONGEST_LAG)
     lag, origins = torch.tensor(lags), torch.tensor(starts)
     # How far back a training row has to reach, so that enough rows remain; longer lags then read the first value.
@@ -302,7 +295,7 @@ def _autoregression(
         return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
 
     products = _products(rows, starts, horizon, FITTED[0])
-    strength = 0.003 * products.count + 1.0
+    strength = 0.001 * products.count + 3.0
     penalty = torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
     coefficients = _ridge(products, penalty)
     longest = lags[-1]
@@ -324,9 +317,13 @@ class DirectRegression:
     def __init__(self, history: History, season: int, second: int, horizon: int, starts: Sequence[int]) -> None:
         self.history, self.season, self.second, self.horizon = history, season, second, horizon
         self.starts, self.origins = starts, torch.tensor(starts)
-        rows = torch.arange(len(history.x) + season)
+        rows = torch.arange(len(history.x))
         # Mean of the seasons before a row, which is known a season ahead.
-        self.anchor = history.phase_mean(rows - season, season, SEASONS)
+        self.anchor = history.phase_mean(torch.arange(-season, len(rows)), season, SEASONS)
+        # Mean of the longer seasons that end with a row, and how far the last season was above that of a longer one before.
+        self._usual = history.phase_mean(rows, second, SECOND_SEASONS)
+        above = history.x - self.usual(rows - second)
+        self._above = _running(torch.where(history.known(rows - second), above, 0.0))
         self.states = self._states(torch.arange(len(history.x) + 1))
         self.groups = [
             (first, min(end, horizon))
@@ -341,7 +338,7 @@ class DirectRegression:
         longer = at[:, None] + leads - (leads // second + 1) * second
         anchor = self._anchor(same_phase + season)
         naive = history.at(same_phase) - anchor
-        weekly = torch.where(history.known(longer), history.at(longer) - anchor, naive)
+        weekly = torch.where(history.known(longer), self.usual(longer) - anchor, naive)
         states = self.states.index_select(0, at.clamp(min=0))[:, :, None].expand(-1, -1, len(leads), -1)
         return torch.cat([torch.stack([naive, weekly, anchor], 1), states], 1), anchor
 
@@ -353,8 +350,10 @@ class DirectRegression:
         states = (
             history.mean(rows, season) - history.mean(rows, SEASONS * season),
             last - self._anchor(rows - 1),
+            history.at(rows - 1 - season) - self._anchor(rows - 1 - season),
             history.mean(rows, max(season // 6, 1), deviations),
             last - history.mean(rows, 3),
+            self.above(rows),
             torch.ones_like(last),
         )
         return torch.stack(states, 1)
@@ -390,6 +389,15 @@ class DirectRegression:
             inputs, anchor = self.inputs(self.origins, torch.arange(first, end))
             forecasts.append((inputs * coefficients.mT[:, :, None]).sum(1) + anchor)
         return torch.cat(forecasts, 1), torch.cat(residuals, 1)
+
+    def usual(self, rows: Tensor) -> Tensor:
+        """Mean of the values at `rows` of any shape and in up to `SECOND_SEASONS` - 1 longer seasons before, (*rows, B)."""
+        return _at(self._usual, rows)
+
+    def above(self, ends: Tensor) -> Tensor:
+        """How far the season before `ends` of any shape was above its usual values a longer season before, on average,
+        (*ends, B); 0 where these are not known."""
+        return self.history.mean(ends, self.season, self._above)
 
     def _anchor(self, rows: Tensor) -> Tensor:
         return _at(self.anchor, rows)
