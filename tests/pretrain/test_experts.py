@@ -16,6 +16,9 @@ from femts.models.parts.experts import (
     LEADS_PER_GROUP,
     LONGEST_LAG,
     MIN_FITTED,
+    NARROWEST,
+    NEIGHBOURS,
+    POINTS,
     NAMES,
     PRECISION,
     RECENT,
@@ -34,7 +37,7 @@ SHAPES = [
     (24, 168, 500, 48),
     (5, 10, 40, 8),
     (30, 30, 70, 8),
-    (4, 4, 900, 96),
+    (4, 4, 1400, 96),
 ]
 
 
@@ -154,13 +157,12 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     for value in adjusted[1:]:
         smooth += SMOOTHING * (value - smooth)
     steps, shapes = np.arange(1, horizon + 1), np.array([shape(row) for row in same])
-    weeks = np.array([phase(row, SECOND_SEASONS, second) for row in longer])
-    above = np.mean([at(row) - phase(row - second, SECOND_SEASONS, second) for row in range(n - season, n)])
+    above = [at(row) - phase(row - second, SECOND_SEASONS, second) if row - second >= start else 0 for row in range(n)]
+    usual = np.array([phase(row, SECOND_SEASONS, second) for row in longer]) + mean(n, season, np.array(above))
     forecasts = {
         "seasonal naive": naive,
         "mean of seasons": means,
         "mean of three seasons": np.array([phase(row, 3) for row in same]),
-        "second season": np.array([at(b) if b >= start else at(a) for a, b in zip(same, longer, strict=True)]),
         "last value": np.full(horizon, past[-1]),
         "recent median": np.full(horizon, np.sort([at(row) for row in range(n - RECENT, n)])[(RECENT - 1) // 2]),
         "seasons at the last level": means + level,
@@ -169,11 +171,28 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
         "autoregression": _autoregression(past, start, season, second, horizon, total, scale),
         "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
         "drift": shapes + adjusted[-1] + growth(max(DRIFT_ROWS, DRIFT_SEASONS * season)) * steps,
-        "second seasons at the last level": weeks + above,
+        "second seasons at the last level": np.where(np.array(longer) >= start, usual, means + level),
+        "nearest neighbours": _neighbours(past, start, season, horizon, means + level),
     }
     low, high = past.min(), past.max()
     beyond = {name: high - low if name in TRENDING else scale for name in forecasts}
     return {name: np.clip(values, low - beyond[name], high + beyond[name]) for name, values in forecasts.items()}
+
+
+def _neighbours(past: np.ndarray, start: int, season: int, horizon: int, otherwise: np.ndarray) -> np.ndarray:
+    n, width = len(past), max(season, NARROWEST)
+    points = min(POINTS, width)
+
+    def window(end: int) -> np.ndarray:
+        return np.array([past[end - 1 - width * i // points] for i in range(points)]) - past[end - 1]
+
+    ends = range(start + width, n - horizon + 1)
+    near = sorted((float(((window(end) - window(n)) ** 2).sum()), end) for end in ends)[:NEIGHBOURS]
+    if not near:
+        return otherwise
+    weights = np.exp([1 - distance / near[0][0] for distance, _ in near])
+    followed = np.array([past[end : end + horizon] - past[end - 1] for _, end in near])
+    return past[-1] + weights @ followed / weights.sum()
 
 
 def _ridge(inputs: np.ndarray, targets: np.ndarray, penalty: np.ndarray) -> np.ndarray:
@@ -196,7 +215,7 @@ def _autoregression(
     n, first = len(past), origins_of(total - horizon, horizon, 512)[0]
     zero = _offset(past, start, first)
     x = past - zero
-    wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-2, 3)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
+    wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-3, 4)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
     lags = sorted({lag for lag in [*wanted, second - 1, second, second + 1] if 0 < lag <= LONGEST_LAG})
     length = total - horizon - start
     reach = max([0, *(r for r in (season, 2 * season, lags[-1]) if length >= max(2 * r, r + MIN_FITTED))])
@@ -206,7 +225,7 @@ def _autoregression(
             inputs.append([*(x[max(row - lag, 0)] for lag in lags), 1.0])
             targets.append(x[row])
     count = len(targets)
-    penalty = (0.003 * count + 1) * np.array([scale**2] * len(lags) + [0.1])
+    penalty = (0.001 * count + 3) * np.array([scale**2] * len(lags) + [0.1])
     coefficients = _ridge(np.array(inputs).reshape(count, -1), np.array(targets), penalty) if count else 0 * penalty
     path, width = list(x), x.max() - x.min()
     for step in range(n, n + horizon):
@@ -230,7 +249,12 @@ def _direct(
         known = [at(r) for r in rows if r >= start]
         return float(np.mean(known)) if known else at(row - season)
 
+    def usual(row: int) -> float:
+        known = [at(row - k * second) for k in range(SECOND_SEASONS) if row - k * second >= start]
+        return float(np.mean(known)) if known else at(row)
+
     left = np.array([at(row) - base(row) for row in range(n)])
+    above = np.array([at(row) - usual(row - second) if row - second >= start else 0.0 for row in range(n)])
 
     def mean(end: int, count: int, values: np.ndarray = x) -> float:
         end = max(end, 0)
@@ -246,12 +270,14 @@ def _direct(
         last = at(origin - 1)
         return [
             naive,
-            at(longer) - anchor if longer >= start else naive,
+            usual(longer) - anchor if longer >= start else naive,
             anchor,
             mean(origin, season) - mean(origin, SEASONS * season),
             last - base(max(origin - 1, 0)),
+            at(origin - 1 - season) - base(max(origin - 1 - season, 0)),
             mean(origin, max(season // 6, 1), left),
             last - mean(origin, 3),
+            mean(origin, season, above),
             1.0,
         ], anchor
 
@@ -272,8 +298,8 @@ def _direct(
                     values, anchor = inputs(origin, lead)
                     rows.append(values)
                     targets.append(at(origin + lead) - anchor)
-        penalty = (0.02 * len(rows) + 10.0 * count) * np.array([variance] * 7 + [0.1])
-        coefficients = _ridge(np.array(rows).reshape(-1, 8), np.array(targets), penalty) if rows else np.zeros(8)
+        penalty = (0.02 * len(rows) + 10.0 * count) * np.array([variance] * 9 + [0.1])
+        coefficients = _ridge(np.array(rows).reshape(-1, 10), np.array(targets), penalty) if rows else np.zeros(10)
         for lead in range(group, end):
             values, anchor = inputs(n, lead)
             forecasts[lead] = coefficients @ values + anchor

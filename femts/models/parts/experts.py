@@ -19,7 +19,7 @@ NAMES = (
     "seasonal naive",
     "mean of seasons",
     "mean of three seasons",
-    "second season",
+    "nearest neighbours",
     "last value",
     "recent median",
     "seasons at the last level",
@@ -36,6 +36,8 @@ SECOND_SEASONS = 4  # longer seasons that are averaged
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
 LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
+NEIGHBOURS = 24  # windows that `nearest neighbours` averages
+POINTS, NARROWEST = 24, 8  # rows of a window that are compared, and its rows at least
 RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and half the trend`
 DRIFT_ROWS, DRIFT_SEASONS = 32, 3  # the longer of the two is what the drift is measured over
@@ -194,7 +196,7 @@ def expert_forecasts(
         naive,
         phase,
         history.phase_mean(same_phase, season, 3),
-        torch.where(history.known(longer), history.at(longer), naive),
+        _nearest_neighbours(history, season, origins, leads, at_level),
         last,
         recent,
         at_level,
@@ -274,6 +276,36 @@ def _smoothed(x: Tensor, origins: Tensor) -> Tensor:
     weights = torch.where(age >= 0, SMOOTHING * (1 - SMOOTHING) ** age.clamp(min=0), 0.0).to(x)
     weights[:, 0] += 1 - weights.sum(1)  # the level before the first row is that of the first
     return weights @ x
+
+
+def _nearest_neighbours(history: History, season: int, origins: Tensor, leads: Tensor, otherwise: Tensor) -> Tensor:
+    """What followed the windows that are most like the last season, as differences from their last values, (O, H, B).
+
+    Windows are weighted by the distance of their values, in units of that of the nearest one. `otherwise` (O, H, B) is
+    the forecast where no window has all steps ahead behind it.
+    """
+    width = max(season, NARROWEST)
+    points = min(POINTS, width)
+    rows = torch.arange(len(history.x))
+    last = history.at(rows - 1)
+    # Sums of squares one by one, since equal windows have to have equal distances whichever other series there are.
+    distance = torch.zeros(())
+    for back in [1 + width * point // points for point in range(1, points)]:
+        values = history.at(rows - back) - last
+        distance = distance + (values[:, None] - values.index_select(0, origins)).square()  # (T, O, B)
+    complete = (rows[:, None] + len(leads) <= origins)[..., None] & history.known(rows - width)[:, None]
+    near = torch.where(complete, distance, torch.inf).topk(min(NEIGHBOURS, len(rows)), 0, largest=False)
+    nearest = near.values[:1]
+    weights = (-near.values / nearest.clamp(min=1e-30)).softmax(0)
+    ahead = near.indices[:, :, None] + leads[:, None]  # (N, O, H, B)
+    followed = _gathered(history.x, ahead) - _gathered(last, near.indices)[:, :, None]
+    forecast = (weights[:, :, None] * followed).sum(0) + history.at(origins - 1)[:, None]
+    return torch.where(nearest[0, :, None].isfinite(), forecast, otherwise)
+
+
+def _gathered(x: Tensor, rows: Tensor) -> Tensor:
+    """`x` (T, B) at `rows` (..., B), or at the nearest row that there is."""
+    return x.gather(0, rows.flatten(0, -2).clamp(max=len(x) - 1)).view(rows.shape)
 
 
 def _autoregression(
