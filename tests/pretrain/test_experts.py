@@ -172,14 +172,16 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
         "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
         "drift": shapes + adjusted[-1] + growth(max(DRIFT_ROWS, DRIFT_SEASONS * season)) * steps,
         "second seasons at the last level": np.where(np.array(longer) >= start, usual, means + level),
-        "nearest neighbours": _neighbours(past, start, season, horizon, means + level),
+        "nearest neighbours": _neighbours(past, start, season, horizon, scale, means + level),
     }
     low, high = past.min(), past.max()
     beyond = {name: high - low if name in TRENDING else scale for name in forecasts}
     return {name: np.clip(values, low - beyond[name], high + beyond[name]) for name, values in forecasts.items()}
 
 
-def _neighbours(past: np.ndarray, start: int, season: int, horizon: int, otherwise: np.ndarray) -> np.ndarray:
+def _neighbours(
+    past: np.ndarray, start: int, season: int, horizon: int, scale: float, otherwise: np.ndarray
+) -> np.ndarray:
     n, width = len(past), max(season, NARROWEST)
     points = min(POINTS, width)
 
@@ -190,7 +192,8 @@ def _neighbours(past: np.ndarray, start: int, season: int, horizon: int, otherwi
     near = sorted((float(((window(end) - window(n)) ** 2).sum()), end) for end in ends)[:NEIGHBOURS]
     if not near:
         return otherwise
-    weights = np.exp([1 - distance / near[0][0] for distance, _ in near])
+    nearest = max(near[0][0], PRECISION * scale**2)
+    weights = np.exp([1 - distance / nearest for distance, _ in near])
     followed = np.array([past[end : end + horizon] - past[end - 1] for _, end in near])
     return past[-1] + weights @ followed / weights.sum()
 

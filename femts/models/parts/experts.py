@@ -196,7 +196,7 @@ def expert_forecasts(
         naive,
         phase,
         history.phase_mean(same_phase, season, 3),
-        _nearest_neighbours(history, season, origins, leads, at_level),
+        _nearest_neighbours(history, season, origins, leads, scale, at_level),
         last,
         recent,
         at_level,
@@ -278,34 +278,37 @@ def _smoothed(x: Tensor, origins: Tensor) -> Tensor:
     return weights @ x
 
 
-def _nearest_neighbours(history: History, season: int, origins: Tensor, leads: Tensor, otherwise: Tensor) -> Tensor:
+def _nearest_neighbours(
+    history: History, season: int, origins: Tensor, leads: Tensor, scale: Tensor, otherwise: Tensor
+) -> Tensor:
     """What followed the windows that are most like the last season, as differences from their last values, (O, H, B).
 
     Windows are weighted by the distance of their values, in units of that of the nearest one. `otherwise` (O, H, B) is
     the forecast where no window has all steps ahead behind it.
     """
-    width = max(season, NARROWEST)
+    width, steps = max(season, NARROWEST), len(leads)
     points = min(POINTS, width)
-    rows = torch.arange(len(history.x))
-    last = history.at(rows - 1)
-    # Sums of squares one by one, since equal windows have to have equal distances whichever other series there are.
-    distance = torch.zeros(())
-    for back in [1 + width * point // points for point in range(1, points)]:
-        values = history.at(rows - back) - last
-        distance = distance + (values[:, None] - values.index_select(0, origins)).square()  # (T, O, B)
-    complete = (rows[:, None] + len(leads) <= origins)[..., None] & history.known(rows - width)[:, None]
-    near = torch.where(complete, distance, torch.inf).topk(min(NEIGHBOURS, len(rows)), 0, largest=False)
-    nearest = near.values[:1]
-    weights = (-near.values / nearest.clamp(min=1e-30)).softmax(0)
-    ahead = near.indices[:, :, None] + leads[:, None]  # (N, O, H, B)
-    followed = _gathered(history.x, ahead) - _gathered(last, near.indices)[:, :, None]
-    forecast = (weights[:, :, None] * followed).sum(0) + history.at(origins - 1)[:, None]
-    return torch.where(nearest[0, :, None].isfinite(), forecast, otherwise)
+    x, rows = history.x.mT.contiguous(), torch.arange(len(history.x))
+    last = _along(x, rows - 1)  # (B, T)
+    back = 1 + width * torch.arange(1, points) // points
+    # In double precision, since differences of products count; (B, P, T).
+    windows = (_along(x, rows - back[:, None]) - last[:, None]).double()
+    squares, wanted = windows.square().sum(1, keepdim=True), windows.index_select(2, origins)
+    distance = squares + squares.index_select(2, origins).mT - 2 * wanted.mT @ windows  # (B, O, T)
+    complete = (rows + steps <= origins[:, None]) & history.known(rows - width).mT[:, None]
+    near = torch.where(complete, distance.to(x), torch.inf).topk(min(NEIGHBOURS, len(rows)), largest=False)
+    nearest = near.values[..., :1]
+    weights = (-near.values / torch.maximum(nearest, PRECISION * scale.mT[..., None] ** 2)).softmax(-1)
+    ahead = (near.indices[..., None] + leads).clamp(max=len(rows) - 1)  # (B, O, N, H)
+    followed = x.gather(1, ahead.flatten(1)).view(ahead.shape)
+    before = last.gather(1, near.indices.flatten(1)).view(near.indices.shape)
+    forecast = (weights[..., None] * (followed - before[..., None])).sum(2) + last.index_select(1, origins)[..., None]
+    return torch.where(nearest.isfinite(), forecast, otherwise.permute(2, 0, 1)).permute(1, 2, 0)
 
 
-def _gathered(x: Tensor, rows: Tensor) -> Tensor:
-    """`x` (T, B) at `rows` (..., B), or at the nearest row that there is."""
-    return x.gather(0, rows.flatten(0, -2).clamp(max=len(x) - 1)).view(rows.shape)
+def _along(x: Tensor, rows: Tensor) -> Tensor:
+    """`x` (B, T) at `rows` of any shape, those before the first being the first, (B, *rows)."""
+    return x.index_select(1, rows.reshape(-1).clamp(min=0)).view(-1, *rows.shape)
 
 
 def _autoregression(
