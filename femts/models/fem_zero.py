@@ -26,6 +26,7 @@ from femts.errors import UsageError
 from femts.models.base import ForecastModel, Supports
 from femts.models.parts.expert_network import LEVELS as NETWORK_LEVELS
 from femts.models.parts.expert_network import Network, NetworkConfig
+from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import (
     NAIVE_FLOOR,
     Array,
@@ -155,7 +156,8 @@ def read_weights(path: str | None = None, expected: str | None = None) -> Weight
         ) from error
     with torch.device("meta"):
         fitting = Network(network).state_dict()
-    if {name: value.shape for name, value in tensors.items()} != {name: value.shape for name, value in fitting.items()}:
+    shapes, expected_shapes = ({name: value.shape for name, value in of.items()} for of in (tensors, fitting))
+    if shapes != expected_shapes or card.get("experts") != list(NAMES):
         raise UsageError(
             f"The weights {quote(file)} are of another version of fem_zero; use those of the package, or pretrain new ones "
             "with this version."

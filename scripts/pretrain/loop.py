@@ -20,6 +20,7 @@ from femts.mixers.ops.precision import low_precision_products
 from femts.mixers.weight_decay import undecayed
 from femts.models.fem_zero import read_weights
 from femts.models.parts.expert_network import Network, NetworkConfig
+from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import NAIVE_FLOOR, SeriesBatch, mean_loss
 from femts.training.ema import RunningAverage
 from scripts.pretrain.corpus import Corpus
@@ -224,11 +225,11 @@ def recipe_of(values: dict[str, Any]) -> Recipe:
 def save_weights(
     training: Training, path: Path, scores: dict[str, tuple[float, float]], sources: dict[str, int]
 ) -> None:
-    """Write the averaged weights in half precision to `path`, with a card: the recipe, the progress, `scores`, and the
-    number of real series trained on by file as `sources`."""
+    """Write the averaged weights in half precision to `path`, with a card: the recipe, the progress, `scores`, the number
+    of real series trained on by file as `sources`, and the names of the experts."""
     tensors = {name: value.half() for name, value in training.average.model.state_dict().items()}
     card = {"recipe": asdict(training.recipe), "progress": asdict(training.progress)}
-    card |= {"scores": scores, "sources": sources}
+    card |= {"scores": scores, "sources": sources, "experts": NAMES}
     _write(tensors, {"card": json.dumps(card)}, path)
 
 
