@@ -228,9 +228,9 @@ def save_weights(
     """Write the averaged weights in half precision to `path`, with a card: the recipe, the progress, `scores`, the number
     of real series trained on by file as `sources`, and the names of the experts."""
     tensors = {name: value.half() for name, value in training.average.model.state_dict().items()}
-    card = {"recipe": asdict(training.recipe), "progress": asdict(training.progress)}
-    card |= {"scores": scores, "sources": sources, "experts": NAMES}
-    _write(tensors, {"card": json.dumps(card)}, path)
+    progress = asdict(training.progress)
+    card = {"recipe": asdict(training.recipe), "progress": progress, "scores": scores, "sources": sources}
+    _write(tensors, {"card": json.dumps(card | {"experts": NAMES})}, path)
 
 
 def load_weights(path: Path) -> tuple[Recipe, dict[str, Tensor], Progress]:

@@ -36,7 +36,6 @@ from femts.models.fem_zero import (
 from femts.models.parts import experts
 from femts.models.parts.expert_network import Network, NetworkConfig
 from femts.models.parts.experts import NAMES
-from femts.models.parts.experts import NAMES
 from femts.models.parts.zero_shot import aligned, expert_medians, experts_of, network_quantiles, quantiles_of, tokenize
 from femts.models.registry import build_config, build_model
 from femts.training import zero_shot
@@ -164,8 +163,8 @@ def test_weights_of_ones_own(tmp_path: Path) -> None:
     assert model.rolled_out(Batch(torch.from_numpy(wave(300))[None, :, None]), 5).isfinite().all()
     with pytest.raises(femts.UsageError, match=r"have the hash \w{12}, not 0000; restore the file, or leave"):
         built(weights=str(own), sha256="0000")
-    other = ({"head.bias": torch.zeros(320)}, card), ({}, card | {"experts": NAMES[::-1]})
-    for tensors, changed in other:
+    shapes: dict[str, torch.Tensor] = {"head.bias": torch.zeros(320)}
+    for tensors, changed in ((shapes, card), ({}, card | {"experts": NAMES[::-1]})):
         save_file(Network(config).half().state_dict() | tensors, own, {"card": json.dumps(changed)})
         with pytest.raises(femts.UsageError, match=r"own\.safetensors are of another version of fem_zero"):
             built(weights=str(own))
