@@ -123,8 +123,9 @@ def by_season(series: Iterable[tuple[Array, int]]) -> dict[int, tuple[Array, ...
 
 
 def _steps(season: int) -> list[int]:
-    """Steps to average over, so that a season of readings becomes one of `SEASONS`."""
-    divisors = [steps for steps in range(2, season) if season % steps == 0 and season // steps in SEASONS]
+    """Steps to average over, so that a season of readings becomes one of `SEASONS`, at steps of an hour or less, since
+    months and quarters are not like parts of a day."""
+    divisors = [steps for steps in range(2, season // 24 + 1) if season % steps == 0 and season // steps in SEASONS]
     return [1, *divisors, *([season] if season >= 24 and season != 52 else [])]
 
 
