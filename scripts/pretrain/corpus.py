@@ -24,6 +24,7 @@ HELD_OUT = 10  # every tenth series of the files is never trained on
 LENGTHS = (64, 128, 256, 512, 1024, 2048)  # rows of history, at most, of a batch
 SHORTEST = 16  # rows of a real series
 FEWEST_AHEAD = 6  # rows of a short real series that are forecast, unless a third of it is more
+ENOUGH = 20_000  # rows of real series of a season that allow for their whole share; fewer would be learned by heart
 YOUNG = 0.3  # share of the batches in which most series begin later
 
 
@@ -142,7 +143,7 @@ class Corpus:
 
     Args:
         real: real series by season.
-        share: of real series where there are some of a season.
+        share: of real series where there are `ENOUGH` rows of a season, and less in proportion.
         gaps: share of series with missing readings.
         lengths: longest histories to draw from.
         patch: horizons are multiples of it.
@@ -191,7 +192,8 @@ class Corpus:
         """
         total, second = length + horizon, season_of(season).second
         real = self.real.get(season, ())
-        n_real = int(rng.binomial(self.size, self.share)) if real else 0
+        enough = min(sum(map(len, real)) / ENOUGH, 1.0)
+        n_real = int(rng.binomial(self.size, self.share * enough)) if real else 0
         n_synforecast = (self.size - n_real) // 4
         grown = self.grown * season_of(season).grows
         parts = [composite(rng, self.size - n_real - n_synforecast, total, season, second, grown)]

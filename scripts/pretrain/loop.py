@@ -51,7 +51,7 @@ class Recipe:
 
     Attributes:
         network: sizes and parts of the network.
-        share: of real series in a batch, where there are some of its season.
+        share: of real series in a batch, where there are enough of its season.
         gaps: share of series with missing readings.
         lengths: longest histories of batches.
         size: series of a batch, which share their season, length and horizon.

@@ -95,15 +95,24 @@ def test_real_series_are_read_averaged_and_held_out(tmp_path: Path) -> None:
 
 
 def test_real_series_are_part_of_a_batch() -> None:
-    batch = Corpus({24: (np.arange(300.0),)}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 64, 16)
+    batch = Corpus({24: (np.arange(300.0),) * 100}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 64, 16)
     both = batch.observed[1:] & batch.observed[:-1]
     steps = torch.where(both, batch.x[1:] - batch.x[:-1], torch.nan)
     torch.testing.assert_close(steps, steps.nanmean(0).expand_as(steps).where(both, torch.nan), equal_nan=True)
 
 
+def test_few_rows_of_a_season_are_a_small_part_of_a_batch() -> None:
+    def own(count: int) -> int:
+        corpus = Corpus({13: (np.full(1000, 7.0),) * count}, share=1.0, gaps=0.0, size=200)
+        batch = corpus.draw(np.random.default_rng(3), 13, 64, 16, young=0.0)
+        return int((batch.x.abs() < 1e-6).all(0).sum())
+
+    assert own(20) == 200 and 0 < own(2) < 60
+
+
 def test_a_short_real_series_ends_within_the_horizon() -> None:
     rng = np.random.default_rng(2)
-    batch = Corpus({1: (np.arange(16.0),)}, share=1.0, gaps=0.0, size=8).draw(rng, 1, 64, 16, young=0.0)
+    batch = Corpus({1: (np.arange(16.0),) * 1500}, share=1.0, gaps=0.0, size=8).draw(rng, 1, 64, 16, young=0.0)
     seen = batch.observed[:, (batch.observed.sum(0) == 16) & ~batch.observed[-1]]
     assert seen.shape[1] and (seen[-16:].sum(0) == 6).all(), "ten of sixteen rows are history"
 
