@@ -95,7 +95,9 @@ def test_real_series_are_read_averaged_and_held_out(tmp_path: Path) -> None:
 
 
 def test_real_series_are_part_of_a_batch() -> None:
-    batch = Corpus({24: (np.arange(300.0),) * 100}, share=1.0, gaps=0.0, size=8).draw(np.random.default_rng(1), 24, 64, 16)
+    batch = Corpus({24: (np.arange(300.0),) * 100}, share=1.0, gaps=0.0, size=8).draw(
+        np.random.default_rng(1), 24, 64, 16
+    )
     both = batch.observed[1:] & batch.observed[:-1]
     steps = torch.where(both, batch.x[1:] - batch.x[:-1], torch.nan)
     torch.testing.assert_close(steps, steps.nanmean(0).expand_as(steps).where(both, torch.nan), equal_nan=True)
