@@ -277,17 +277,16 @@ class Ensemble(nn.Module):
     def forecast_steps(
         self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
     ) -> Tensor:
-        """Forecasts (B, S Q, C) of the `steps` (B, S); see `table`."""
-        table, base, unit = self.table(batch, steps, past, exchanged)
-        rows = table.cpu().numpy()
-        made = np.stack([trees(rows) for trees in self.trees], axis=1, dtype=np.float32)  # (B S C, Q)
-        of_steps = torch.from_numpy(made).to(base.device).view(*base.shape, -1).transpose(2, 3)
-        return (of_steps * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
+        """Forecasts (B, S Q, C) of the `steps` (B, S); see `columns`."""
+        columns, base, unit = self.columns(batch, steps, past, exchanged)
+        columns = [each.cpu() for each in columns]
+        made = torch.stack([trees(columns).float() for trees in self.trees], dim=2).to(base.device)  # (B, S, Q, C)
+        return (made * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
-    def table(
+    def columns(
         self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Feature rows of some steps, with the base and unit of their forecasts.
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        """Features of some steps, with the base and unit of their forecasts.
 
         Args:
             batch: B windows.
@@ -296,8 +295,8 @@ class Ensemble(nn.Module):
             exchanged: features to exchange between windows.
 
         Returns:
-            (B S C, columns), NaN where missing, column after column in memory, which is several times faster; the base
-            (B, S, C) and the unit (B, 1, C).
+            A feature each, float32, NaN where missing, that expands to (B, S, C); the base (B, S, C) and the unit (B, 1,
+            C).
         """
         past = Past(batch, self.season) if past is None else past
         base, unit = self._units(past, steps)
@@ -311,12 +310,18 @@ class Ensemble(nn.Module):
         ]
         columns = [(each[:, None] if each.dim() == 2 else each) / unit for _, each in scaled]
         columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
-        made = torch.stack([each.expand(base.shape) for each in columns])
         if exchanged is not None:
-            groups = [*(group for group, _ in scaled), MEANS, MEANS]
-            some = [number for number, group in enumerate(groups) if group == exchanged.group]
-            made[some] = made[some][:, exchanged.others(len(base))]
-        return made.flatten(1).float().T, base, unit
+            others = exchanged.others(len(base))
+            for number, group in enumerate([*(group for group, _ in scaled), MEANS, MEANS]):
+                if group == exchanged.group:
+                    columns[number] = columns[number][others]
+        return [each.float() for each in columns], base, unit
+
+    def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `columns`, as a table (B S C, columns), column after column in memory, which is several times faster to
+        fill."""
+        columns, base, unit = self.columns(batch, steps)
+        return torch.stack([each.expand(base.shape) for each in columns]).flatten(1).T, base, unit
 
     def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
         """Base (B, S, C) and unit (B, 1, C) of the forecasts of the `steps` (B, S)."""

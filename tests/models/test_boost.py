@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor
 
@@ -79,33 +80,56 @@ def panel(series: int = 12, rows: int = 160, columns: tuple[str, ...] = ()) -> p
     return pd.concat(frames, ignore_index=True)[["unique_id", "ds", "y", *columns]]
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile"])
-def test_trees_match_sklearn(loss: str) -> None:
+def evaluated(trees: Trees, table: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Sums of `trees` for the rows of `table`."""
+    return trees(list(torch.from_numpy(table.T))).numpy()
+
+
+@pytest.mark.parametrize(
+    ("loss", "leaves"), [("squared_error", 31), ("absolute_error", 31), ("quantile", 31), ("squared_error", 70)]
+)
+def test_trees_match_sklearn(loss: str, leaves: int) -> None:
     draws = np.random.default_rng(0)
     x = draws.normal(size=(3000, 5)).astype(np.float32)
     x[:, 3] = draws.integers(0, 4, 3000)
     x[draws.random(x.shape) < 0.1] = np.nan
     y = np.nan_to_num(x[:, 0] * x[:, 1]) + np.isnan(x[:, 2]) + np.nan_to_num(x[:, 3])
     quantile = 0.8 if loss == "quantile" else None
-    grown = HistGradientBoostingRegressor(loss=loss, quantile=quantile, max_iter=30, early_stopping=False).fit(x, y)
-    trees = Trees(40, 31)
+    grown = HistGradientBoostingRegressor(
+        loss=loss, quantile=quantile, max_iter=30, max_leaf_nodes=leaves, early_stopping=False
+    ).fit(x, y)
+    trees = Trees(40, leaves)
     nodes = [each[0].nodes for each in grown._predictors]
     trees.take(float(np.ravel(grown._baseline_prediction)[0]), nodes)
-    np.testing.assert_allclose(trees(x), grown.predict(x), rtol=0, atol=1e-5)
-    other = Trees(40, 31)
+    np.testing.assert_allclose(evaluated(trees, x), grown.predict(x), rtol=0, atol=1e-5)
+    other = Trees(40, leaves)
+    assert (evaluated(other, x) == 0).all()
     other.load_state_dict(trees.state_dict())
-    assert np.array_equal(other(x), trees(x))
+    assert np.array_equal(evaluated(other, x), evaluated(trees, x))
     edges = np.unique(np.concatenate([each["num_threshold"][each["is_leaf"] == 0] for each in nodes]))
     at = np.nan_to_num(np.tile(x[:1], (len(edges), 1)))
     for column in range(5):  # also where a value is the float32 nearest to a bound
         at[:, column] = edges.astype(np.float32)
-        np.testing.assert_allclose(trees(at), grown.predict(at), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(evaluated(trees, at), grown.predict(at), rtol=0, atol=1e-5)
+
+
+def test_shared_features_are_evaluated_as_in_every_row() -> None:
+    draws = np.random.default_rng(0)
+    x, y = draws.normal(size=(2, 2000, 4))
+    grown = HistGradientBoostingRegressor(max_iter=20, early_stopping=False).fit(x, y[:, 0] + x[:, 0] * x[:, 3])
+    trees = Trees(20, 31)
+    trees.take(0.0, [each[0].nodes for each in grown._predictors])
+    shapes = (5, 1, 3), (1, 4, 1), (5, 4, 1), (5, 4, 3)
+    columns = [torch.from_numpy(draws.normal(size=shape)).float() for shape in shapes]
+    columns[1][:, 1] = torch.nan
+    table = torch.stack([each.expand(5, 4, 3).flatten() for each in columns], dim=1).numpy()
+    assert np.array_equal(trees(columns).flatten().numpy(), evaluated(trees, table))
 
 
 def test_empty_ensemble_is_constant() -> None:
     trees = Trees(3, 4)
     trees.take(1.5, [])
-    assert trees(np.zeros((2, 1), np.float32)).tolist() == [1.5, 1.5]
+    assert evaluated(trees, np.zeros((2, 1), np.float32)).tolist() == [1.5, 1.5]
 
 
 def test_rolling_statistics_ignore_missing_values() -> None:

@@ -1,17 +1,62 @@
-"""Boosted regression trees as tensors: kept in `state_dict`, and evaluated without the library that grew them."""
+"""Boosted regression trees as tensors: kept in `state_dict`, and evaluated without the library that grew them.
+
+All trees are evaluated at once, without walking them (after QuickScorer; Lucchese et al., SIGIR 2015): the value of each
+column excludes some leaves of each tree, and the leaf that no column excludes is the one reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
-TREES, ROWS = 128, 512  # evaluated at a time, so that they fit into the cache
-LEVELS = 4  # levels evaluated before finished rows are removed
+BITS = 31  # leaves per word: those of an int32, whose last one is its sign
+EXPONENT = 23  # first bit of the exponent of a float32, which is 127 + n for 2^n and 0 for 0
+WORDS = 2**16  # evaluated at a time, so that they fit into the cache
+
+
+class Column(NamedTuple):
+    """What the values of a column say about the leaves of all trees.
+
+    Attributes:
+        number: that of the column.
+        bounds: (n,) float32, increasing, padded with infinity to one less than a power of 2.
+        missing: row of `reached` for NaN.
+        reached: (missing + 1, words) int32, bit by bit, whether a value above so many of the bounds can reach a leaf.
+    """
+
+    number: int
+    bounds: Tensor
+    missing: int
+    reached: Tensor
+
+    def rows(self, values: Tensor) -> Tensor:
+        """The row of `reached` of each value (n,), int32, found by bisection."""
+        row, size = torch.zeros(len(values), dtype=torch.int32), (len(self.bounds) + 1) // 2
+        while size:
+            row += (self.bounds.index_select(0, row + (size - 1)) < values).int().mul_(size)
+            size //= 2
+        return row.masked_fill_(values.isnan(), self.missing)
+
+
+class Leaves(NamedTuple):
+    """The leaves of all trees, a bit each; a tree of more than `BITS` leaves has several words.
+
+    Attributes:
+        real: (1, words) int32, the leaves that exist.
+        columns: those that the trees test.
+        outputs: (words (127 + BITS),) float64, of no leaf and, from 127 on, of each leaf of a word.
+    """
+
+    real: Tensor
+    columns: list[Column]
+    outputs: Tensor
 
 
 class Trees(nn.Module):
@@ -46,9 +91,15 @@ class Trees(nn.Module):
         self.register_buffer("bound", torch.zeros(shape))
         self.register_buffer("branches", torch.zeros((*shape, 2), dtype=torch.int32))
         self.register_buffer("missing", torch.zeros(shape, dtype=torch.bool))
+        self._leaves: Leaves | None = None
+        self.register_load_state_dict_post_hook(Trees._forget)
+
+    def _forget(self, *_: object) -> None:
+        self._leaves = None  # of other trees
 
     def take(self, start: float, trees: Sequence[NDArray[Any]]) -> None:
         """Store these `trees`, each as scikit-learn's array of nodes, and the constant `start`."""
+        self._forget()
         self.count.fill_(len(trees))
         self.start.fill_(start)
         for number, nodes in enumerate(trees):
@@ -62,47 +113,84 @@ class Trees(nn.Module):
             for name, values in said.items():
                 getattr(self, name)[number, :size] = torch.from_numpy(values)
 
-    def forward(self, table: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Sums (n,) for the rows of `table` (n, columns), NaN where a value is missing."""
-        made = np.full(len(table), float(self.start))
-        for tree in range(0, int(self.count), TREES):
-            some = slice(tree, min(tree + TREES, int(self.count)))
-            for row in range(0, len(table), ROWS):
-                made[row : row + ROWS] += self._leaves(some, table[row : row + ROWS]).sum(0, dtype=np.float64)
-        return made
+    def forward(self, columns: Sequence[Tensor]) -> Tensor:
+        """Sums for rows of features, float64 on the CPU.
 
-    def _leaves(self, some: slice, table: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Outputs of R trees, `some` of all, for n rows, (R, n): all are evaluated in parallel, one level at a time.
+        Args:
+            columns: the features, float32 on the CPU, NaN where a value is missing. Their shapes are broadcast: what is
+                the same for many rows is evaluated once for all of them.
 
-        A leaf leads to itself, so that finished rows have to be removed only every few levels.
+        Returns:
+            The sums, in the broadcast shape.
         """
-        columns, bounds, missing = (each[some].cpu().numpy() for each in (self.column, self.bound, self.missing))
-        (count, size), n = columns.shape, len(table)
-        of_tree = np.arange(count, dtype=np.int32)[:, None] * size
-        leaf, itself = columns < 0, of_tree + np.arange(size, dtype=np.int32)
-        branches = np.where(leaf[..., None], itself[..., None], self.branches[some].cpu().numpy() + of_tree[..., None])
-        leaf, columns, bounds, missing = leaf.ravel(), n * columns.clip(min=0).ravel(), bounds.ravel(), missing.ravel()
-        branches, values = branches.ravel(), table.T.ravel()
-        gaps = np.isnan(values).any()
-        made, going = np.empty(count * n, np.float32), np.arange(count * n, dtype=np.int32)
-        node, row = np.repeat(of_tree.ravel(), n), np.tile(np.arange(n, dtype=np.int32), count)
-        while len(going):
-            for _ in range(LEVELS):
-                value = _take(values, row + _take(columns, node))
-                to_left = value <= _take(bounds, node)
-                if gaps:
-                    to_left |= np.isnan(value) & _take(missing, node)
-                node = _take(branches, 2 * node + ~to_left)
-            there = _take(leaf, node)
-            made[going[there]] = _take(bounds, node[there])
-            left = np.flatnonzero(~there)
-            going, node, row = going[left], node[left], row[left]
-        return made.reshape(count, n)
+        shape = torch.broadcast_shapes(*(each.shape for each in columns))
+        made, count = np.full(math.prod(shape), float(self.start)), int(self.count)
+        if count:
+            self._leaves = self._leaves or self._made_leaves(count)
+            real, _, outputs = self._leaves
+            first = torch.arange(real.shape[1], dtype=torch.int32) * (127 + BITS)
+            parts = [*self._reached(columns, shape)] or [(real, torch.zeros(len(made), dtype=torch.int32))]
+            size = max(1, WORDS // real.shape[1])
+            for row in range(0, len(made), size):
+                some = slice(row, row + size)
+                leaves, *others = (reached.index_select(0, index[some]) for reached, index in parts)
+                for each in others:
+                    leaves &= each
+                exponent = leaves.float().view(torch.int32).bitwise_right_shift_(EXPONENT)  # the number of the only bit
+                found = outputs.index_select(0, exponent.add_(first).flatten()).view(leaves.shape)
+                made[some] += found.numpy().sum(1)  # torch may add single rows in another order
+        return torch.from_numpy(made).view(shape)
 
+    def _reached(self, columns: Sequence[Tensor], shape: torch.Size) -> Iterator[tuple[Tensor, Tensor]]:
+        """Sets of leaves (n, words) that columns leave, and for each row of features (rows,) the number of its set.
 
-def _take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
-    """Values of a flat array; `wrap` is the fastest mode, and no index is out of bounds."""
-    return values.take(index, mode="wrap")
+        Columns of one shape that is broadcast are combined before.
+        """
+        assert self._leaves is not None
+        shared = dict[torch.Size, Tensor]()
+        for each in self._leaves.columns:
+            values = columns[each.number]
+            rows = each.rows(values.flatten())
+            if values.shape == shape:
+                yield each.reached, rows
+            elif values.shape in shared:
+                shared[values.shape] &= each.reached.index_select(0, rows)
+            else:
+                shared[values.shape] = each.reached.index_select(0, rows)
+        for its, reached in shared.items():
+            yield reached, torch.arange(len(reached), dtype=torch.int32).view(its).expand(shape).flatten()
+
+    def _made_leaves(self, count: int) -> Leaves:
+        """The leaves of the first `count` trees."""
+        column, bound, branches, missing = (
+            each[:count].cpu().numpy() for each in (self.column, self.bound, self.branches, self.missing)
+        )
+        inner, tree = column >= 0, np.arange(count)
+        word, bit = np.divmod(np.cumsum(~inner, axis=1) - 1, BITS)  # also of nodes that a small tree lacks
+        words = -(-(column.shape[1] // 2 + 1) // BITS)
+        own = np.where(word[..., None] == np.arange(words), np.left_shift(1, bit, dtype=np.int32)[..., None], 0)
+        under = np.where(inner[..., None], 0, own).astype(np.int32)  # leaves below each node: (R, nodes, words)
+        for node in reversed(range(column.shape[1])):
+            both = under[tree, branches[:, node, 0]] | under[tree, branches[:, node, 1]]
+            under[:, node] = np.where(inner[:, node, None], both, under[:, node])
+        real, columns = under[:, 0], list[Column]()
+        for number in np.unique(column[inner]).tolist():
+            tree, node = np.nonzero(column == number)
+            left, right = (~under[tree, branches[tree, node, side]] for side in (0, 1))
+            bounds, place = np.unique(bound[tree, node], return_inverse=True)
+            last = len(bounds)
+            below, above = np.broadcast_to(real, (2, last + 2, *real.shape)).copy()
+            np.bitwise_and.at(below, (place, tree), right)  # values up to a bound do not reach the right branch
+            np.bitwise_and.at(above, (place + 1, tree), left)
+            np.bitwise_and.at(below, (last + 1, tree), np.where(missing[tree, node, None], right, left))
+            np.bitwise_and.accumulate(above[: last + 1], axis=0, out=above[: last + 1])
+            below[: last + 1] = np.bitwise_and.accumulate(below[last::-1], axis=0)[::-1]
+            padded = functional.pad(torch.from_numpy(bounds), (0, 2 ** last.bit_length() - 1 - last), value=torch.inf)
+            columns.append(Column(number, padded, last + 1, torch.from_numpy(below & above).flatten(1)))
+        outputs = np.zeros((count, words, 127 + BITS))
+        tree, node = np.nonzero(~inner & (word < words))
+        outputs[tree, word[tree, node], 127 + bit[tree, node]] = bound[tree, node]
+        return Leaves(torch.from_numpy(real).flatten()[None], columns, torch.from_numpy(outputs).flatten())
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
