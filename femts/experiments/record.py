@@ -15,7 +15,7 @@ from femts.environment import commit, run_environment
 from femts.evaluation.overall import Scores, compared_with_naive
 from femts.evaluation.window_errors import WindowErrors
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.scoring import score, score_horizons, score_windows, scored_part
+from femts.forecaster.scoring import score, score_horizons, score_windows
 
 # number of evenly spaced validation windows for recursive forecasts; the test split is scored completely
 MOST_VALIDATED = 2048
@@ -66,8 +66,8 @@ def _rolled(forecaster: Forecaster, data: Dataset) -> tuple[dict[str, Any], dict
     fitting = [
         p for p in rivals if not split.short(p) and all(split.fits(part, look_back, p) for part in ("val", "test"))
     ]
-    errors = {p: WindowErrors() for p in dict.fromkeys((own, *fitting))}
-    test = score_horizons(forecaster, "test", tuple(errors), data, also=errors)
+    errors = {own: _own_errors(forecaster, data)} | {p: WindowErrors() for p in fitting}
+    test = score_horizons(forecaster, "test", fitting, data, also=errors) if fitting else {}
     val = score_horizons(forecaster, "val", fitting, data, MOST_VALIDATED) if fitting else {}
     rolled = {
         str(p): {"val": _errors(val[p]), "test": _errors(test[p]), "naive": compared_with_naive(test[p])}
@@ -80,10 +80,18 @@ def _errors_by_series(forecaster: Forecaster, data: Dataset) -> dict[str, Any]:
     """Thinned test errors by series, by horizon; empty for a model that scores a subset of windows."""
     if forecaster.model.most_windows is not None:
         return {}
-    of, windows, _ = scored_part(forecaster, "test", None, data)
+    windows = score_windows(forecaster, "test", None, data)
+    number = windows.series_of(windows.subsample(None)).cpu()
+    return {str(windows.pred_len): _own_errors(forecaster, data).thinned(number)}
+
+
+def _own_errors(forecaster: Forecaster, data: Dataset) -> WindowErrors:
+    """Errors of all test windows at the own horizon, scored again if the run is an earlier one."""
+    if forecaster.test_errors is not None:
+        return forecaster.test_errors
     errors = WindowErrors()
-    score(of, windows, [errors])
-    return {str(windows.pred_len): errors.thinned(windows.series_of(windows.subsample(None)).cpu())}
+    score(forecaster, score_windows(forecaster, "test", None, data), [errors])
+    return errors
 
 
 def _samples(forecaster: Forecaster, data: Dataset) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from femts.data.preprocess import Preprocess
 from femts.errors import UsageError, memory_checked, nearest, suggest
 from femts.evaluation.intervals import Intervals
 from femts.evaluation.overall import Scores
+from femts.evaluation.window_errors import WindowErrors
 from femts.forecaster import calibration, run_folder, scoring
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecasting import Array, explain_table, forecast_array, forecast_table
@@ -64,6 +65,8 @@ class Forecaster:
             None.
         series_trained: the same for training alone.
         scored: the forecaster that was scored and calibrated, if this one was refitted on all rows; otherwise None.
+        test_errors: errors of all test windows, as scored after the training; None if the run was loaded, or scored on
+            some of them.
     """
 
     model: ForecastModel
@@ -78,6 +81,7 @@ class Forecaster:
     series_until: Sequence[str | None] = ()
     series_trained: Sequence[str | None] = ()
     scored: Forecaster | None = None
+    test_errors: WindowErrors | None = None
     _dataset: Dataset | None = None
 
     def __repr__(self) -> str:
@@ -194,6 +198,7 @@ class Forecaster:
             series_trained=self.series_trained[number : number + 1],
             intervals=None if self.intervals is None else self.intervals.of(name),
             scored=None if self.scored is None else self.scored.of(name),
+            test_errors=None,
             _dataset=data,
         )
 

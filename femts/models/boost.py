@@ -134,18 +134,21 @@ class Rows(NamedTuple):
 
 
 class Past:
-    """Look-backs (B, L, C), NaN where missing, and statistics of their last steps, each (B, C).
+    """Look-backs (B, L, C), NaN where missing, and what the forecast of some future steps reads from them.
+
+    Statistics of their last steps are (B, C), values and means at earlier seasons of the future steps (B, S, C).
 
     Args:
         batch: B windows.
+        steps: (B, S) int64, the future steps, 0 for the first one.
         season: number of steps in a season, whose mean is the level.
         further: maximum number of forecasts to append, each of which shifts the look-backs by one step.
     """
 
-    def __init__(self, batch: Batch, season: int, further: int = 0) -> None:
-        seen, self._season = batch.past_observed, season
+    def __init__(self, batch: Batch, steps: Tensor, season: int, further: int = 0) -> None:
+        seen, self.steps, self._season = batch.past_observed, steps, season
         self.length = self._end = batch.past.shape[1]
-        self._filled = functional.pad(batch.past, (0, 0, 0, further))
+        self._filled = functional.pad(batch.past, (0, 0, 0, further)) if further else batch.past
         self._values, self._counts = self._filled, None
         if seen is not None:
             self._values = functional.pad(batch.past.masked_fill(~seen, torch.nan), (0, 0, 0, further))
@@ -155,6 +158,7 @@ class Past:
         self._sums, self._squares = (
             functional.pad(each.cumsum(1), (0, 0, 1, further)) for each in (real, real.square())
         )
+        self._found = dict[tuple[int, ...], Tensor]()  # several ensembles read the same
         self.level = self._level()
 
     def append(self, made: Tensor) -> None:
@@ -165,6 +169,7 @@ class Past:
             if sums is not None:
                 sums[:, end + 1 : end + 2] = sums[:, end : end + 1] + one
         self._end += 1
+        self._found.clear()
         self.level = self._level()
 
     def _level(self) -> Tensor:
@@ -202,10 +207,21 @@ class Past:
         end = self._end - before
         return sums[:, end] - sums[:, end - steps]
 
-    def phase_mean(self, steps: Tensor, season: int) -> Tensor:
-        """Mean (B, S, C) of the values at the phase of each future step `steps` (B, S), over the last whole seasons; NaN
-        where all are missing."""
-        cycles, values = self.length // season, self.values
+    def before(self, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
+        """Values a whole number of seasons before the future steps; see `seasons_before`."""
+        which = season, cycle, shift
+        if which not in self._found:
+            self._found[which] = seasons_before(self.values, self.steps, *which)
+        return self._found[which]
+
+    def phase_mean(self, season: int) -> Tensor:
+        """Mean of the values at the phase of each future step, over the last whole seasons; NaN where all are missing."""
+        if (season,) not in self._found:
+            self._found[(season,)] = self._phase_mean(season)
+        return self._found[(season,)]
+
+    def _phase_mean(self, season: int) -> Tensor:
+        cycles, values, steps = self.length // season, self.values, self.steps
         first = self.length - cycles * season + steps % season
         rows = (first[..., None] + season * torch.arange(cycles, device=steps.device)).flatten(1)
         found = values.gather(1, rows[..., None].expand(-1, -1, values.shape[2])).unflatten(1, (-1, cycles))
@@ -256,60 +272,60 @@ class Ensemble(nn.Module):
         """Those of each output."""
         return [cast(Trees, each) for each in self.outputs]
 
-    def forward(self, batch: Batch, exchanged: Exchanged | None = None) -> Tensor:
-        """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
-        steps = torch.arange(self.config.pred_len, device=batch.past.device).expand(len(batch.past), -1)
+    def forward(self, batch: Batch, exchanged: Exchanged | None = None, past: Past | None = None) -> Tensor:
+        """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side; `past` is of all steps."""
         if not self.form.recursive:
-            return self.forecast_steps(batch, steps, None, exchanged)
-        pieces = list[Tensor]()
-        past, known = Past(batch, self.season, self.config.pred_len), batch.known
+            return self.forecast_steps(batch, self.past(batch) if past is None else past, exchanged)
+        pieces, known = list[Tensor](), batch.known
+        past = self.past(batch, 1, self.config.pred_len)
         for step in range(self.config.pred_len):
             moved = batch if known is None else replace(batch, known=known[:, step:])
-            pieces.append(self.forecast_steps(moved, steps[:, :1], past, exchanged))
+            pieces.append(self.forecast_steps(moved, past, exchanged))
             past.append(pieces[-1])
         return torch.cat(pieces, dim=1)
+
+    def past(self, batch: Batch, steps: int | None = None, further: int = 0) -> Past:
+        """The look-backs of `batch` for the first `steps`, or for all."""
+        ahead = torch.arange(steps or self.config.pred_len, device=batch.past.device).expand(len(batch.past), -1)
+        return Past(batch, ahead, self.season, further)
 
     @property
     def season(self) -> int:
         """Number of steps in the first season that the look-back contains, or 1."""
         return next(iter(self.config.seasons), 1)
 
-    def forecast_steps(
-        self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
-    ) -> Tensor:
-        """Forecasts (B, S Q, C) of the `steps` (B, S); see `columns`."""
-        columns, base, unit = self.columns(batch, steps, past, exchanged)
+    def forecast_steps(self, batch: Batch, past: Past, exchanged: Exchanged | None = None) -> Tensor:
+        """Forecasts (B, S Q, C) of the steps of `past`; see `columns`."""
+        columns, base, unit = self.columns(batch, past, exchanged)
         columns = [each.cpu() for each in columns]
         made = torch.stack([trees(columns).float() for trees in self.trees], dim=2).to(base.device)  # (B, S, Q, C)
         return (made * unit[:, :, None] + base[:, :, None]).flatten(1, 2).to(batch.past.dtype)
 
     def columns(
-        self, batch: Batch, steps: Tensor, past: Past | None = None, exchanged: Exchanged | None = None
+        self, batch: Batch, past: Past, exchanged: Exchanged | None = None
     ) -> tuple[list[Tensor], Tensor, Tensor]:
-        """Features of some steps, with the base and unit of their forecasts.
+        """Features of the steps of `past`, with the base and unit of their forecasts.
 
         Args:
             batch: B windows.
-            steps: (B, S) int64, 0 for the first step of the forecast.
-            past: its look-backs, if forecasts were appended.
+            past: its look-backs, to which forecasts may have been appended.
             exchanged: features to exchange between windows.
 
         Returns:
             A feature each, float32, NaN where missing, that expands to (B, S, C); the base (B, S, C) and the unit (B, 1,
             C).
         """
-        past = Past(batch, self.season) if past is None else past
-        base, unit = self._units(past, steps)
+        base, unit = self._units(past)
         level = self._level(past)
         of_base = SEASONS if self.form.base == "phase" else VALUES
         scaled = [
             *((VALUES, each) for each in self._of_values(past)),
             *((MEANS, each) for each in self._of_means(past)),
-            *((SEASONS, each) for each in self._of_steps(past, steps)),
+            *((SEASONS, each) for each in self._of_steps(past)),
             (of_base, base - level[:, None]),
         ]
         columns = [(each[:, None] if each.dim() == 2 else each) / unit for _, each in scaled]
-        columns += [past.level[:, None], unit, *self._of_inputs(batch, steps)]
+        columns += [past.level[:, None], unit, *self._of_inputs(batch, past.steps)]
         if exchanged is not None:
             others = exchanged.others(len(base))
             for number, group in enumerate([*(group for group, _ in scaled), MEANS, MEANS]):
@@ -318,18 +334,18 @@ class Ensemble(nn.Module):
         return [each.float() for each in columns], base, unit
 
     def table(self, batch: Batch, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As `columns`, as a table (B S C, columns), column after column in memory, which is several times faster to
-        fill."""
-        columns, base, unit = self.columns(batch, steps)
+        """As `columns` for the `steps` (B, S), as a table (B S C, columns), column after column in memory, which is several
+        times faster to fill."""
+        columns, base, unit = self.columns(batch, Past(batch, steps, self.season))
         return torch.stack([each.expand(base.shape) for each in columns]).flatten(1).T, base, unit
 
-    def _units(self, past: Past, steps: Tensor) -> tuple[Tensor, Tensor]:
-        """Base (B, S, C) and unit (B, 1, C) of the forecasts of the `steps` (B, S)."""
+    def _units(self, past: Past) -> tuple[Tensor, Tensor]:
+        """Base (B, S, C) and unit (B, 1, C) of the forecasts."""
         form = self.form
         near = past.last if form.base in ("last", "phase") else self._level(past)[:, None]
-        base = near.expand(-1, steps.shape[1], -1)
+        base = near.expand(-1, past.steps.shape[1], -1)
         if form.base == "phase":
-            same = past.phase_mean(steps, self.season)
+            same = past.phase_mean(self.season)
             base = torch.where(same.isnan(), base, same)
         if not form.in_deviations:
             return base, torch.ones_like(base[:, :1])
@@ -355,15 +371,15 @@ class Ensemble(nn.Module):
             if 2 * steps <= length:
                 yield mean - past.mean(steps, before=steps)
 
-    def _of_steps(self, past: Past, steps: Tensor) -> Iterator[Tensor]:
+    def _of_steps(self, past: Past) -> Iterator[Tensor]:
         """Values at earlier seasons of each step minus the level, (B, S, C)."""
-        level, values = self._level(past)[:, None], past.values
+        level = self._level(past)[:, None]
         for season in self.config.seasons:
             for cycle in range(min(CYCLES, past.length // season)):
-                yield seasons_before(values, steps, season, cycle) - level
+                yield past.before(season, cycle) - level
             for shift in (-1, 1):
-                yield seasons_before(values, steps, season, shift=shift) - level
-            yield past.phase_mean(steps, season) - level
+                yield past.before(season, shift=shift) - level
+            yield past.phase_mean(season) - level
 
     def _of_inputs(self, batch: Batch, steps: Tensor) -> Iterator[Tensor]:
         """Columns that expand to (B, S, C): number of steps ahead, channel, future covariates, also as differences from
@@ -464,7 +480,8 @@ class Boost(ForecastModel):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast (B, P, C), or (B, P Q, C) with a step's quantiles side by side."""
-        return torch.stack([each(batch, self.exchanged) for each in self.ensembles]).mean(0)
+        past = self.ensembles[0].past(batch)
+        return torch.stack([each(batch, self.exchanged, past) for each in self.ensembles]).mean(0)
 
     def learn(
         self, train: Windows, val: Windows | None, training: TrainingConfig, chosen: ForecastModel | None = None

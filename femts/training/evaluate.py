@@ -24,6 +24,7 @@ from femts.evaluation.metrics.intervals import Coverage, Width
 from femts.evaluation.score_sums import ScoreSums
 from femts.evaluation.validation import validation_sums
 from femts.evaluation.values import Viewer
+from femts.evaluation.window_errors import WindowErrors
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.scoring import overall_scores
 from femts.models.base import ForecastModel
@@ -39,10 +40,12 @@ class Scored(NamedTuple):
     Attributes:
         intervals: calibrated on the validation windows.
         scores: the keys `val`, `test`, `intervals`, `outgrown` and `thinned` of `RunMetrics`.
+        test_errors: of all test windows; None if some were scored.
     """
 
     intervals: Intervals
     scores: dict[str, Any]
+    test_errors: WindowErrors | None
 
 
 def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Dataset, device: str) -> Scored:
@@ -65,7 +68,8 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     levels = [level for level in bounds.levels if level in REPORTED_LEVELS]
     kinds = [kind(level) for level in levels for kind in (Coverage, Width)]
     covered = ScoreSums(kinds, Viewer(forecaster.preprocess, bounds=bounds), "series", ("scaled",), len(data) > 1)
-    test = evaluate(model, future, batch_size, also=[covered, *of_test.collectors, *in_test])
+    by_window = WindowErrors()
+    test = evaluate(model, future, batch_size, also=[covered, by_window, *of_test.collectors, *in_test])
     scores: dict[str, Any] = {
         part: {**overall.scores(errors), **{name: value for each in named for name, value in each.compute().items()}}
         for part, overall, errors, named in (("val", of_val, val, in_val), ("test", of_test, test, in_test))
@@ -83,7 +87,7 @@ def take_scores(forecaster: Forecaster, windows: Mapping[str, Windows], data: Da
     within |= {"missing": missing} if missing else {}
     gone = outgrown(forecaster, past)
     scores |= {"intervals": within} | ({"outgrown": gone} if gone else {})
-    return Scored(intervals, scores)
+    return Scored(intervals, scores, by_window)
 
 
 def outgrown(forecaster: Forecaster, windows: Windows) -> list[str]:
@@ -212,7 +216,7 @@ def scores_within(
 
 def _thinned(scored: Scored, windows: Mapping[str, Windows]) -> Scored:
     of_all = {part: len(windows[part]) for part in ("val", "test")}
-    return scored._replace(scores={**scored.scores, "thinned": of_all})
+    return scored._replace(scores={**scored.scores, "thinned": of_all}, test_errors=None)
 
 
 def most_scored(metrics: Mapping[str, Any]) -> int | None:

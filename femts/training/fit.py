@@ -200,7 +200,13 @@ def train_and_score(run: Run, later: bool) -> Forecaster:
     if effects is not None:
         metrics["known"] = dict(zip(forecaster.targets, effects.explained.tolist(), strict=False))
     validations = tuple(state.validations)
-    return replace(forecaster, metrics=cast(RunMetrics, metrics), validations=validations, intervals=scored.intervals)
+    return replace(
+        forecaster,
+        metrics=cast(RunMetrics, metrics),
+        validations=validations,
+        intervals=scored.intervals,
+        test_errors=scored.test_errors,
+    )
 
 
 def _trained(run: Run, state: TrainState, steps: int, later: bool) -> tuple[TrainState, int | None]:

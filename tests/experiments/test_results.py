@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from pages import cells_in_this_process
 from small_grid import COMMAND, record, small_grid
 
+import femts
 from femts.cli import main
 from femts.errors import RunFailure, UsageError
+from femts.experiments import record as record_module
 from femts.experiments.cell import Cell
+from femts.experiments.record import make_record
 from femts.experiments.results import Store, read_record
 from femts.experiments.runner import Engine, run_cells
 from femts.experiments.verify import SCOPE, verify_record
@@ -104,6 +108,16 @@ def test_verify_is_exact_here_and_tolerant_elsewhere(trained_record: dict[str, A
     assert not SCOPE.deviations(older, trained_record, elsewhere=False), "from before these were kept"
     far = changed(elsewhere, {"rolled.336.test.mse": lambda mse: mse * 1.02})
     assert SCOPE.deviations(far, trained_record, elsewhere=True)[0].startswith("rolled.336.test.mse")
+
+
+@pytest.mark.parametrize("panel", [False, True])
+def test_test_split_is_scored_once(panel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = femts.load_dataset("synthetic", panel=panel)
+    made = femts.train(data, "naive", 96, seq_len=48, refit=False)
+    again = make_record(replace(made, test_errors=None), data)
+    monkeypatch.setattr(record_module, "score", lambda *_: pytest.fail("scored again"))
+    assert make_record(made, data) == again
+    assert again["series_errors" if panel else "window_errors"]["96"]
 
 
 def test_verify_command_reports_differences(

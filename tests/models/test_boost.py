@@ -135,7 +135,7 @@ def test_empty_ensemble_is_constant() -> None:
 def test_rolling_statistics_ignore_missing_values() -> None:
     values, seen = weekly()[None, :L], torch.rand(1, L, C, generator=torch.Generator().manual_seed(0)) > 0.3
     seen[:, -3:, 0] = False
-    past = Past(Batch(values, seen), 1)
+    past = Past(Batch(values, seen), torch.zeros(1, 1, dtype=torch.int64), 1)
     frames = values[0].masked_fill(~seen[0], torch.nan)
     torch.testing.assert_close(past.mean(9)[0], frames[-9:].nanmean(0))
     torch.testing.assert_close(past.mean(5, before=4)[0], frames[-9:-4].nanmean(0))
@@ -253,13 +253,13 @@ def test_recursive_form_is_selected_on_validation(loss: str, pred_len: int, recu
 
 @pytest.mark.parametrize("base", ["last", "level", "zero"])
 def test_recursive_forecast_feeds_back(base: str) -> None:
-    model, first = make().ensembles[0], torch.zeros(1, 1, dtype=torch.int64)
+    model = make().ensembles[0]
     model.number.fill_(FORMS.index(Form(base, recursive=True)))
     model.grow(Windows(weekly(), L, P), None, 5000, TrainingConfig(), [20])
     batch = Batch(weekly(L, seed=2)[None])
     made = model(batch)
     for step in range(P):
-        torch.testing.assert_close(model.forecast_steps(batch, first)[:, 0], made[:, step])
+        torch.testing.assert_close(model.forecast_steps(batch, model.past(batch, 1))[:, 0], made[:, step])
         batch = batch.after(made[:, step : step + 1])
 
 

@@ -205,11 +205,11 @@ def _taken(
         left = max(RESERVED * clock.left, (clock.left - again) / 2) if request.refit else clock.left
         deadline = time.monotonic() + left
     most = None if clock.limit else planned.scored([each.key for each in taken])
-    intervals, scores = scores_within(deadline, made, windows, data, request.accelerator.device, most)
+    scored = scores_within(deadline, made, windows, data, request.accelerator.device, most)
     metrics = {
         **circumstances(made, request.accelerator),
         **of_training,
-        **scores,
+        **scored.scores,
         "auto": {
             "rule": choice.rule,
             "taken": [each.model for each in taken],
@@ -225,7 +225,9 @@ def _taken(
     }
     for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
         logger.info(note)
-    return replace(made, metrics=cast(RunMetrics, metrics), intervals=intervals)
+    return replace(
+        made, metrics=cast(RunMetrics, metrics), intervals=scored.intervals, test_errors=scored.test_errors
+    )
 
 
 def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
