@@ -221,11 +221,13 @@ class Past:
         return self._found[(season,)]
 
     def _phase_mean(self, season: int) -> Tensor:
-        cycles, values, steps = self.length // season, self.values, self.steps
-        first = self.length - cycles * season + steps % season
-        rows = (first[..., None] + season * torch.arange(cycles, device=steps.device)).flatten(1)
-        found = values.gather(1, rows[..., None].expand(-1, -1, values.shape[2])).unflatten(1, (-1, cycles))
-        return found.double().nanmean(2).float()  # in float64, the order of the sum does not matter
+        cycles, values, phases = self.length // season, self.values, self.steps % season
+        whole = values[:, self.length - cycles * season :].unflatten(1, (cycles, season))
+        # In float64, the order of the sum does not matter.
+        if phases.shape[1] >= season:  # each phase is computed once
+            return _at(whole.double().nanmean(1).float(), phases)
+        index = phases[:, None, :, None].expand(-1, cycles, -1, values.shape[2])
+        return whole.gather(2, index).double().nanmean(1).float()
 
 
 def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:

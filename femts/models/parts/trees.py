@@ -18,7 +18,8 @@ from torch.nn import functional
 
 BITS = 31  # leaves per word: those of an int32, whose last one is its sign
 EXPONENT = 23  # first bit of the exponent of a float32, which is 127 + n for 2^n and 0 for 0
-WORDS = 2**16  # evaluated at a time, so that they fit into the cache
+WORDS = 2**15  # evaluated at a time, so that they fit into the cache
+MANY = 4096  # values from which on bisecting all of them step by step beats torch's search, which takes one at a time
 
 
 class Column(NamedTuple):
@@ -37,11 +38,14 @@ class Column(NamedTuple):
     reached: Tensor
 
     def rows(self, values: Tensor) -> Tensor:
-        """The row of `reached` of each value (n,), int32, found by bisection."""
-        row, size = torch.zeros(len(values), dtype=torch.int32), (len(self.bounds) + 1) // 2
-        while size:
-            row += (self.bounds.index_select(0, row + (size - 1)) < values).int().mul_(size)
-            size //= 2
+        """The row of `reached` of each value (n,), int32."""
+        if len(values) < MANY:
+            row = torch.bucketize(values, self.bounds, out_int32=True)
+        else:  # bisection of all values at once
+            row, size = torch.zeros(len(values), dtype=torch.int32), (len(self.bounds) + 1) // 2
+            while size:
+                row.add_((self.bounds[size - 1 :].index_select(0, row) < values).int(), alpha=size)
+                size //= 2
         return row.masked_fill_(values.isnan(), self.missing)
 
 
@@ -133,9 +137,9 @@ class Trees(nn.Module):
             size = max(1, WORDS // real.shape[1])
             for row in range(0, len(made), size):
                 some = slice(row, row + size)
-                leaves, *others = (reached.index_select(0, index[some]) for reached, index in parts)
-                for each in others:
-                    leaves &= each
+                leaves = parts[0][0].index_select(0, parts[0][1][some])
+                for reached, index in parts[1:]:
+                    leaves &= reached.index_select(0, index[some])
                 exponent = leaves.float().view(torch.int32).bitwise_right_shift_(EXPONENT)  # the number of the only bit
                 found = outputs.index_select(0, exponent.add_(first).flatten()).view(leaves.shape)
                 made[some] += found.numpy().sum(1)  # torch may add single rows in another order
