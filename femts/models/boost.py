@@ -464,7 +464,7 @@ class Boost(ForecastModel):
     Config: ClassVar[type[ModelConfig]] = BoostConfig
     supports = Supports(known=True, dated=True, static=True, quantiles=True, channels=1)
     losses = tuple(LOSSES)
-    in_torch = False  # NumPy's indexing is several times faster
+    in_torch = False  # leaves are read from the bits of numbers
     groups = (VALUES, MEANS, SEASONS)
     used: Tensor
     grown: Tensor

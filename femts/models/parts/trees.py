@@ -40,7 +40,7 @@ class Column(NamedTuple):
     def rows(self, values: Tensor) -> Tensor:
         """The row of `reached` of each value (n,), int32."""
         if len(values) < MANY:
-            row = torch.bucketize(values, self.bounds, out_int32=True)
+            row = torch.bucketize(values.contiguous(), self.bounds, out_int32=True)
         else:  # bisection of all values at once
             row, size = torch.zeros(len(values), dtype=torch.int32), (len(self.bounds) + 1) // 2
             while size:
@@ -169,32 +169,33 @@ class Trees(nn.Module):
         column, bound, branches, missing = (
             each[:count].cpu().numpy() for each in (self.column, self.bound, self.branches, self.missing)
         )
-        inner, tree = column >= 0, np.arange(count)
-        word, bit = np.divmod(np.cumsum(~inner, axis=1) - 1, BITS)  # also of nodes that a small tree lacks
+        inner, every = column >= 0, np.arange(count)
+        word, bit = np.divmod(np.cumsum(~inner, axis=1) - 1, BITS)
         words = -(-(column.shape[1] // 2 + 1) // BITS)
-        own = np.where(word[..., None] == np.arange(words), np.left_shift(1, bit, dtype=np.int32)[..., None], 0)
-        under = np.where(inner[..., None], 0, own).astype(np.int32)  # leaves below each node: (R, nodes, words)
-        for node in reversed(range(column.shape[1])):
-            both = under[tree, branches[:, node, 0]] | under[tree, branches[:, node, 1]]
-            under[:, node] = np.where(inner[:, node, None], both, under[:, node])
-        real, columns = under[:, 0], list[Column]()
+        one = np.left_shift(1, bit)[..., None] * (word[..., None] == np.arange(words))
+        below = np.where(inner[..., None], 0, one).astype(np.int32)  # leaves below each node, (R, nodes, words)
+        for n in reversed(range(column.shape[1])):
+            both = below[every, branches[:, n, 0]] | below[every, branches[:, n, 1]]
+            below[:, n] = np.where(inner[:, n, None], both, below[:, n])
+        columns = list[Column]()
         for number in np.unique(column[inner]).tolist():
             tree, node = np.nonzero(column == number)
-            left, right = (~under[tree, branches[tree, node, side]] for side in (0, 1))
+            left, right = (~below[tree, branches[tree, node, side]] for side in (0, 1))
             bounds, place = np.unique(bound[tree, node], return_inverse=True)
             last = len(bounds)
-            below, above = np.broadcast_to(real, (2, last + 2, *real.shape)).copy()
-            np.bitwise_and.at(below, (place, tree), right)  # values up to a bound do not reach the right branch
+            up_to, above = np.repeat(below[None, :, 0], 2 * (last + 2), axis=0).reshape(2, last + 2, count, words)
+            np.bitwise_and.at(up_to, (place, tree), right)
             np.bitwise_and.at(above, (place + 1, tree), left)
-            np.bitwise_and.at(below, (last + 1, tree), np.where(missing[tree, node, None], right, left))
-            np.bitwise_and.accumulate(above[: last + 1], axis=0, out=above[: last + 1])
-            below[: last + 1] = np.bitwise_and.accumulate(below[last::-1], axis=0)[::-1]
+            for some, way in ((up_to, slice(last, None, -1)), (above, slice(last + 1))):
+                some[way] = np.bitwise_and.accumulate(some[way], axis=0)
+            of_missing = np.where(missing[tree, node, None], right, left)
+            np.bitwise_and.at(above, (np.full_like(tree, last + 1), tree), of_missing)
             padded = functional.pad(torch.from_numpy(bounds), (0, 2 ** last.bit_length() - 1 - last), value=torch.inf)
-            columns.append(Column(number, padded, last + 1, torch.from_numpy(below & above).flatten(1)))
+            columns.append(Column(number, padded, last + 1, torch.from_numpy(up_to & above).flatten(1)))
         outputs = np.zeros((count, words, 127 + BITS))
-        tree, node = np.nonzero(~inner & (word < words))
+        tree, node = np.nonzero(~inner & (word < words))  # without nodes that a small tree lacks
         outputs[tree, word[tree, node], 127 + bit[tree, node]] = bound[tree, node]
-        return Leaves(torch.from_numpy(real).flatten()[None], columns, torch.from_numpy(outputs).flatten())
+        return Leaves(torch.from_numpy(below[:, 0]).reshape(1, -1), columns, torch.from_numpy(outputs).flatten())
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
