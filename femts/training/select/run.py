@@ -225,9 +225,7 @@ def _taken(
     }
     for note in (*bound_notes(made.preprocess), *thinned_notes(made.model, windows)):
         logger.info(note)
-    return replace(
-        made, metrics=cast(RunMetrics, metrics), intervals=scored.intervals, test_errors=scored.test_errors
-    )
+    return replace(made, metrics=cast(RunMetrics, metrics), intervals=scored.intervals, test_errors=scored.test_errors)
 
 
 def _record(tried: CandidateResult, taken: bool) -> dict[str, Any]:
