@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from forks import Forked
+from forks import Forked, forked_cells
 from logged import logged
 from orphans import marked, wait_for_workers
 from pages import cells_in_this_process
@@ -150,7 +149,8 @@ def test_failed_cell_is_reported_and_others_continue(tmp_path: Path, capsys: pyt
     store, good = Store(tmp_path), small_grid(("naive",))[0]
     bad = Cell("synthetic", "dlinear", 12, seq_len=48, settings={"training.lr": "1e30"})
     store.fail(good, "an earlier crash")
-    run_cells([bad, good], store, TWO)
+    with forked_cells():
+        run_cells([bad, good], store, Engine(jobs=1, device="cpu"))
     assert "loss" in (store.failure(bad) or "") and not store.finished(bad)
     assert store.finished(good) and store.failure(good) is None
     command = "table --datasets synthetic --models dlinear --horizons 12 --seq-len 48 --jobs 1 --device cpu"
@@ -177,11 +177,9 @@ def test_killed_process_fails_only_its_cell(tmp_path: Path) -> None:
     def kill() -> None:
         while not (store.work(LONG_CELL) / "config.yaml").exists():
             time.sleep(0.1)
-        tasks = Path("/proc/self/task").glob("*/children")  # the process was begun by a thread
-        (child,) = (child for task in tasks for child in task.read_text().split())
-        os.kill(int(child), signal.SIGKILL)
+        cells[0].send_signal(signal.SIGKILL)
 
-    with ThreadPoolExecutor() as pool, logged() as notes:
+    with ThreadPoolExecutor() as pool, logged() as notes, forked_cells() as cells:
         killed = pool.submit(kill)
         run_cells([LONG_CELL, *good], store, Engine(jobs=1, device="cpu", time_limit="90s"))
     killed.result()
@@ -201,10 +199,11 @@ def test_cells_killed_before_their_config_start_over(tmp_path: Path) -> None:
     assert all(store.finished(cell) and store.failure(cell) is None for cell in cells)
 
 
-@pytest.mark.parametrize("seconds", [1, 8], ids=["while it starts", "while it trains"])
-def test_deadline_stops_running_cells(seconds: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trains", [False, True], ids=["while it starts", "while it trains"])
+def test_deadline_stops_running_cells(trains: bool, tmp_path: Path) -> None:
     store, started = Store(tmp_path), time.monotonic()
-    with logged() as notes:
+    seconds = 3 if trains else 1
+    with logged() as notes, forked_cells() if trains else nullcontext():
         run_cells([LONG_CELL, *small_grid()], store, Engine(jobs=1, device="cpu", time_limit=f"{seconds}s"))
     assert time.monotonic() - started < seconds + 30
     assert notes == [f"{LONG_CELL.path}: stopped, continues next time"]

@@ -1,15 +1,29 @@
-"""A copy of femts to put files in, and its commands, which are processes as those of a user."""
+"""A copy of femts to put files in, and its commands, each of which is a process of `forks` that imports the copy."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from forks import Forked
+
 ROOT = Path(__file__).resolve().parents[2]
+
+_COMMAND = """
+import os, sys
+
+os.dup2(1, 2)  # messages stay in order
+for name in [name for name in sys.modules if name.partition(".")[0] == "femts"]:  # not those of the copy
+    del sys.modules[name]
+
+from pages import cells_in_this_process
+from femts.cli import main
+
+with cells_in_this_process():
+    sys.exit(main(sys.argv[1:]))
+"""
 
 
 @dataclass(frozen=True)
@@ -34,15 +48,11 @@ class Checkout:
 
     def run(self, *args: str | Path) -> str:
         """Run `femts ARGS`, and return what it prints; AssertionError with that where it fails."""
-        done = subprocess.run(
-            [sys.executable, "-m", "femts", *map(str, args)],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        status, said = self.status_of(*args)
+        assert status == 0, said
+        return said
+
+    def status_of(self, *args: str | Path) -> tuple[int, str]:
+        """Run `femts ARGS`, and return its exit status and what it prints."""
+        done = Forked(["-c", _COMMAND, *args], self.folder, {**os.environ, "PYTHONPATH": str(self.folder)}).completed()
+        return done.returncode, done.stdout

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import torch
 import yaml
+from checkout import Checkout
 from programs import forked_femts
 
 import femts
@@ -122,9 +123,10 @@ class Reader:
             arguments += self.less.typed(self._model(arguments))
         if command == "pip":  # into the folder, where commands find it, and not into this environment
             command, arguments = "python", ["-m", "pip", "-q", *arguments, "--target", str(self.folder), *ALONE]
-        if command != "femts" or self.checkout:
-            module = ["-m", "femts"] if command == "femts" else []
-            words = [sys.executable, *module, *arguments] if command in ("femts", "python") else [command, *arguments]
+        if command == "femts" and self.checkout:
+            return Checkout(self.folder).status_of(*arguments)
+        if command != "femts":
+            words = [sys.executable, *arguments] if command == "python" else [command, *arguments]
             with forked_femts() as programs:
                 # As in an active environment.
                 path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from femts.config.training import TrainingConfig
 from femts.data.resident import ScaledSeries
 from femts.data.windows import Windows
+from femts.environment import without_traces
 from femts.models.base import ForecastModel
 from femts.models.registry import build_config, build_model
 from femts.training.accelerator import Accelerator
@@ -61,6 +61,9 @@ def trainer(
     precision: str = "32",
 ) -> Trainer:
     """A trainer of `name` at the beginning, or at a `state`."""
+    with without_traces():  # imported here, because it takes seconds
+        from lightning_fabric import Fabric
+
     budget, accelerator = Budget(STEPS, None, time.monotonic(), 0), Accelerator(device, precision, 1, graph)
     loop = Loop(network(name), windows(), None, config, accelerator, state or TrainState(), None, budget)
     mixed = "bf16-mixed" if precision == "bf16" and device != "cpu" else "32-true"
