@@ -38,7 +38,7 @@ COMMAND = [
 
 
 def tune_small(data: Any = None, **changes: Any) -> Any:
-    arguments = {"trials": 9, "search": SEARCH, "settings": SMALL, **changes}
+    arguments = {"search": SEARCH, "settings": SMALL, **changes}
     return femts.tune(small_table(400) if data is None else data, "fem_sm", 12, **arguments)
 
 
@@ -52,9 +52,9 @@ def assert_same_trials(one: pd.DataFrame, other: pd.DataFrame) -> None:
 
 
 def test_best_trial_and_default_trial() -> None:
-    tuned = tune_small()
+    tuned = tune_small(trials=5)
     trials, drawn = tuned.trials, tuned.trials[1:]
-    assert list(trials["trial"]) == list(range(9)) and set(trials["state"]) <= {"complete", "pruned"}
+    assert list(trials["trial"]) == list(range(5)) and set(trials["state"]) <= {"complete", "pruned"}
     assert tuned.score == trials["score"].min() <= tuned.default_score == trials["score"][0]
     first = femts.train(small_table(400), "fem_sm", 12, settings=SMALL)
     assert first.metrics["val"]["mse"] == tuned.default_score

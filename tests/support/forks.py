@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import multiprocessing
 import os
 import runpy
@@ -142,9 +143,8 @@ def _run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for number, passed in enumerate((given, out, err)):
+    for number, passed in enumerate([fcntl.fcntl(each, fcntl.F_DUPFD, 3) for each in (given, out, err)]):
         os.dup2(passed, number)
-        os.close(passed)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  # which `multiprocessing` closes
     if session:
         os.setsid()

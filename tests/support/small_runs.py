@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -14,6 +12,9 @@ from femts.data.synthetic import synthetic_frame
 from femts.forecaster.forecaster import Forecaster
 from femts.training.loop import Trainer
 from femts.training.train import train
+
+if TYPE_CHECKING:  # spawned processes import this file
+    import pytest
 
 DATA = load_dataset(synthetic_frame(2000))
 TRAIN, VAL, TEST = (int(DATA.split.windows(part, 48, 24)[0, 3]) for part in ("train", "val", "test"))
