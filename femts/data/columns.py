@@ -13,6 +13,7 @@ import pandas as pd
 from femts.data.categories import with_indicators
 from femts.data.column_names import ROW, USUAL, ColumnNames
 from femts.data.marks import without_marks
+from femts.data.month_names import month_number
 from femts.data.months import months_in_rows
 from femts.data.numbering import with_numbers
 from femts.data.stamp_parts import HOURS, PARTS, joined
@@ -43,8 +44,7 @@ _NAMES = (
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
 )
 _WORDS = re.compile(
-    r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|"
-    r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th"
+    r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th|del?"
 )
 CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps
@@ -328,7 +328,7 @@ def _are_dates(text: pd.Series) -> bool:
 
 def _is_date(cell: str) -> bool:
     words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
-    if not all(_WORDS.fullmatch(word) for word in words) or not re.search(r"[-/. ]|^\d{8}[:_]\d{4}$", cell):
+    if not all(_WORDS.fullmatch(word) or month_number(word) for word in words) or not re.search(r"[-/. ]|^\d{8}[:_]\d{4}$", cell):
         return False
     try:
         read_dates(pd.Series([cell]))

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.columns import NOTES
+from femts.data.month_names import LETTERS, month_number
 from femts.data.stamps import as_text
 from femts.text import quote
 
@@ -23,12 +24,17 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 ABOVE = 20  # rows with which footers are compared
 SHOWN = 4  # cells of a row that a note quotes
 _NUMBER = re.compile(r"[+-]?(?:\d[\d.,'\u00a0\u202f]*|[.,]\d+)(?:[eE][+-]?\d+)?\s?%?|[+-]?(?:inf|nan)", re.IGNORECASE)
-_MONTH = r"(?:jan|feb|m[a\u00e4]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]{0,6}"
 _DATE = re.compile(
-    r"(?=.*\d).{0,12}\d{1,4}\s?[-/.:]\s?\d{1,2}.{0,30}|\d{4}[- ]?[QMWqmw]\d{1,2}.{0,3}|[QqMmWw]\d{1,2}[- /]?\d{4}|"
-    rf"(?:\d{{1,2}}[-./ ]?)?{_MONTH}\.?[-./ ]?\d{{2,4}}.{{0,20}}|\d{{4}}[-./ ]?{_MONTH}\.?.{{0,20}}|\d{{8}}T?\d{{0,6}}Z?",
+    r"(?=.*\d).{0,12}\d{1,4}\s?[-/.:]\s?\d{1,2}.{0,30}|\d{4}[- ]?[QKMW]\d{1,2}.{0,3}|[QKMW]\d{1,2}[- /]?\d{4}|"
+    r"\d{8}T?\d{0,6}Z?",
     re.IGNORECASE,
 )
+_NAMED_MONTH = re.compile(
+    rf"(?:\d{{1,2}}[-./ ]{{0,2}})?(?:de )?({LETTERS}{{3,10}})\.?(?: de)?[-./' ]?\d{{2,4}}.{{0,20}}|"
+    rf"\d{{4}}[-./ ]?({LETTERS}{{3,10}})\.?.{{0,20}}",
+    re.IGNORECASE,
+)
+_FULL_DATE = r"(?:\d{4}-\d\d-\d\d|\d\d?[/.]\d\d?[/.]\d{4})(?:[ T]\d\d?:\d\d(?::\d\d)?)?"
 _EMPTY = (
     "",
     "nan",
@@ -233,7 +239,8 @@ def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
     if all(re.fullmatch(r"(?:1[6-9]|20|21)\d{2}(?:0[1-9]|1[0-2])", cell) for cell in first):
         months = [12 * int(cell[:4]) + int(cell[4:]) for cell in first]
         return ["date"] if (np.diff(months) == 1).all() else []
-    dated = blanks and all(re.fullmatch(r"\d+[-/.]\d+([-/.]\d+)?", cell) and _DATE.fullmatch(cell) for cell in first)
+    plain = r"\d+[-/.]\d+([-/.]\d+)?" if blanks else _FULL_DATE
+    dated = len(set(first)) == len(first) and all(re.fullmatch(plain, cell) and _DATE.fullmatch(cell) for cell in first)
     return ["date"] if dated and not all(map(_NUMBER.fullmatch, first)) else []
 
 
@@ -281,7 +288,7 @@ def is_header(row: Sequence[str]) -> bool:
     """Return whether a row may hold the names of columns: the first is no number or date, at least half are not empty,
     and numbers among them, such as years, increase or decrease."""
     given = [cell for cell in row if cell]
-    if len(given) < 2 or 2 * len(given) < len(row) or is_data(row[0]):
+    if len(given) < 2 and (row[0] or not given) or 2 * len(given) < len(row) or is_data(row[0]):
         return False
     numbers = [float(cell) for cell in given if re.fullmatch(r"-?\d+(\.\d+)?", cell)]
     dates = [cell for cell in given if is_data(cell)]
@@ -299,7 +306,10 @@ def is_year(cell: str) -> bool:
 
 def is_data(cell: str) -> bool:
     """Return whether a cell is a number or a date."""
-    return bool(_NUMBER.fullmatch(cell) or _DATE.fullmatch(cell)) if cell else False
+    if not cell or _NUMBER.fullmatch(cell) or _DATE.fullmatch(cell):
+        return bool(cell)
+    match = _NAMED_MONTH.fullmatch(cell)
+    return match is not None and month_number(match[1] or match[2]) is not None
 
 
 def _names(block: Sequence[Sequence[str]]) -> tuple[list[str], int, tuple[str, ...]]:

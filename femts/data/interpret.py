@@ -169,6 +169,7 @@ def _numbers(rows: Rows, found: Advice) -> tuple[str, ...]:
         if each.name in rows.columns
         and each.name not in (found.keys or ())
         and each.kind != "empty"
+        and (each.kind != "identifier" or each.words)
         and (not each.words or parsed(rows.frame[each.name])[1] is None)
     ]
     varied = [each for each in numbers if each.kind != "constant"]

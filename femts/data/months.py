@@ -12,21 +12,15 @@ from pandas.api.types import is_numeric_dtype
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.describe import are, count
 from femts.data.describe import names as listed
+from femts.data.month_names import month_number
 from femts.data.name_words import words_in
 from femts.data.stamps import as_text
 from femts.text import quote
 
 VALUE = "value"  # name of the column of values, of which the table has only the months
-_YEARS = ("year", "yr", "years", "jahr", "año", "ano", "année", "annee")
+_YEARS = frozenset("year yr years jahr ano annee anno rok jaar ar".split())
+_TWELVE, _MOST_TURNED = list(range(1, 13)), 24  # months, and rows of a table with a column for each year
 _GAP = r"(?i)[*.\-\u2013?:]*|n/?a|nan|null|none"
-_MONTHS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        *("jan.*|0?1|m0?1", "feb.*|fev.*|fév.*|0?2|m0?2", "m(a|ä)r.*|0?3|m0?3", "(a[pbv]r|avr).*|0?4|m0?4"),
-        *("ma[iy].*|0?5|m0?5", "jui?n.*|0?6|m0?6", "jui?l.*|0?7|m0?7", "aug.*|ago.*|ao(u|û)t|0?8|m0?8"),
-        *("se[pt].*|0?9|m0?9", "o[ck]t.*|out.*|10|m10", "nov.*|11|m11", "de[czs].*|déc.*|dic.*|12|m12"),
-    )
-)
 
 
 def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -36,22 +30,26 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     Other numbers, such as means of the year, are left out; text names series. Rows without a year are left out, except
     for a number alone, which stands for missing values. Months after the last value are left out.
     """
+    given, of_years = frame, "each row is a year with its months beside it"
     found = _year_and_months(frame, names)
+    if found is None and (turned := _turned(frame, names)) is not None:
+        frame, of_years = turned, "each column is a year with its months below it"
+        found = _year_and_months(frame, names)
     if found is None:
-        return frame, ()
+        return given, ()
     year, months = found
     text = as_text(frame[year]).str.strip()
     dated = text.str.fullmatch(r"[12]\d{3}(\.0+)?").fillna(False).to_numpy(dtype=bool)
     if 2 * dated.sum() < len(frame):
-        return frame, ()
+        return given, ()
     rows = frame[dated]
     years = text[dated].str[:4].astype(np.int64).to_numpy()
     keys = [name for name in frame.columns if name not in (year, *months) and _names_series(rows[name])]
     counted = pd.DataFrame({name: rows[name] for name in keys}).assign(**{year: years})
     if counted.duplicated().any():
-        return frame, ()
+        return given, ()
     if not all(map(_are_numbers, (rows[name] for name in months))):
-        return frame, ()  # refused later
+        return given, ()  # refused later
     values = np.column_stack([_numbers(rows[name]) for name in months])
     rest = pd.to_numeric(text[~dated], errors="coerce")
     missing = rest.dropna().to_numpy(dtype=np.float64)
@@ -61,11 +59,11 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     for name in keys:
         made[name] = rows[name].repeat(12).to_numpy()
     made[VALUE] = values.ravel()
-    given = ~np.isnan(made[VALUE].to_numpy())
-    if given.any():
-        made = made[(stamps <= stamps[given].max()).to_numpy()].reset_index(drop=True)
-    made.attrs = frame.attrs
-    notes = [f"each row is a year with its months beside it (column '{quote(year)}'), which are read as rows"]
+    filled = ~np.isnan(made[VALUE].to_numpy())
+    if filled.any():
+        made = made[(stamps <= stamps[filled].max()).to_numpy()].reset_index(drop=True)
+    made.attrs = given.attrs
+    notes = [f"{of_years} (column '{quote(year)}'), which are read as rows"]
     left = [str(name) for name in frame.columns if name not in (year, *months, *keys)]
     if left:
         notes.append(f"{listed(tuple(left))} {are(len(left))} left out, since the months hold the values")
@@ -81,32 +79,49 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
 def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list[str]] | None:
     """The column of years and those of the twelve months."""
     columns = [str(name).strip() for name in frame.columns]
-    if len(columns) < 13 or len(set(columns)) < len(columns) or {"date", "ds", ROW} & set(columns):
+    if len(columns) < 13 or len(set(columns)) < len(columns) or {"ds", ROW} & set(columns):
         return None
     if names.time is not None and names.time not in ("date", *columns):
         return None
-    first = next(
-        (
-            n
-            for n in range(1, len(columns) - 11)
-            if all(pattern.fullmatch(name) for pattern, name in zip(_MONTHS, columns[n : n + 12], strict=True))
-        ),
-        None,
-    )
+    months = [_month_of(name) for name in columns]
+    first = next((n for n in range(1, len(columns) - 11) if months[n : n + 12] == _TWELVE), None)
     places = list(range(first, first + 12)) if first is not None else _by_name(columns)
     if places is None:
         return None
     others = [n for n in range(len(columns)) if n not in places]
-    exact = [n for n in others if columns[n].lower() in _YEARS]
-    year = next(iter(exact or [n for n in others if not set(words_in(columns[n])).isdisjoint(_YEARS)]), None)
+    named = [n for n in others if not _YEARS.isdisjoint(words_in(columns[n]))]
+    if "date" in columns:  # the name of a first column without one, unless 1 to 12 are names of series
+        named = [columns.index("date")] if all(map(month_number, (columns[n] for n in places))) else []
+    year = min(named, key=lambda n: len(words_in(columns[n])), default=None)
     return None if year is None else (str(frame.columns[year]), [str(frame.columns[n]) for n in places])
+
+
+def _turned(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame | None:
+    """The table with a row for each year, if it has a column for each and the names of the months in its first column."""
+    columns = [str(name).strip() for name in frame.columns]
+    if len(columns) < 3 or not 12 <= len(frame) <= _MOST_TURNED or names.time not in (None, "date", columns[0]):
+        return None
+    years = [bool(re.fullmatch(r"[12]\d{3}", name)) for name in columns[1:]]
+    months = [_month_of(cell) for cell in as_text(frame.iloc[:, 0]).str.strip()]
+    if 2 * sum(years) < len(years) or months[:12] != _TWELVE or len(set(columns)) < len(columns):
+        return None
+    turned = frame.iloc[:, 1:].T.set_axis(as_text(frame.iloc[:, 0]).str.strip(), axis=1)
+    turned.insert(0, "Year", columns[1:], allow_duplicates=True)
+    return turned.reset_index(drop=True)
+
+
+def _month_of(name: str) -> int | None:
+    """The month that a name such as January, Jan (mm), 01 or M01 means; None if it means none."""
+    digits = re.fullmatch(r"[mM]?0?(\d{1,2})", name)
+    if digits:
+        return int(digits[1])
+    return month_number(next(iter(words_in(name)), ""))
 
 
 def _by_name(columns: Sequence[str]) -> list[int] | None:
     """Places of the twelve months in another order, such as that of the alphabet; None unless each is named once."""
-    named = [[n for n, name in enumerate(columns) if name.isalpha() and each.fullmatch(name)] for each in _MONTHS]
-    places = [each[0] for each in named if len(each) == 1]
-    return places if len(set(places)) == 12 else None
+    named = [month_number(name) if name.isalpha() else None for name in columns]
+    return [named.index(month) for month in _TWELVE] if all(named.count(month) == 1 for month in _TWELVE) else None
 
 
 def _names_series(column: pd.Series) -> bool:

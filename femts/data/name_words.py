@@ -118,8 +118,9 @@ def is_coordinate(name: str) -> bool:
 
 def is_value(name: str) -> bool:
     """Whether a name is a usual one for what people forecast."""
-    words = set(words_in(name))
-    return not words.isdisjoint(_VALUES | _AMOUNTS - _WEATHER) and words.isdisjoint(_ATTRIBUTES)
+    words = words_in(name)
+    named = not (_VALUES | _AMOUNTS - _WEATHER).isdisjoint(words)
+    return named and _ATTRIBUTES.isdisjoint(words) and words[-1] not in ("id", "ids", "uuid", "guid")
 
 
 def is_bound(name: str) -> bool:

@@ -118,7 +118,7 @@ def _check_names(frame: pd.DataFrame, names: ColumnNames, where: str) -> None:
     """Raise UsageError if the column names are numbers of a data row rather than names, or if the user named a column for
     time stamps, series or values that is not among them."""
     columns = list(map(str, frame.columns))
-    if len(columns) > 1 and all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
+    if all(map(_NUMBER.fullmatch, columns)) and any(map(_FRACTION.fullmatch, columns)):
         raise UsageError(f"{where} has numbers such as '{quote(columns[0])}' as column names; add a header row.")
     named = {"time": [names.time], "series": names.keys or [names.series], "value": [names.value]}
     if names.series in columns:

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.column_names import ColumnNames
-from femts.data.stamps import MONTHS, are_clocks, as_text, read_dates, whole_numbers
+from femts.data.month_names import month_number
+from femts.data.stamps import are_clocks, as_text, read_dates, whole_numbers
 from femts.errors import UsageError
 from femts.text import quote
 
@@ -257,7 +258,7 @@ def _are_parts(column: pd.Series | pd.DataFrame, part: str) -> bool:
 def _numbers(column: pd.Series, part: str) -> pd.Series:
     """The cells of a column as numbers, also of months by name, if all of them are."""
     if part == "month" and not pd.api.types.is_numeric_dtype(column):
-        months = as_text(column).str.strip().str.rstrip(".").str.lower().map(MONTHS)
+        months = as_text(column).map(month_number)
         column = column if months.isna().any() else months
     if whole_numbers(column) is None:
         return column

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import re
 import warnings
@@ -14,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.describe import stamp
+from femts.data.month_names import LETTERS, in_english, month_number
 from femts.data.near_steps import near_midnights, onto_steps
 from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
@@ -66,21 +66,19 @@ _PLAIN = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?")
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
-MONTHS = {name.lower(): n for names in (calendar.month_abbr, calendar.month_name) for n, name in enumerate(names)}
-MONTHS["sept"] = 9
-_SHORT_MONTH = re.compile(r"\s*([a-z]{3,9})\.?[ \-/']?(\d{2})\s*", re.IGNORECASE)  # as Excel shows months
+_SHORT_MONTH = re.compile(rf"\s*({LETTERS}{{3,10}})\.?[ \-/']?(\d{{2}})\s*", re.IGNORECASE)  # as Excel shows months
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
 _PERIODS = [  # names of periods, in the order in which they are tried
-    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_YEAR}{_GAP}Q(?P<quarter>[1-4])",
-        rf"Q(?P<quarter>[1-4]){_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}[QK](?P<quarter>[1-4])",
+        rf"[QK](?P<quarter>[1-4]){_GAP}{_YEAR}",
         rf"{_YEAR}{_GAP}W(?P<week>\d{{1,2}})(?:-?(?P<day>[1-7]))?",
         rf"{_YEAR}{_GAP}M(?P<month>\d{{1,2}})",
         rf"{_YEAR}(?P<month>0[1-9]|1[0-2])",
         rf"(?P<month>\d{{1,2}})[/.]{_YEAR}",
-        rf"(?P<name>[a-z]{{3,9}})\.?{_GAP}{_YEAR}",
-        rf"{_YEAR}{_GAP}(?P<name>[a-z]{{3,9}})\.?",
+        rf"(?P<name>{LETTERS}{{3,10}})\.?{_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}(?P<name>{LETTERS}{{3,10}})\.?",
     )
 ]
 
@@ -180,7 +178,7 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
     distinct = dates.unique()
     days = near_midnights(distinct)
     count = np.asarray(days.year, dtype=np.int64) * 12 + np.asarray(days.month) - 1
-    count -= (count - (MONTHS[match[2].lower()] - 1 if match[2] else 0)) % months
+    count -= (count - ((month_number(match[2]) or 1) - 1 if match[2] else 0)) % months
     first = pd.DatetimeIndex((count - 1970 * 12).astype("M8[M]").astype(f"M8[{dates.unit}]"))
     first = first if dates.tz is None else instants(first, dates.tz)
     if len(first.unique()) < len(first) or first.equals(distinct):
@@ -469,14 +467,14 @@ def _first_day(pattern: re.Pattern[str], cell: str) -> str:
             return datetime.date.fromisocalendar(year, week, day).isoformat()
         except ValueError:  # week 53 of a year with 52 weeks
             return ""
-    month = int(part["month"]) if "month" in part else MONTHS.get(part["name"].lower())
+    month = int(part["month"]) if "month" in part else month_number(part["name"])
     return "" if month is None else f"{part['year']}-{month:02d}-01"
 
 
 def is_short_month(cell: str) -> bool:
     """Return whether a cell may be a month with a two-digit year, such as Jan-98, or else a day without a year."""
     match = _SHORT_MONTH.fullmatch(cell)
-    return match is not None and match[1].lower() in MONTHS
+    return match is not None and month_number(match[1]) is not None
 
 
 def short_months(cells: pd.Series) -> pd.Series | None:
@@ -486,7 +484,7 @@ def short_months(cells: pd.Series) -> pd.Series | None:
     ends by 2068.
     """
     parts = as_text(cells).str.extract(f"^{_SHORT_MONTH.pattern}$", flags=re.IGNORECASE)
-    months = parts[0].str.lower().map(MONTHS)
+    months = parts[0].map(month_number, na_action="ignore")
     if not len(cells) or months.isna().any():
         return None
     numbers = parts[1].astype(np.int64).to_numpy()
@@ -530,7 +528,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     digits = _from_digits(cells.str.replace(_DAY_AND_CLOCK, r"\1\2", regex=True) if _is_day_and_clock(cells) else cells)
     if digits is not None:
         return digits, ()
-    text = _with_colons(cells)
+    text = _with_colons(in_english(cells))
     zoned = split_zones(text, where)
     if zoned is not None:
         return _of_zones(zoned, where)

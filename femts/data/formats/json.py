@@ -114,7 +114,8 @@ def _of_object(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
         if found is not None:
             return found
     if columns and all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
-        return pd.DataFrame(content)
+        if not any(isinstance(cell, dict) for each in columns for cell in each[:1]):
+            return pd.DataFrame(content)
     return _within(content, path)
 
 

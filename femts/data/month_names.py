@@ -1,0 +1,65 @@
+"""Names of months in the languages whose names do not contradict each other."""
+
+from __future__ import annotations
+
+import calendar
+import re
+import unicodedata
+from collections.abc import Iterator
+
+import pandas as pd
+
+_NAMES = (  # from January to December: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian
+    "january januar janvier enero gennaio janeiro januari",
+    "february februar fevrier febrero febbraio fevereiro februari",
+    "march marz maerz mrz mars marzo marco maart mrt marts",
+    "april avril abril aprile",
+    "may mai mayo maggio maio mei maj",
+    "june juni juin junio giugno junho",
+    "july juli juillet julio luglio julho",
+    "august aout agosto augustus augusti",
+    "september septembre septiembre setiembre settembre setembro",
+    "october oktober octobre octubre ottobre outubro",
+    "november novembre noviembre novembro",
+    "december dezember decembre diciembre dicembre dezembro desember",
+)
+LETTERS = r"[a-z\u00c0-\u017f]"  # of such names, in any case
+SAMPLE = 20  # cells that are inspected first
+_ENGLISH = frozenset(name.lower() for name in (*calendar.month_name, *calendar.month_abbr))
+_WITH_MONTH = re.compile(rf"\.?(?<!{LETTERS})(\s*)(?:de\s+)?({LETTERS}{{3,10}})(?!{LETTERS})\.?(?:\s+del?\b)?", re.IGNORECASE)
+
+
+def _abbreviated() -> Iterator[tuple[str, int]]:
+    """Names and their beginnings of three letters or more, with the number of the month."""
+    for number, names in enumerate(_NAMES, start=1):
+        yield from ((name[:length], number) for name in names.split() for length in range(3, len(name) + 1))
+
+
+def _unambiguous() -> dict[str, int]:
+    numbers = dict[str, set[int]]()
+    for name, number in _abbreviated():
+        numbers.setdefault(name, set()).add(number)
+    return {name: min(each) for name, each in numbers.items() if len(each) == 1}  # not jui
+
+
+_NUMBERS = _unambiguous()
+
+
+def month_number(name: str) -> int | None:
+    """The number of the month that a name or its abbreviation means, from 1 on; None if it means none or several."""
+    plain = unicodedata.normalize("NFKD", name.strip().rstrip(".").lower()).encode("ascii", "ignore").decode()
+    return _NUMBERS.get(plain)
+
+
+def in_english(cells: pd.Series) -> pd.Series:
+    """Dates in text with their months in English, such as 3 Mar 2024 for 3. März 2024; unchanged without such names."""
+    if not cells.head(SAMPLE).str.contains(LETTERS * 3, case=False, regex=True).any():
+        return cells
+    return cells.str.replace(_WITH_MONTH, _in_english, regex=True)
+
+
+def _in_english(match: re.Match[str]) -> str:
+    number = month_number(match[2])
+    if number is None or match[2].lower() in _ENGLISH:
+        return match[0]
+    return f"{match[1]}{calendar.month_abbr[number]}"
