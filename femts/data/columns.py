@@ -43,9 +43,7 @@ _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
 )
-_WORDS = re.compile(
-    r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th|del?"
-)
+_WORDS = re.compile(r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th|del?")
 CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps
 
@@ -328,7 +326,9 @@ def _are_dates(text: pd.Series) -> bool:
 
 def _is_date(cell: str) -> bool:
     words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
-    if not all(_WORDS.fullmatch(word) or month_number(word) for word in words) or not re.search(r"[-/. ]|^\d{8}[:_]\d{4}$", cell):
+    if not all(_WORDS.fullmatch(word) or month_number(word) for word in words) or not re.search(
+        r"[-/. ]|^\d{8}[:_]\d{4}$", cell
+    ):
         return False
     try:
         read_dates(pd.Series([cell]))

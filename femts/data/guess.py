@@ -81,11 +81,10 @@ def advice(frame: pd.DataFrame, time: str, stamps: pd.Index | None = None, keys:
         step = step_at_hand(stamps)
         how = _aggregate(targets, stamps, step)
         targets = () if how == "count" else tuple(name for name in targets if _suits(name, how))
-        by = [
-            each
-            for each in columns
-            if each.kind == "category" and not each.missing and each.distinct <= MOST_CATEGORIES
-        ]
+        by = [each for each in columns if each.kind == "category"]
+        almost = {each.name for each in by if each.missing <= MISTAKES and _are_almost_keys(frame, each.name, stamps)}
+        by = [each for each in by if each.name in almost or (not each.missing and each.distinct <= MOST_CATEGORIES)]
+        by.sort(key=lambda each: each.name not in almost)
         made = replace(made, targets=targets, aggregate=how, freq=step, by=tuple(each.name for each in by))
     return replace(made, left_out=_left_out(columns, time, names, made.targets, static))
 
@@ -141,6 +140,15 @@ def series_keys(
             if not again and _by_design(dates[kept], series[kept], balanced):
                 return tuple(columns[n].name for n in sorted(each))
     return None
+
+
+def _are_almost_keys(frame: pd.DataFrame, name: str, stamps: pd.Index | None) -> bool:
+    """Whether a column names series but for a few rows."""
+    if stamps is None or list(map(str, frame.columns)).count(name) > 1:
+        return False
+    dates, series = _codes(pd.Series(stamps), sort=True), _codes(frame[name].astype(object).fillna(""))
+    again = pd.Series(_joined([dates, series])).duplicated().to_numpy()
+    return bool(again.mean() <= MISTAKES) and _by_design(dates[~again], series[~again], balanced=False)
 
 
 def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp]) -> tuple[list[int], list[int]]:

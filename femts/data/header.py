@@ -210,7 +210,8 @@ def _without_header(
     if not times:
         return None
     words = rows[filled[place - 1]] if place else remark
-    if place and len(words) == width and not words[0].startswith("%"):
+    named = len(words) == width or (times == ["date"] and not blanks and sum(map(bool, words)) > 1)
+    if place and named and not words[0].startswith("%"):
         return None  # a header
     words = [word.strip(",") for word in words if word != "%"]
     told = len(set(words)) == len(words) == width and not any(map(is_data, words))
@@ -241,7 +242,7 @@ def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
         return ["date"] if (np.diff(months) == 1).all() else []
     plain = r"\d+[-/.]\d+([-/.]\d+)?" if blanks else _FULL_DATE
     dated = len(set(first)) == len(first) and all(re.fullmatch(plain, cell) and _DATE.fullmatch(cell) for cell in first)
-    return ["date"] if dated and not all(map(_NUMBER.fullmatch, first)) else []
+    return ["date"] if dated and not (blanks and all(map(_NUMBER.fullmatch, first))) else []
 
 
 def _is_later(day: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -302,6 +302,12 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     remedy: dict[str, Any] = {"freq": rows.schema.freq or found.freq, "aggregate": how}
     if not given and targets and found.aggregate != "count":
         remedy["target"] = list(targets[:MOST_LISTED])
+    others = tuple(each.name for each in found.columns[1:] if each.kind == "dates")
+    held = f" in '{quote(rows.time)}'" * bool(others)
+    choose = ""
+    if others:
+        another = arguments({"columns": {"time": Blank("NAME") if others[1:] else others[0]}})
+        choose = f"use the dates in {_quoted(others)} with {another}, or "
     by = ""
     if how != COUNT and not any(map(is_amount if how == "sum" else is_level, targets)):  # no name tells which it is
         other, of = ("mean", "readings") if how == "sum" else ("sum", "amounts")
@@ -311,13 +317,13 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     if again.mean() <= MOST_AGREEING:
         row = int(np.argmax(again))
         fault = (
-            f"{rows.where} repeats {count(int(again.sum()), 'date')}, the first {rows.stamps[row]} at data row {row + 1}, "
+            f"{rows.where} repeats {count(int(again.sum()), 'date')}{held}, the first {rows.stamps[row]} at data row {row + 1}, "
             "and no columns name series"
         )
-        advice = f"; keep one row per date, or aggregate them with {arguments(remedy)}{by}."
+        advice = f"; keep one row per date, {choose or 'or '}aggregate them with {arguments(remedy)}{by}."
     else:
-        fault = f"{rows.where} has {count(len(rows), 'row')} at {rows.stamps.nunique()} dates, and no columns that name series"
-        advice = f"; aggregate them with {arguments(remedy)}{by}."
+        fault = f"{rows.where} has {count(len(rows), 'row')} at {rows.stamps.nunique()} dates{held}, and no columns that name series"
+        advice = f"; {choose}aggregate them with {arguments(remedy)}{by}."
     if _are_inseparable(rows):
         return TableFault(fault, advice, remedy)
     return UsageError(fault + advice, remedy=remedy)

@@ -25,8 +25,9 @@ _NAMES = (  # from January to December: English, German, French, Spanish, Italia
 )
 LETTERS = r"[a-z\u00c0-\u017f]"  # of such names, in any case
 SAMPLE = 20  # cells that are inspected first
-_ENGLISH = frozenset(name.lower() for name in (*calendar.month_name, *calendar.month_abbr))
-_WITH_MONTH = re.compile(rf"\.?(?<!{LETTERS})(\s*)(?:de\s+)?({LETTERS}{{3,10}})(?!{LETTERS})\.?(?:\s+del?\b)?", re.IGNORECASE)
+_WITH_MONTH = re.compile(
+    rf"\.?(?<!{LETTERS})(\s*)(?:de\s+)?({LETTERS}{{3,10}})(?!{LETTERS})\.?(?:\s+del?\b)?", re.IGNORECASE
+)
 
 
 def _abbreviated() -> Iterator[tuple[str, int]]:
@@ -52,7 +53,7 @@ def month_number(name: str) -> int | None:
 
 
 def in_english(cells: pd.Series) -> pd.Series:
-    """Dates in text with their months in English, such as 3 Mar 2024 for 3. März 2024; unchanged without such names."""
+    """Dates in text with their months as in 3 Mar 2024, for 3. März 2024 or 3 de marzo de 2024."""
     if not cells.head(SAMPLE).str.contains(LETTERS * 3, case=False, regex=True).any():
         return cells
     return cells.str.replace(_WITH_MONTH, _in_english, regex=True)
@@ -60,6 +61,4 @@ def in_english(cells: pd.Series) -> pd.Series:
 
 def _in_english(match: re.Match[str]) -> str:
     number = month_number(match[2])
-    if number is None or match[2].lower() in _ENGLISH:
-        return match[0]
-    return f"{match[1]}{calendar.month_abbr[number]}"
+    return match[0] if number is None else f"{match[1]}{calendar.month_abbr[number]}"

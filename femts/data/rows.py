@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
 from femts.data.column_names import ROW
-from femts.data.columns import match_columns
+from femts.data.columns import holds_dates, match_columns
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
@@ -130,10 +130,14 @@ def read_rows(
     long = names.is_long(frame) if schema.panel is False else keyed <= set(columns)
     if time not in columns:
         raise without_stamps(frame, schema, where)
-    if not schema.panel and not long and time != "date" and "date" in columns:
-        raise UsageError(
-            f"{where} has a column 'date' in addition to its time stamps in '{quote(time)}'; rename or drop it."
-        )
+    if not long and time != "date" and "date" in columns:
+        if holds_dates(frame["date"]):
+            notes = (*notes, f"column 'date' is left out, since '{quote(time)}' holds the time stamps")
+            frame, columns = frame.drop(columns="date"), [name for name in columns if name != "date"]
+        elif not schema.panel:
+            raise UsageError(
+                f"{where} has a column 'date' in addition to its time stamps in '{quote(time)}'; rename or drop it."
+            )
     codes, series = number_series(frame[names.series] if long else None, len(frame), where)
     stamps, more = read_stamps(frame[time], where, None if by_dates else freq or schema.freq)
     if schema.freq is not None and pd.MultiIndex.from_arrays([codes, stamps]).has_duplicates:

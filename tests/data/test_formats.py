@@ -252,6 +252,7 @@ SERVICES: dict[str, tuple[object, str | None]] = {
         "the table 'hourly' in it is read, the largest of 2",
     ),
     "records in an object": ({"count": 60, "results": RECORDS}, "the table 'results' in it is read"),
+    "records alone in an object": ({"readings": RECORDS}, "the table 'readings' in it is read"),
     "a page of the World Bank": ([{"page": 1, "pages": 1}, RECORDS], None),
     "arrays below names": ([["time", "load"], *map(list, zip(HOURS, NUMBERS, strict=True))], None),
     "an object of arrays in an object": (

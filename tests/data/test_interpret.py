@@ -274,6 +274,53 @@ def test_numbers_are_no_header(tmp_path: Path) -> None:
         femts.load_dataset(tmp_path / "mine.csv")
 
 
+def test_number_is_no_header_of_one_column(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("0.65\n0.77\n0.65\n0.81\n")
+    with pytest.raises(UsageError, match=r"has numbers such as '0.65' as column names; add a header row"):
+        femts.load_dataset(tmp_path / "mine.csv")
+
+
+def test_identifiers_alone_are_not_forecast() -> None:
+    numbers = np.random.default_rng(0).permutation(10**6)[:120]
+    with pytest.raises(
+        UsageError, match=r"has no column of numbers that could be forecast: 'order id' \(contains codes"
+    ):
+        femts.load_dataset(table().drop(columns="load").assign(**{"order id": numbers}))
+
+
+def test_identifiers_named_for_sales_are_not_added_up() -> None:
+    sales = TRANSACTIONS.assign(_SalesTeamID=np.random.default_rng(0).integers(3, 30, len(TRANSACTIONS)))
+    with pytest.raises(UsageError) as caught:
+        femts.load_dataset(sales)
+    assert caught.value.remedy is not None and caught.value.remedy["target"] == ["amount"]
+
+
+def test_other_dates_are_named_where_rows_repeat() -> None:
+    hours = pd.date_range("2024-01-01", periods=240, freq="h")
+    table = pd.DataFrame({"date": hours.strftime("%Y-%m-%d"), "datetime": hours.astype(str), "load": range(240)})
+    table["load"] = np.sin(table["load"])
+    with pytest.raises(
+        UsageError, match="240 rows at 10 dates in 'date'.*; use the dates in 'datetime' with"
+    ) as caught:
+        femts.load_dataset(table)
+    remedy = str(caught.value).partition("datetime' with ")[2].partition(", or ")[0]
+    data = femts.load_dataset(table, **eval(f"dict({remedy})"))
+    assert (data.freq, data.rows, data.columns) == ("h", 240, ("load",))
+    assert "column 'date' is left out, since 'datetime' holds the time stamps" in data.notes
+
+
+def test_column_that_names_series_but_for_a_row_is_in_the_remedy() -> None:
+    dates = pd.date_range("2020-01-01", periods=48, freq="MS")
+    cars = pd.concat([pd.DataFrame({"month": dates, "make": f"make {n}", "sold": 10.0 * n}) for n in range(40)])
+    cars["sold"] += np.random.default_rng(0).integers(0, 9, len(cars))
+    cars = pd.concat([cars, cars.iloc[[5]].assign(sold=1.0)], ignore_index=True)
+    with pytest.raises(UsageError) as caught:
+        femts.load_dataset(cars)
+    remedy, _, by = str(caught.value).partition("aggregate them with ")[2].partition(", and ")
+    data = femts.load_dataset(cars, **eval(f"dict({remedy}, {by.partition(' for one series')[0]})"))
+    assert len(data.series) == 40 and data.lengths.tolist() == [48] * 40
+
+
 def test_table_without_numbers_is_refused_with_its_columns() -> None:
     with pytest.raises(
         UsageError, match=r"has no column of numbers that could be forecast: 'weather' \(contains categ"

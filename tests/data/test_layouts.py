@@ -260,6 +260,15 @@ MONTHLY: dict[str, str] = {
 }
 
 
+MONTHLY["years without a name, backwards"] = (
+    ";Mean;"
+    + ";".join(LETTERS)
+    + "\n"
+    + "".join(line.replace(";", ";20.5;", 1) + "\n" for line in reversed(month_rows(";").splitlines()))
+)
+MONTHLY["Spanish"] = "Año,Ene,Feb,Mar,Abr,May,Jun,Jul,Ago,Sep,Oct,Nov,Dic\n" + month_rows(",")
+
+
 @pytest.mark.parametrize("name", MONTHLY)
 def test_months_beside_years_are_read_as_rows(name: str, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text(MONTHLY[name])
@@ -270,6 +279,25 @@ def test_months_beside_years_are_read_as_rows(name: str, tmp_path: Path) -> None
     forecaster = femts.train(data, "seasonal_naive", 3, seq_len=24)
     recent = read_recent(tmp_path / "mine.txt", 24, forecaster.config.schema, forecaster.columns, "MS", cells=26)
     np.testing.assert_allclose(forecaster.predict(recent)["value"], MONTHS[-1, :3], rtol=1e-6)
+
+
+def test_years_beside_months_are_read_as_rows(tmp_path: Path) -> None:
+    names = "Enero Febrero Marzo Abril Mayo Junio Julio Agosto Septiembre Octubre Noviembre Diciembre".split()
+    lines = [",".join([name, *map(str, row)]) for name, row in zip(names, MONTHS.T, strict=True)]
+    years = ",".join(str(2000 + n) for n in range(8))
+    means = "Promedio," + ",".join(map(str, MONTHS.mean(1)))
+    (tmp_path / "mine.csv").write_text("\n".join([f"MES/AÑO,{years}", *lines, means, ""]))
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    np.testing.assert_array_equal(data.values[:, 0], MONTHS.ravel())
+    assert data.freq == "MS" and str(data.stamps[0]) == "2000-01-01 00:00:00"  # type: ignore[index]
+    assert "Promedio is left out, since the months hold the values" in data.notes
+    assert any("each column is a year with its months below it" in note for note in data.notes)
+
+
+def test_series_named_by_numbers_are_no_months(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("," + ",".join(map(str, range(1, 13))) + "\n" + month_rows(","))
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.freq == "YS-JAN" and len(data.columns) == 12
 
 
 def test_gaps_in_months(tmp_path: Path) -> None:

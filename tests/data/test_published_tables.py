@@ -17,6 +17,7 @@ from femts.data.sentinels import sentinels_by_column
 from femts.errors import UsageError
 
 MONTHS = pd.date_range("2015-01-01", periods=60, freq="MS")
+DAYS = pd.date_range("2024-02-01", periods=60)
 RATES = [round(2 + np.sin(n), 2) for n in range(60)]
 PRICES = [100.5 + n for n in range(60)]
 BODY = "".join(f"{day:%d-%b-%Y},{a},{b}\n" for day, a, b in zip(MONTHS, RATES, PRICES, strict=True))
@@ -118,6 +119,16 @@ HEADLESS = {
         ("column 2", "column 3"),
         "it has no header, so its columns are called 'date', 'column 2', 'column 3'",
     ),
+    "full dates": (
+        "".join(f"{day:%d.%m.%Y};{a}\n" for day, a in zip(DAYS, RATES, strict=True)),
+        ("column 2",),
+        "it has no header, so its columns are called 'date', 'column 2'",
+    ),
+    "full dates with a clock": (
+        "".join(f"{day:%Y-%m-%d %H:%M:%S},{a},{b}\n" for day, a, b in zip(DAYS, RATES, PRICES, strict=True)),
+        ("column 2", "column 3"),
+        "it has no header, so its columns are called 'date', 'column 2', 'column 3'",
+    ),
     "days after semicolons": (
         "".join(
             f"{day:%Y;%m;%d}; {a};  {b}\n"
@@ -129,12 +140,23 @@ HEADLESS = {
 }
 
 
+def test_row_below_a_header_with_one_name(tmp_path: Path) -> None:
+    cells = "".join(f"{name}{year:02d},{RATES[n]}\n" for n, (year, name) in enumerate(SHORT))
+    (tmp_path / "mine.csv").write_text('"","PN1"\n"","Index of prices"\n' + cells)
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.columns == ("PN1",) and data.freq == "MS" and str(data.stamps[0]) == "1999-01-01 00:00:00"  # type: ignore[index]
+    assert "the row below its header is left out ('Index of prices')" in data.notes
+
+
+SHORT = [((99 + n // 12) % 100, "Ene Feb Mar Abr May Jun Jul Ago Sep Oct Nov Dic".split()[n % 12]) for n in range(60)]
+
+
 @pytest.mark.parametrize("name", HEADLESS)
 def test_dated_numbers_need_no_header(name: str, tmp_path: Path) -> None:
     text, columns, note = HEADLESS[name]
     (tmp_path / "mine.txt").write_text(text)
     data = femts.load_dataset(tmp_path / "mine.txt")
-    assert data.columns == columns and data.freq == ("D" if "days" in name else "MS")
+    assert data.columns == columns and data.freq == ("D" if "days" in name or "full dates" in name else "MS")
     np.testing.assert_array_equal(data.values, np.column_stack([RATES, PRICES])[:, : len(columns)])
     assert note in data.notes
     recent = read_recent(tmp_path / "mine.txt", 10, Schema(panel=False), columns, data.freq, cells=30)

@@ -124,6 +124,7 @@ PERIODS: dict[str, tuple[list[Any], str, int, str]] = {
     },
     "years as text of fractions": ([f"{year}.0" for year in range(1950, 1990)], "YS-JAN", 1, "1990-01-01"),
     "years of long ago": (list(range(1700, 1990)), "YS-JAN", 1, "1990-01-01"),
+    "quarters as in Norway": ([f"{p.year}K{p.quarter}" for p in QUARTER_PERIODS], "QS-JAN", 4, "1965-07-01"),
     "periods": (list(QUARTER_PERIODS), "QS-JAN", 4, "1965-07-01"),
 }
 
@@ -137,6 +138,37 @@ def test_periods_are_parsed_and_continued() -> None:
         assert data.stamps is not None and str(future_dates(data.stamps[-1], freq, 1)[0].date()) == following
 
 
+LANGUAGES = {
+    "Spanish": "ene feb mar abr may jun jul ago sept oct nov dic",
+    "Portuguese": "Janeiro Fevereiro Março Abril Maio Junho Julho Agosto Setembro Outubro Novembro Dezembro",
+    "French": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "German": "Jan Feb Mrz Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    "Italian": "GENNAIO FEBBRAIO MARZO APRILE MAGGIO GIUGNO LUGLIO AGOSTO SETTEMBRE OTTOBRE NOVEMBRE DICEMBRE",
+    "Dutch": "jan feb mrt apr mei jun jul aug sep okt nov dec",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("how", ["{month} {day.year}", "{day.day}. {month} {day.year}", "{day:%d}-{month}-{day.year}"])
+def test_months_have_names_in_several_languages(language: str, how: str) -> None:
+    months, days = LANGUAGES[language].split(), pd.date_range("2023-01-01", periods=24, freq="MS")
+    cells = pd.Series([how.format(month=months[day.month - 1], day=day) for day in days])
+    data = femts.load_dataset(pd.DataFrame({"fecha": cells, "x": np.arange(24) * 1.5}))
+    assert data.freq == "MS" and data.stamps is not None and data.stamps.equals(days.as_unit(data.stamps.unit))
+
+
+def test_words_that_are_no_months_are_no_dates() -> None:
+    for word in ("jui", "Market", "general", "decade"):  # juin or juillet
+        with pytest.raises(UsageError, match="should have a date|no 'date' column"):
+            femts.load_dataset(pd.DataFrame({"when": [f"{word} 2023", f"{word} 2024"], "x": [1.0, 2.0]}))
+
+
+def test_days_of_the_month_in_spanish() -> None:
+    cells = [f"{day.day} de {'marzo' if day.month == 3 else 'abril'} de 2024" for day in DAYS_IN_SPRING]
+    assert pd.DatetimeIndex(read_dates(pd.Series(cells))).equals(DAYS_IN_SPRING)
+
+
+DAYS_IN_SPRING = pd.date_range("2024-03-20", periods=20).as_unit("ns")
 DATE_FORMATS = "%d/%m/%y %m/%d/%y %y/%m/%d %y.%m.%d %d.%m.%y %d.%m.%Y %m/%d/%Y %Y%m%d".split()
 
 
