@@ -289,7 +289,7 @@ def is_header(row: Sequence[str]) -> bool:
     """Return whether a row may hold the names of columns: the first is no number or date, at least half are not empty,
     and numbers among them, such as years, increase or decrease."""
     given = [cell for cell in row if cell]
-    if len(given) < 2 and (row[0] or not given) or 2 * len(given) < len(row) or is_data(row[0]):
+    if (len(given) < 2 and (row[0] or not given)) or 2 * len(given) < len(row) or is_data(row[0]):
         return False
     numbers = [float(cell) for cell in given if re.fullmatch(r"-?\d+(\.\d+)?", cell)]
     dates = [cell for cell in given if is_data(cell)]

@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from femts.data.column_names import ColumnNames
+from femts.data.describe import are
+from femts.data.describe import names as listed
 from femts.data.month_names import month_number
 from femts.data.stamps import are_clocks, as_text, read_dates, whole_numbers
 from femts.errors import UsageError
@@ -50,13 +52,14 @@ _CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit", "lst time", "utc time", "
 _DAYS = ("date", "datum", "fecha", "data", "lst date", "utc date", "delivery date")
 _DOTTED = r"(?:[01]?\d|2[0-4])\.[0-5]\d\.[0-5]\d"
 _ENDING = re.compile(r"(?:HE|hour ending)[ _-]?(\d{1,2})(?::00)?", re.IGNORECASE)
+_CLOCK_COLUMN = re.compile(r"(\d{1,2}):(\d{2})(?::00)?(?:\s?[-\u2013]\s?\d{1,2}:\d{2}(?::00)?)?")
 _FULL_HOUR = re.compile(r"(\d{1,2}):00(?::00)?")
 
 
 def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The frame with the columns that form time stamps together replaced by a first column `date`, and notes; unchanged
     if there are none. `dated` names the column of a table that holds dates, if that is clear."""
-    frame, notes = _with_rows_of_hours(frame, names, dated)
+    frame, notes = _with_rows_of_clocks(*_with_rows_of_hours(frame, names, dated), names, dated)
     parts = stamp_parts(frame, names, dated)
     if not parts:
         return frame, notes
@@ -186,6 +189,35 @@ def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | N
             return None
     ends = ends and bool(minutes.min() >= 60)
     return minutes - 60 * ends, ends
+
+
+def _with_rows_of_clocks(
+    frame: pd.DataFrame, notes: tuple[str, ...], names: ColumnNames, dated: Dated
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The frame with a row for each part of a day instead of a day, if its columns are a date and clocks at even steps,
+    such as 00:00 to 23:30 or 00:00 - 00:30 to 23:30 - 24:00, and notes."""
+    found = [(name, match) for name in map(str, frame.columns) if (match := _CLOCK_COLUMN.fullmatch(name))]
+    parts = len(found)
+    if parts < 24 or 1440 % parts or names.time not in (None, "date"):
+        return frame, notes
+    clocks = [60 * int(match[1]) + int(match[2]) for _, match in found]
+    begins = list(range(0, 1440, 1440 // parts))
+    ends = clocks in ([*begins[1:], 1440], [*begins[1:], 0])
+    columns, others = [name for name, _ in found], frame.drop(columns=[name for name, _ in found])
+    day = dated(others)
+    if not (ends or clocks == begins) or day is None or {"y", "time"} & set(map(str, others.columns)):
+        return frame, notes
+    if not _are_days(others[day]):
+        return frame, notes
+    totals = [str(name) for name in others if pd.api.types.is_float_dtype(others[name])]
+    rows = others.drop(columns=totals).loc[others.index.repeat(parts)].reset_index(drop=True)
+    rows["time"] = [f"{minutes // 60:02d}:{minutes % 60:02d}" for minutes in begins] * len(frame)
+    rows["y"] = frame[columns].stack(future_stack=True).to_numpy()
+    rows.attrs = frame.attrs
+    note = f"columns '{quote(columns[0])}' to '{quote(columns[-1])}' are read as times of day of the column 'y'"
+    note += f"; {quote(columns[0])} is read as the end of a step" * ends
+    left = f"{listed(tuple(totals))} {are(len(totals))} left out, since the times of day hold the values"
+    return rows, (*notes, note, *([left] if totals else []))
 
 
 def _derived_from_dates(frame: pd.DataFrame, parts: dict[str, str], dated: Dated) -> bool:

@@ -300,7 +300,7 @@ def test_other_dates_are_named_where_rows_repeat() -> None:
     table = pd.DataFrame({"date": hours.strftime("%Y-%m-%d"), "datetime": hours.astype(str), "load": range(240)})
     table["load"] = np.sin(table["load"])
     with pytest.raises(
-        UsageError, match="240 rows at 10 dates in 'date'.*; use the dates in 'datetime' with"
+        UsageError, match=r"240 rows at 10 dates in 'date'.*; use the dates in 'datetime' with"
     ) as caught:
         femts.load_dataset(table)
     remedy = str(caught.value).partition("datetime' with ")[2].partition(", or ")[0]

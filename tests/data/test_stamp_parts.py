@@ -80,6 +80,35 @@ def test_hours_of_a_day_in_columns_are_rows() -> None:
     assert list(made.predict(wide)["y"].round(4)) == list(LOAD[-24:].round(4))
 
 
+CLOCK_COLUMNS = {
+    "starts": [f"{hour}:00" for hour in range(24)],
+    "periods": [f"{hour:02d}:00 - {hour + 1:02d}:00" for hour in range(24)],
+    "ends": [f"{hour:02d}:00" for hour in range(1, 25)],
+    "ends up to midnight": [f"{hour % 24:02d}:00" for hour in range(1, 25)],
+}
+
+
+@pytest.mark.parametrize("name", CLOCK_COLUMNS)
+def test_times_of_day_in_columns_are_rows(name: str, tmp_path: Path) -> None:
+    wide = pd.DataFrame(LOAD.reshape(-1, 24), columns=CLOCK_COLUMNS[name])
+    wide.insert(0, "Day", DAYS[::24])
+    wide["kWh"] = LOAD.reshape(-1, 24).sum(1)
+    wide.to_csv(tmp_path / "meter.csv", index=False)
+    data = femts.load_dataset(tmp_path / "meter.csv")
+    assert data.columns == ("y",) and list(data.stamps) == list(HOURS)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(data.values[:, 0], LOAD)
+    assert "kWh is left out, since the times of day hold the values" in data.notes
+    assert any("is read as the end of a step" in note for note in data.notes) == name.startswith("ends")
+    made = femts.train(wide, "seasonal_naive", 24, seq_len=48)
+    assert list(made.predict(wide)["y"].round(4)) == list(LOAD[-24:].round(4))
+
+
+def test_some_times_of_day_stay_columns() -> None:
+    wide = pd.DataFrame(LOAD.reshape(-1, 24)[:, 6:18], columns=[f"{hour:02d}:00" for hour in range(6, 18)])
+    wide.insert(0, "date", DAYS[::24])
+    assert femts.load_dataset(wide).freq == "D"
+
+
 def test_stations_by_hour_ending_are_series() -> None:
     table = pd.concat([pd.DataFrame({**BY_ENDS["he"], "zone": zone, "load": LOAD}) for zone in ("north", "south")])
     data = femts.load_dataset(table)

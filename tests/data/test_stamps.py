@@ -159,7 +159,7 @@ def test_months_have_names_in_several_languages(language: str, how: str) -> None
 
 def test_words_that_are_no_months_are_no_dates() -> None:
     for word in ("jui", "Market", "general", "decade"):  # juin or juillet
-        with pytest.raises(UsageError, match="should have a date|no 'date' column"):
+        with pytest.raises(UsageError, match=r"should have a date|no 'date' column"):
             femts.load_dataset(pd.DataFrame({"when": [f"{word} 2023", f"{word} 2024"], "x": [1.0, 2.0]}))
 
 

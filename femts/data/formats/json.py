@@ -113,9 +113,9 @@ def _of_object(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
         found = _of_mappings(content, path)
         if found is not None:
             return found
-    if columns and all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
-        if not any(isinstance(cell, dict) for each in columns for cell in each[:1]):
-            return pd.DataFrame(content)
+    arrays = columns and all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns)
+    if arrays and not any(isinstance(cell, dict) for each in columns for cell in each[:1]):
+        return pd.DataFrame(content)
     return _within(content, path)
 
 
