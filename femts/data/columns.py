@@ -40,10 +40,11 @@ NAMELESS = "Unnamed: 0"  # how pandas names a first column without a name
 SAMPLE = 20  # cells of a column that are inspected
 FEWEST, EVEN = 4, 0.9  # steps between fractions of years, and share of them that are about the usual one
 _NAMES = (
-    *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch"),
+    *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch", "ts"),
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
 )
 _WORDS = re.compile(r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th|del?")
+_AMOUNT = re.compile(r"[+-]?\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")  # with separators of thousands, such as 3.005,59
 CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps
 
@@ -269,7 +270,7 @@ def infer_columns(
         return names, ()
     notes = tuple[str, ...]()
     if time not in (names.time, "date"):
-        if _are_dates(pd.Series([time])):
+        if time == columns[0] and _are_dates(pd.Series([time])):
             raise UsageError(f"{where} has '{quote(time)}' as the name of its first column; add a header row.")
         names = replace(names, time=time)
         notes = (f"column '{quote(time)}' contains dates and is used as time stamps",)
@@ -326,6 +327,8 @@ def _are_dates(text: pd.Series) -> bool:
 
 def _is_date(cell: str) -> bool:
     words = re.findall(r"[^\W\d_]+", without_zone(cell).lower())
+    if _AMOUNT.fullmatch(cell):
+        return False
     if not all(_WORDS.fullmatch(word) or month_number(word) for word in words) or not re.search(
         r"[-/. ]|^\d{8}[:_]\d{4}$", cell
     ):
@@ -346,7 +349,7 @@ def _dated(table: pd.DataFrame) -> str | None:
         return None
     first, *others = table.columns
     held = [first] if holds_dates(table[first]) else []
-    if held and not _is_year(table[first]) and _is_read(table[first]):
+    if held and not _is_year(table[first]) and _is_read(table[first]) and not _is_constant(table[first]):
         return str(first)
     held += [
         name
@@ -356,6 +359,7 @@ def _dated(table: pd.DataFrame) -> str | None:
     ranked = [
         (
             not _is_read(table[name]),
+            _is_constant(table[name]),
             _is_year(table[name]),
             bool(table[name].isna().any()),
             name != first,
@@ -365,6 +369,11 @@ def _dated(table: pd.DataFrame) -> str | None:
         for name in held
     ]
     return str(held[ranked.index(min(ranked))]) if held else None
+
+
+def _is_constant(column: pd.Series) -> bool:
+    """Return whether several rows have the same date, such as that of the file."""
+    return len(column) > 1 and column.nunique() == 1
 
 
 def _is_year(column: pd.Series) -> bool:

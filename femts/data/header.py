@@ -387,8 +387,10 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     stop = len(end)
     while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
         others = [str(cell).strip() for cell in end.iloc[stop - 1, 1:] if not pd.isna(cell)]
-        if not _is_footer(first[stop - 1], others, dated):
+        total = others and all(map(_NUMBER.fullmatch, others)) and all(first[max(0, stop - ABOVE) : stop - 1])
+        if not _is_footer(first[stop - 1], others, dated) and not (dated and not first[stop - 1] and total):
             break
+        first[stop - 1] = first[stop - 1] or ", ".join(others)
         stop -= 1
     if stop == len(end):
         return frame

@@ -15,6 +15,7 @@ MARKS = frozenset(
         *("mq", "manquant", "manquante", "n.d.", "n.d", "nd", "n/d", "nv", "n.v.", "s/d", "sin dato", "sin datos", "m"),
         *("k.a.", "k. a.", "ausfall", "keine daten", "kein wert", "kein wert vorhanden", "no value", "nodata", "(na)"),
         *("err", "error", "fehler", "invalid", "bad", "fault", "failed", "failure", "offline"),
+        *("unavailable", "unknown"),
         *("#n/v", "#nv", "#n/d", "#wert!", "#value!", "#div/0!", "#ref!", "#num!", "#null!", "#name?"),
     )
 )

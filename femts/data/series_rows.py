@@ -40,7 +40,7 @@ def from_rows(
     if names.time not in (None, ROW) or {ROW, "date", "ds"} & set(columns) or len(set(columns)) < len(columns):
         return frame, names, ()
     series = _series_of(frame, names)
-    if series is not None:
+    if series is not None and len(dates_among(columns[1:])) in (0, len(columns) - 1):
         values, keys, left = frame.iloc[:, 1:], [series], list[str]()
         cells = as_text(frame.iloc[:, 0])
     else:

@@ -13,6 +13,7 @@ from femts.data.column_names import ColumnNames
 from femts.data.describe import are
 from femts.data.describe import names as listed
 from femts.data.month_names import month_number
+from femts.data.name_words import words_in
 from femts.data.stamps import are_clocks, as_text, read_dates, whole_numbers
 from femts.errors import UsageError
 from femts.text import quote
@@ -47,6 +48,7 @@ _WITH_CLOCK = (
     *(("fecha", "hora"), ("data", "ora"), ("date", "heure")),
 )
 HOURS = ("hour", "hr", "stunde", "hora", "heure", "ora")
+_STARTS = frozenset("start begin from beginn anfang von debut inicio desde inizio".split())
 _ENDS = ("he", "hour ending", "hourending", "hr ending", "hour end")  # hour 1 ends at 01:00
 _CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit", "lst time", "utc time", "local time")  # numbers such as 1330
 _DAYS = ("date", "datum", "fecha", "data", "lst date", "utc date", "delivery date")
@@ -121,6 +123,8 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
     if len(set(texts)) < len(texts):  # refused later
         return []
     clocks = [name for name in texts if not pd.api.types.is_numeric_dtype(frame[name]) and are_clocks(frame[name])]
+    if len(clocks) > 1:  # of the periods in the rows
+        clocks = [name for name in clocks if not _STARTS.isdisjoint(words_in(name))]
     if len(clocks) == 1:
         day = dated(frame.drop(columns=clocks))
         if day is not None and "date" not in columns - {day} and _are_days_and_clocks(frame[[day, *clocks]]):
