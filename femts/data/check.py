@@ -19,6 +19,7 @@ from femts.data.units import measured, share_unit
 from femts.errors import TableFault, UsageError
 from femts.text import Blank, arguments, quote
 
+_THOUSANDS_BY_POINTS = r"[+-]?\d{1,3}(?:\.\d{3})+"
 LARGEST = 3.4e38  # largest number in single precision
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
@@ -158,6 +159,8 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
         return _without(column.to_numpy(dtype=np.float64, na_value=np.nan), na, kind), None
     text = as_text(column)  # otherwise dates and the like would become their internal numbers
     numbers = pd.to_numeric(text, errors="coerce")
+    if numbers.isna().any() and (pointed := with_decimal_points(text)) is not None:
+        text, numbers = pointed, pd.to_numeric(pointed, errors="coerce")
     bare = text.str.strip().str.lower()
     unread = (numbers.isna() & column.notna() & ~(bare.isin(MISSING) | bare.str.fullmatch(_NO_WORD))).to_numpy()
     if unread.any() and (amounts := _amounts(bare[unread])) is not None:
@@ -165,6 +168,18 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
     elif unread.any() and numbers.isna().all() and (found := measured(text[unread].str.strip())) is not None:
         numbers[unread], unread = found.numbers, np.zeros(len(text), dtype=np.bool_)
     return _without(numbers.to_numpy(dtype=np.float64), na), unread if unread.any() else None
+
+
+def with_decimal_points(text: pd.Series) -> pd.Series | None:
+    """Cells such as 1.234,56 and 7,5 as 1234.56 and 7.5; None unless a cell has both marks, and every point within a
+    number separates thousands."""
+    cells = text.drop_duplicates().str.strip()
+    pointed = cells[cells.str.contains(r"\d\.|\.\d", regex=True)]
+    if not pointed.str.fullmatch(rf"{_THOUSANDS_BY_POINTS},\d+").any():
+        return None
+    if not pointed.str.fullmatch(rf"{_THOUSANDS_BY_POINTS}(?:,\d+)?").all():
+        return None
+    return text.str.replace(r"(?<=\d)\.(?=\d)", "", regex=True).str.replace(",", ".", regex=False)
 
 
 def _amounts(text: pd.Series) -> pd.Series | None:

@@ -18,7 +18,7 @@ from femts.data.name_words import calendar_field, is_coordinate, is_cumulated, i
 from femts.data.sentinels import stands_for_missing
 from femts.data.stamps import YEARS, are_clocks, as_text, times_of
 from femts.data.units import share_unit
-from femts.text import Message, arguments
+from femts.text import Message, arguments, quote
 
 Kind = Literal[
     "dates",
@@ -219,10 +219,19 @@ def _kind_of_text(made: Column, each: _Cells, dates: Dates | None) -> Column:
             return replace(made, kind="dates")
     marks = words_among_numbers(each.cells) if each.distinct > 4 * MARKS else []
     reads = f"{arguments({'na': marks})} reads such text as missing"
-    detail = Message(f"numbers and {', '.join(map(repr, marks))}; {reads}") if marks else ""
+    detail = Message(f"numbers and {', '.join(map(repr, marks))}; {reads}") if marks else _numbers_and_text(each)
     if _are_names(made, each):
         return replace(made, kind="category", detail=detail)
     return replace(made, kind="identifier", detail=detail)
+
+
+def _numbers_and_text(each: _Cells) -> str:
+    """What a column of numbers holds besides, such as <0.5 where less could not be measured; empty if it has few."""
+    cells = each.cells.dropna()
+    unread = parsed(cells)[1]
+    if unread is None or 2 * unread.sum() > len(cells) or each.distinct <= 4 * MARKS:
+        return ""
+    return f"numbers and text such as '{quote(cells[unread].iloc[0])}'; write a number in its place"
 
 
 def _are_names(made: Column, each: _Cells) -> bool:

@@ -64,6 +64,22 @@ def test_invalid_column_roles_are_refused() -> None:
             ColumnNames.of(names)
 
 
+def test_dates_that_are_all_the_same_are_no_time_stamps() -> None:
+    hours = pd.date_range("2026-01-05", periods=60, freq="h").strftime("%Y-%m-%dT%H:%M:%S+01:00")
+    data = load_dataset(pd.DataFrame({"Date de debut": "2026-01-01", "Horodate": hours, "Valeur": np.arange(60) % 7}))
+    assert data.freq == "h" and data.columns == ("Valeur",) and data.schema.form.time == "Horodate"
+
+
+def test_unix_times_of_several_devices_are_found() -> None:
+    millis = 1_714_500_000_000 + 300_000 * np.arange(60).repeat(2)
+    data = load_dataset(pd.DataFrame({"device": ["a", "b"] * 60, "ts": millis, "temp": np.arange(120) % 7 / 2}))
+    assert data.freq == "5min" and data.series == ("a", "b") and data.schema.form.time == "ts"
+
+
+def test_amounts_with_points_are_no_dates() -> None:
+    assert not holds_dates(pd.Series(["14.589,93", "7.778,43", "3.005,59", "9.200,90"]))
+
+
 def test_second_date_column_is_refused() -> None:
     with pytest.raises(
         UsageError, match="has a column 'date' in addition to its time stamps in 'when'; rename or drop it"

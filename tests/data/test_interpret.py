@@ -189,6 +189,7 @@ def test_dates_that_are_even_both_ways_are_refused() -> None:
 AMOUNTS: dict[str, tuple[list[str], list[float]]] = {
     "dollars": (["$125,789.89", " $1,000 ", "$7"], [125789.89, 1000, 7]),
     "accounting": (["(1,234.50)", "2,000,000", "-12"], [-1234.5, 2e6, -12]),
+    "points between thousands": (["1.292,41", "523,1", "1.027", "-"], [1292.41, 523.1, 1027, np.nan]),
     "percent": (["12 %", "7.5%", "-3%"], [12, 7.5, -3]),
     "footnotes": (["14.3*", "15.0", "9†"], [14.3, 15, 9]),
     "marks of nothing": (["***", "1.5", "2.5", "---"], [np.nan, 1.5, 2.5, np.nan]),

@@ -320,6 +320,29 @@ def test_rows_without_a_year_are_named(tmp_path: Path) -> None:
     assert "1 row without a year is left out (<2000)" in data.notes
 
 
+def test_total_beside_dated_columns_is_left_out(tmp_path: Path) -> None:
+    names = ";".join(f"{month} {year}" for year in (2022, 2023) for month in LETTERS)
+    rows = [f"shop {n};" + ";".join(f"{n}.{k:03d},5" for k in range(24)) + ";1.000,5\n" for n in range(1, 5)]
+    (tmp_path / "mine.csv").write_text(f"Filiale;{names};Gesamt\n" + "".join(rows))
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.series == ("shop 1", "shop 2", "shop 3", "shop 4") and data.freq == "MS"
+    np.testing.assert_array_equal(data["shop 2"].values[:, 0], 2000.5 + np.arange(24))
+    assert "column 'Gesamt' is left out, since column 'Filiale' names the series" in data.notes
+
+
+def test_total_without_a_date_is_a_footer(tmp_path: Path) -> None:
+    days = pd.date_range("2015-03-20", periods=31)
+    body = "".join(f"{day.month}/{day.day}/{day:%y},{n % 7 + 40}\n" for n, day in enumerate(days))
+    (tmp_path / "mine.csv").write_text(f"# All data\n# 20150320-20150419\n\nDay Index,Sessions\n{body},1332\n")
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert (
+        data.rows == 31 and data.values[-1, 0] == 42 and "its last row is left out as a footer ('1332')" in data.notes
+    )
+    (tmp_path / "mine.csv").write_text(f"Day Index,Sessions\n{body},1332\n,1333\n")
+    with pytest.raises(UsageError, match="should have a date"):
+        femts.load_dataset(tmp_path / "mine.csv")
+
+
 def test_short_months_as_columns_are_read_as_series(tmp_path: Path) -> None:
     names = ",".join(f"{day:%b-%y}" for day in pd.date_range("2008-10-01", periods=6, freq="MS"))
     (tmp_path / "mine.csv").write_text(f"Part,{names}\n301,0,0,2,0,1,0\n17,4,,0,3,0,1\n")

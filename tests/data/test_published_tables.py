@@ -206,7 +206,7 @@ def with_word(word: str, rows: list[int], unit: str = "") -> pd.DataFrame:
     return pd.DataFrame({"date": MONTHS, "rate": values, "price": PRICES})
 
 
-@pytest.mark.parametrize("word", ["mq", "n.d.", "Ausfall", "#N/V", "..", ":", "err"])
+@pytest.mark.parametrize("word", ["mq", "n.d.", "Ausfall", "#N/V", "..", ":", "err", "unavailable"])
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_well_known_words_are_missing(word: str, suffix: str, tmp_path: Path) -> None:
     gaps = [0, 5, 6, *range(30, 50)]

@@ -103,6 +103,15 @@ def test_times_of_day_in_columns_are_rows(name: str, tmp_path: Path) -> None:
     assert list(made.predict(wide)["y"].round(4)) == list(LOAD[-24:].round(4))
 
 
+def test_start_of_a_period_is_its_time_stamp(tmp_path: Path) -> None:
+    table = pd.DataFrame({"TYPE": "usage", "DATE": HOURS.strftime("%m/%d/%Y"), "START TIME": HOURS.strftime("%H:%M")})
+    table["END TIME"], table["USAGE"] = (HOURS + pd.Timedelta("59min")).strftime("%H:%M"), LOAD
+    table.to_csv(tmp_path / "meter.csv", index=False)
+    data = femts.load_dataset(tmp_path / "meter.csv")
+    assert data.columns == ("USAGE",) and list(data.stamps) == list(HOURS)  # type: ignore[arg-type]
+    assert data.notes[0] == "columns 'DATE' and 'START TIME' are combined into time stamps"
+
+
 def test_some_times_of_day_stay_columns() -> None:
     wide = pd.DataFrame(LOAD.reshape(-1, 24)[:, 6:18], columns=[f"{hour:02d}:00" for hour in range(6, 18)])
     wide.insert(0, "date", DAYS[::24])

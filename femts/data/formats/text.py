@@ -17,7 +17,7 @@ import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_numeric_dtype
 
-from femts.data.check import check_thousands
+from femts.data.check import check_thousands, with_decimal_points
 from femts.data.columns import CALENDAR, CODE, DOUBTS, NAMELESS, NOTES
 from femts.data.describe import names as listed
 from femts.data.dialect import BLANKS, ROUND, Dialect, find_dialect
@@ -313,8 +313,8 @@ def csv_pieces(
 
 def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
     """Convert decimal commas in columns that pandas left as text because of other cells, such as `-` for a missing
-    value. Numbers with a point in other columns of such a file are left as they are, with a doubt if the point could
-    separate thousands."""
+    value, or of points that certainly separate thousands. Numbers with a point in other columns of such a file are left
+    as they are, with a doubt if the point could separate thousands."""
     made, doubts = dict[str, pd.Series](), dict[str, str]()
     for name in piece:
         if name in file.words or is_numeric_dtype(piece[name]):
@@ -324,6 +324,9 @@ def _with_points(piece: pd.DataFrame, file: _File) -> pd.DataFrame:
         if file.dialect.doubt:
             if cells.str.fullmatch(ROUND.pattern).any():
                 doubts[name], made[name] = file.dialect.doubt, text.str.replace(_COMMA, r"\1.\2", regex=True)
+            continue
+        if (plain := with_decimal_points(text)) is not None:
+            made[name] = plain
             continue
         pointed = cells.str.fullmatch(_POINT)
         mixed = bool(cells.str.fullmatch(_COMMA).any())
