@@ -21,6 +21,7 @@ MOST_HEADERS = 5  # rows of a header
 MOST_FOOTERS = 50  # rows after the last one of the table
 FEWEST = 3  # rows that show how a table without a header begins
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SAME = 1e-3  # relative difference of a total from the sum of a column
 ABOVE = 20  # rows with which footers are compared
 SHOWN = 4  # cells of a row that a note quotes
 _NUMBER = re.compile(r"[+-]?(?:\d[\d.,'\u00a0\u202f]*|[.,]\d+)(?:[eE][+-]?\d+)?\s?%?|[+-]?(?:inf|nan)", re.IGNORECASE)
@@ -387,8 +388,8 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     stop = len(end)
     while stop + len(above) > 1 and stop and len(end) - stop < MOST_FOOTERS:
         others = [str(cell).strip() for cell in end.iloc[stop - 1, 1:] if not pd.isna(cell)]
-        total = others and all(map(_NUMBER.fullmatch, others)) and all(first[max(0, stop - ABOVE) : stop - 1])
-        if not _is_footer(first[stop - 1], others, dated) and not (dated and not first[stop - 1] and total):
+        total = dated and not first[stop - 1] and bool(others) and _holds_sums(frame, start + stop - 1)
+        if not total and not _is_footer(first[stop - 1], others, dated):
             break
         first[stop - 1] = first[stop - 1] or ", ".join(others)
         stop -= 1
@@ -403,6 +404,16 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     kept = kept.infer_objects()
     kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
     return kept
+
+
+def _holds_sums(frame: pd.DataFrame, place: int) -> bool:
+    """Return whether a row holds the sum of the rows above it in a column."""
+    for n in range(1, frame.shape[1]):
+        cells = as_text(frame.iloc[: place + 1, n]).str.replace(",", "")
+        *above, total = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64)
+        if len(above) > FEWEST and total and abs(np.nansum(above) - total) <= SAME * abs(total):
+            return True
+    return False
 
 
 def _is_footer(cell: str, others: Sequence[str], dated: bool) -> bool:

@@ -333,12 +333,12 @@ def test_total_beside_dated_columns_is_left_out(tmp_path: Path) -> None:
 def test_total_without_a_date_is_a_footer(tmp_path: Path) -> None:
     days = pd.date_range("2015-03-20", periods=31)
     body = "".join(f"{day.month}/{day.day}/{day:%y},{n % 7 + 40}\n" for n, day in enumerate(days))
-    (tmp_path / "mine.csv").write_text(f"# All data\n# 20150320-20150419\n\nDay Index,Sessions\n{body},1332\n")
+    (tmp_path / "mine.csv").write_text(f"# All data\n# 20150320-20150419\n\nDay Index,Sessions\n{body},1327\n")
     data = femts.load_dataset(tmp_path / "mine.csv")
     assert (
-        data.rows == 31 and data.values[-1, 0] == 42 and "its last row is left out as a footer ('1332')" in data.notes
+        data.rows == 31 and data.values[-1, 0] == 42 and "its last row is left out as a footer ('1327')" in data.notes
     )
-    (tmp_path / "mine.csv").write_text(f"Day Index,Sessions\n{body},1332\n,1333\n")
+    (tmp_path / "mine.csv").write_text(f"Day Index,Sessions\n{body},1327\n,1328\n")
     with pytest.raises(UsageError, match="should have a date"):
         femts.load_dataset(tmp_path / "mine.csv")
 

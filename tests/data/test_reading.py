@@ -216,7 +216,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "commas between decimal commas": (lambda: b"date,a\n2024-01-01,1,5\n", "is not a table"),
     "no name, and no dates": (lambda: b",a\n0,1\n1,2\n", "no name for column 1"),
     "no header": (
-        lambda: b"2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-04,3\n",
+        lambda: b"2024-01-01,north,1\n2024-01-02,north,2\n2024-01-03,south,3\n2024-01-04,south,3\n",
         "add a header row",
     ),
     "blanks": (lambda: b" \n\n", "is empty"),

@@ -123,7 +123,6 @@ DOUBTFUL: dict[str, Callable[[int], str]] = {
     "thousands beside decimal commas": lambda n: f"{27 + n % 2}.217\t{n % 50},75",
     "three decimals beside whole numbers": lambda n: f"{'1.027' if n % 2 else '960'}\t{n % 50}.75",
     "commas before three digits": lambda n: f"1,2{n % 10}7\t{n % 50}",
-    "both marks": lambda n: f"{'1.234,5' if n % 2 else '1,5'}\t{n % 50},75",
     "three decimals with commas": lambda n: f"{'1,027' if n % 2 else '960'}\t{n % 50},75",
 }
 
