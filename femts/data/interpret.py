@@ -143,8 +143,8 @@ def _with_targets(rows: Rows) -> Rows:
         chosen = chosen or _numbers(rows, found)
     if not chosen:
         raise UsageError(
-            f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; give a table "
-            "that has one."
+            f"{rows.where} has no column of numbers that could be forecast: {reasons_in_words(reasons)}; name one with "
+            f"{argument('target=NAME')}, or give another table."
         )
     out = [(name, reason) for name, reason in reasons if name in rows.columns and name not in (*chosen, *further)]
     if not out and not (rows.long and chosen != (value,)):
@@ -169,7 +169,7 @@ def _numbers(rows: Rows, found: Advice) -> tuple[str, ...]:
         if each.name in rows.columns
         and each.name not in (found.keys or ())
         and each.kind != "empty"
-        and (each.kind != "identifier" or each.words)
+        and (each.kind != "identifier" or each.words or each.detail == "coordinate")
         and (not each.words or parsed(rows.frame[each.name])[1] is None)
     ]
     varied = [each for each in numbers if each.kind != "constant"]

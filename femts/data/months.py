@@ -13,7 +13,7 @@ from femts.data.column_names import ROW, ColumnNames
 from femts.data.describe import are, count
 from femts.data.describe import names as listed
 from femts.data.month_names import month_number
-from femts.data.name_words import words_in
+from femts.data.name_words import calendar_field, words_in
 from femts.data.stamps import as_text
 from femts.text import quote
 
@@ -102,7 +102,8 @@ def _turned(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame | None:
     if len(columns) < 3 or not 12 <= len(frame) <= _MOST_TURNED or names.time not in (None, "date", columns[0]):
         return None
     years = [bool(re.fullmatch(r"[12]\d{3}", name)) for name in columns[1:]]
-    months = [_month_of(cell) for cell in as_text(frame.iloc[:, 0]).str.strip()]
+    of = _month_of if calendar_field(columns[0]) == "month" else month_number  # 1 to 12 may as well be shops
+    months = [of(cell) for cell in as_text(frame.iloc[:, 0]).str.strip()]
     if 2 * sum(years) < len(years) or months[:12] != _TWELVE or len(set(columns)) < len(columns):
         return None
     turned = frame.iloc[:, 1:].T.set_axis(as_text(frame.iloc[:, 0]).str.strip(), axis=1)

@@ -147,11 +147,11 @@ def _counted(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, Col
     columns are unchanged, because one of these may hold unreadable time stamps."""
     if not frame.size or not frame.columns.is_unique or words_of(frame):
         return frame, names, ()
-    first = str(frame.columns[0])
-    if len(frame.columns) > 1 and counts(frame.iloc[:, 0]):
+    first, dated = str(frame.columns[0]), dates_among(list(map(str, frame.columns[1:])))
+    if len(frame.columns) > 1 and counts(frame.iloc[:, 0]) and (first == ROW or not dated):
         note = f"column '{quote(first)}' numbers the rows and is used as time stamps"
         return frame, replace(names, time=first), (note,)
-    if ROW in map(str, frame.columns) or dates_among(list(map(str, frame.columns[1:]))):  # a series in each row
+    if ROW in map(str, frame.columns) or dated:  # a series in each row
         return frame, names, ()
     note = Message(
         f"it has no date column, so its rows are numbered; set the season length with {argument('season=N')}"

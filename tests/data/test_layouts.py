@@ -294,6 +294,15 @@ def test_years_beside_months_are_read_as_rows(tmp_path: Path) -> None:
     assert any("each column is a year with its months below it" in note for note in data.notes)
 
 
+def test_rows_of_twelve_shops_are_no_months(tmp_path: Path) -> None:
+    years = ",".join(str(2000 + n) for n in range(8))
+    rows = "".join(",".join([str(n + 1), *map(str, row)]) + "\n" for n, row in enumerate(MONTHS.T))
+    (tmp_path / "mine.csv").write_text(f"shop,{years}\n{rows}")
+    assert len(femts.load_dataset(tmp_path / "mine.csv").series) == 12
+    (tmp_path / "mine.csv").write_text(f"Month,{years}\n{rows}")
+    np.testing.assert_array_equal(femts.load_dataset(tmp_path / "mine.csv").values[:, 0], MONTHS.ravel())
+
+
 def test_series_named_by_numbers_are_no_months(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("," + ",".join(map(str, range(1, 13))) + "\n" + month_rows(","))
     data = femts.load_dataset(tmp_path / "mine.csv")
