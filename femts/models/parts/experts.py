@@ -7,6 +7,7 @@ arithmetic: a shifted copy is then a selection of whole rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -18,19 +19,24 @@ from femts.mixers.ops.scan import running_max
 NAMES = (
     "seasonal naive",
     "mean of seasons",
-    "mean of three seasons",
     "nearest neighbours",
     "last value",
-    "recent median",
     "seasons at the last level",
     "seasons at the last deviation",
     "smoothed level and half the trend",
     "autoregression",
+    "autoregression of differences",
+    "autoregression of seasonal differences",
     "direct regression",
     "drift",
     "second seasons at the last level",
 )
-TRENDING = ("smoothed level and half the trend", "drift")  # experts that may leave the range of the past by its width
+TRENDING = (  # experts that may leave the range of the past by its width
+    "smoothed level and half the trend",
+    "autoregression of differences",
+    "autoregression of seasonal differences",
+    "drift",
+)
 SEASONS = 7  # seasons that a phase mean averages
 SECOND_SEASONS = 4  # longer seasons that are averaged
 LEAD_GROUPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)  # first leads that share the coefficients of the direct regression
@@ -38,16 +44,16 @@ LEADS_PER_GROUP = 3  # leads of a group that the regression is fitted on
 LONGEST_LAG = 1200  # of the autoregression; longer ones are left out
 NEIGHBOURS = 24  # windows that `nearest neighbours` averages
 POINTS, NARROWEST = 24, 8  # rows of a window that are compared, and its rows at least
-RECENT = 24  # rows that the recent median is taken of
 SMOOTHING = 0.5  # of the level of `smoothed level and half the trend`
 DRIFT_ROWS, DRIFT_SEASONS = 32, 3  # the longer of the two is what the drift is measured over
 INPUTS = 10  # of the direct regression
 MIN_FITTED = 12  # rows that an autoregression is fitted on, if the series has them
 FITTED = (1536, 400)  # rows before the first origin that autoregression and direct regression are fitted on, about
 STRIDES = (16, 8, 4, 2, 1)
+BIWEIGHT = 4.0  # mean absolute residuals from which on a row has no weight in the direct regression
 PRECISION = 1e-6  # of sums of products, relative
 
-Rows = tuple[Tensor, Tensor, Tensor]  # inputs and targets of a regression, and whether they are used
+Rows = tuple[Tensor, Tensor, Tensor]  # inputs and targets of a regression, and square roots of their weights
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,17 @@ class History:
     def at(self, rows: Tensor) -> Tensor:
         """Values at `rows` of any shape, (*rows, B); rows before the first are the first."""
         return _at(self.x, rows)
+
+    def differenced(self, lag: int) -> History:
+        """Differences from the values `lag` rows before; 0 in the first `lag` rows of a series and where it has a gap."""
+        made = copy(self)
+        earlier = torch.arange(len(self.x)) - lag
+        made.observed = self.observed & _at(self.observed, earlier) & (earlier >= 0)[:, None]
+        made.start = self.start + lag
+        made.offset = torch.zeros_like(self.offset)
+        made.x = torch.where(self.known(earlier), self.x - self.at(earlier), 0.0)
+        made._sum = _running(made.x)
+        return made
 
     def known(self, rows: Tensor) -> Tensor:
         """Whether `rows` of any shape are not before the start of a series, (*rows, B)."""
@@ -181,7 +198,6 @@ def expert_forecasts(
     naive = history.at(same_phase)
     phase = history.phase_mean(same_phase, season, SEASONS)
     last = history.at(origins - 1)[:, None].expand(shape)
-    recent = median(history.at(origins[:, None] + torch.arange(-RECENT, 0)), 1)[:, None].expand(shape)
     level = history.mean(origins, season) - history.mean(origins, SEASONS * season)
     at_level = phase + level[:, None]
     deviation = history.at(origins - 1) - history.phase_mean(origins - 1 - season, season, SEASONS)
@@ -195,15 +211,14 @@ def expert_forecasts(
     experts = [
         naive,
         phase,
-        history.phase_mean(same_phase, season, 3),
         _nearest_neighbours(history, season, origins, leads, scale, at_level),
         last,
-        recent,
         at_level,
         phase + deviation[:, None],
         # The theta method in the form of Hyndman and Billah (2003).
         ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
         _autoregression(history, season, second, horizon, starts, scale),
+        *(_integrated(history, lag, season, second, horizon, starts, context) for lag in (1, season)),
         direct,
         ahead + _at(adjusted, origins - 1)[:, None] + drift,
         torch.where(history.known(longer), regression.usual(longer) + regression.above(origins)[:, None], at_level),
@@ -329,7 +344,7 @@ def _autoregression(
         inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
         return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
 
-    products = _products(rows, starts, horizon, FITTED[0])
+    products = _products(_chunks(rows, starts, horizon, FITTED[0]))
     strength = 0.001 * products.count + 3.0
     penalty = torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
     coefficients = _ridge(products, penalty)
@@ -345,8 +360,20 @@ def _autoregression(
     return path[longest:].transpose(0, 1)
 
 
+def _integrated(
+    history: History, lag: int, season: int, second: int, horizon: int, starts: Sequence[int], context: int
+) -> Tensor:
+    """Autoregression of the differences from the values `lag` rows before, added up from the last values on."""
+    differences, origins, leads = history.differenced(lag), torch.tensor(starts), torch.arange(horizon)
+    _, scale = _moments(differences, origins, context)
+    steps = _autoregression(differences, season, second, horizon, starts, scale)
+    cycles = -(-horizon // lag)
+    steps = F.pad(steps, (0, 0, 0, cycles * lag - horizon)).unflatten(1, (cycles, lag)).cumsum(1).flatten(1, 2)
+    return steps[:, :horizon] + history.at(origins[:, None] + leads - (leads // lag + 1) * lag)
+
+
 class DirectRegression:
-    """Ridge regression of the deviation from the phase mean at a lead on deviations that are known at the origin; one
+    """Robust ridge regression of the deviation from the phase mean at a lead on deviations that are known at the origin; one
     set of coefficients for each group of leads."""
 
     def __init__(self, history: History, season: int, second: int, horizon: int, starts: Sequence[int]) -> None:
@@ -412,7 +439,8 @@ class DirectRegression:
                 used = _observed(self.history, at[:, None] + fitted) * self.history.known(at - self.season)[:, None]
                 return inputs.transpose(1, 2).flatten(0, 1), target.flatten(0, 1), used.flatten(0, 1)
 
-            products = _products(rows, self.starts, self.horizon, FITTED[1])
+            chunks = _chunks(rows, self.starts, self.horizon, FITTED[1])
+            products = _products(chunks)
             strength = 0.02 * products.count + 10.0 * len(fitted)
             penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
             coefficients = _ridge(products, penalty)
@@ -421,6 +449,7 @@ class DirectRegression:
             squares = (products.square - explained).clamp(min=0) + 4 * variance
             residual = (squares / (products.count + 4)).sqrt()
             residuals.append(residual[:, None].expand(-1, width, -1))
+            coefficients = _ridge(_products(_reweighted(chunks, coefficients)), penalty)
             inputs, anchor = self.inputs(self.origins, torch.arange(first, end))
             forecasts.append((inputs * coefficients.mT[:, :, None]).sum(1) + anchor)
         return torch.cat(forecasts, 1), torch.cat(residuals, 1)
@@ -453,8 +482,9 @@ class Products:
     count: Tensor
 
 
-def _products(rows: Callable[[Tensor], Rows], starts: Sequence[int], horizon: int, fitted: int) -> Products:
-    """Sum over rows before each origin.
+def _chunks(rows: Callable[[Tensor], Rows], starts: Sequence[int], horizon: int, fitted: int) -> list[Rows]:
+    """Rows before the first origin, one chunk, and between origins, series first: inputs (B, chunks, n, p), targets and
+    square roots of weights (B, chunks, n) each.
 
     Args:
         rows: inputs (n, p, B) and targets (n, B) that rows before an origin give for its regression, and 1 or 0 for
@@ -467,20 +497,42 @@ def _products(rows: Callable[[Tensor], Rows], starts: Sequence[int], horizon: in
     stride = next(s for s in STRIDES if horizon % s == 0 and (s == 1 or first >= fitted * s))
     between, chunk, before = len(starts) - 1, horizon // stride, first // stride
     at = (starts[-1] - 1 - stride * torch.arange(before + between * chunk)).flip(0)
-    inputs, target, used = rows(at)
-    split = len(target) // len(at) * before
-    sums = [_summed(v[:split].unflatten(0, (1, -1)) for v in (inputs, target, used))]
-    if between:
-        sums.append(_summed(v[split:].unflatten(0, (between, -1)) for v in (inputs, target, used)))
-    return Products(*(torch.cat(part).cumsum(0) for part in zip(*sums, strict=True)))
+    # As a transposed matrix, which is copied several times faster than a permutation of three dimensions.
+    made = [values.flatten(0, -2).mT.contiguous().unflatten(1, values.shape[:-1]) for values in rows(at)]
+    split = made[1].shape[1] // len(at) * before
+    inputs, target, used = (values[:, None, :split] for values in made)
+    if not between:
+        return [(inputs, target, used)]
+    inputs_after, target_after, used_after = (values[:, split:].unflatten(1, (between, -1)) for values in made)
+    return [(inputs, target, used), (inputs_after, target_after, used_after)]
 
 
-def _summed(chunks: Iterable[Tensor]) -> tuple[Tensor, ...]:
-    inputs, target, used = chunks  # (chunks, n, p, B), (chunks, n, B), (chunks, n, B) of zeros and ones
-    inputs = (inputs * used[:, :, None]).permute(0, 3, 2, 1).contiguous()
-    target = target * used
-    moment = (inputs @ target.transpose(1, 2)[..., None])[..., 0]
-    return inputs @ inputs.mT, moment, (target**2).sum(1), used.sum(1)
+def _products(chunks: Iterable[Rows]) -> Products:
+    """Sums over the rows before each origin, each with its weight."""
+    return Products(*(torch.cat(part, 1).transpose(0, 1).cumsum(0) for part in zip(*map(_summed, chunks), strict=True)))
+
+
+def _summed(chunks: Rows) -> tuple[Tensor, ...]:
+    inputs, target, used = chunks
+    inputs, target = inputs * used[..., None], target * used
+    return inputs.mT @ inputs, (inputs.mT @ target[..., None])[..., 0], (target**2).sum(-1), (used**2).sum(-1)
+
+
+def _reweighted(chunks: list[Rows], coefficients: Tensor) -> list[Rows]:
+    """The rows of a regression with Tukey's biweights, of residuals from the `coefficients` (O, B, p) that were fitted
+    before the origin that a row follows, or else before the first one."""
+    fits = (coefficients[:1], coefficients[:-1])
+    missed = [
+        (target - (inputs @ fit.transpose(0, 1)[..., None])[..., 0]).abs() * used
+        for (inputs, target, used), fit in zip(chunks, fits, strict=False)
+    ]
+    total = torch.cat([each.sum(-1) for each in missed], 1).cumsum(1)
+    count = torch.cat([used.sum(-1) for *_, used in chunks], 1).cumsum(1)
+    usual = (total / count.clamp(min=1)).clamp(min=1e-30)
+    return [
+        (inputs, target, used * (1 - (each / (BIWEIGHT * spread[..., None])) ** 2).clamp(min=0))
+        for (inputs, target, used), each, spread in zip(chunks, missed, (usual[:, :1], usual[:, 1:]), strict=False)
+    ]
 
 
 def _ridge(products: Products, penalty: Tensor) -> Tensor:
