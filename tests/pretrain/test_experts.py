@@ -9,6 +9,7 @@ from torch import Tensor
 
 from femts.models.parts.expert_network import origins_of
 from femts.models.parts.experts import (
+    BIWEIGHT,
     DRIFT_ROWS,
     DRIFT_SEASONS,
     FITTED,
@@ -21,7 +22,6 @@ from femts.models.parts.experts import (
     NEIGHBOURS,
     POINTS,
     PRECISION,
-    RECENT,
     SEASONS,
     SECOND_SEASONS,
     SMOOTHING,
@@ -148,11 +148,7 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     means = np.array([phase(row, SEASONS) for row in same])
     naive = np.array([at(row) for row in same])
     level = mean(n, season) - mean(n, SEASONS * season)
-    recent = past[max(n - 512, start) :]
-    scale = max(recent.std(), 0.1 * past[start:].std())
-    differences = [abs(at(r) - at(r - season)) for r in range(start + season, n)]
-    seasonal = max(np.mean(differences) if differences else 0.5 * scale, 0.02 * scale)
-
+    scale, _ = _scales(past, start, season)
     smooth = adjusted[0]
     for value in adjusted[1:]:
         smooth += SMOOTHING * (value - smooth)
@@ -162,14 +158,14 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     forecasts = {
         "seasonal naive": naive,
         "mean of seasons": means,
-        "mean of three seasons": np.array([phase(row, 3) for row in same]),
         "last value": np.full(horizon, past[-1]),
-        "recent median": np.full(horizon, np.sort([at(row) for row in range(n - RECENT, n)])[(RECENT - 1) // 2]),
         "seasons at the last level": means + level,
         "seasons at the last deviation": means + past[-1] - base(n - 1),
         "smoothed level and half the trend": shapes + smooth + 0.5 * growth(total) * steps,
         "autoregression": _autoregression(past, start, season, second, horizon, total, scale),
-        "direct regression": _direct(past, start, season, second, horizon, total, scale, seasonal),
+        "autoregression of differences": _of_differences(past, start, 1, season, second, horizon, total),
+        "autoregression of seasonal differences": _of_differences(past, start, season, season, second, horizon, total),
+        "direct regression": _direct(past, start, season, second, horizon, total),
         "drift": shapes + adjusted[-1] + growth(max(DRIFT_ROWS, DRIFT_SEASONS * season)) * steps,
         "second seasons at the last level": np.where(np.array(longer) >= start, usual, means + level),
         "nearest neighbours": _neighbours(past, start, season, horizon, scale, means + level),
@@ -177,6 +173,15 @@ def _plain(past: np.ndarray, start: int, season: int, second: int, horizon: int,
     low, high = past.min(), past.max()
     beyond = {name: high - low if name in TRENDING else scale for name in forecasts}
     return {name: np.clip(values, low - beyond[name], high + beyond[name]) for name, values in forecasts.items()}
+
+
+def _scales(past: np.ndarray, start: int, season: int) -> tuple[float, float]:
+    """Standard deviation of the context, and mean absolute seasonal difference."""
+    recent = past[max(len(past) - 512, start) :] if len(past) > start else past[-1:]
+    scale = max(recent.std(), 0.1 * past[start:].std()) if len(past) > start else 0.0
+    scale = 1.0 if scale <= 1e-6 * abs(recent.mean()) else scale
+    differences = [abs(past[r] - past[r - season]) for r in range(start + season, len(past))]
+    return float(scale), float(max(np.mean(differences) if differences else 0.5 * scale, 0.02 * scale))
 
 
 def _neighbours(
@@ -213,10 +218,17 @@ def _training_rows(n: int, horizon: int, first: int, fitted: int) -> list[int]:
 
 
 def _autoregression(
-    past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float
+    past: np.ndarray,
+    start: int,
+    season: int,
+    second: int,
+    horizon: int,
+    total: int,
+    scale: float,
+    centred: bool = False,
 ) -> np.ndarray:
     n, first = len(past), origins_of(total - horizon, horizon, 512)[0]
-    zero = _offset(past, start, first)
+    zero = 0.0 if centred else _offset(past, start, first)
     x = past - zero
     wanted = [1, 2, 3, 4, 6, 8, *(season + i for i in range(-3, 4)), *(2 * season + i for i in (-1, 0, 1)), 3 * season]
     lags = sorted({lag for lag in [*wanted, second - 1, second, second + 1] if 0 < lag <= LONGEST_LAG})
@@ -237,10 +249,54 @@ def _autoregression(
     return np.array(path[n:]) + zero
 
 
-def _direct(
-    past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int, scale: float, seasonal: float
+def _of_differences(
+    past: np.ndarray, start: int, lag: int, season: int, second: int, horizon: int, total: int
 ) -> np.ndarray:
-    n, first = len(past), origins_of(total - horizon, horizon, 512)[0]
+    n = len(past)
+    known = np.arange(n) - lag >= start
+    steps = np.where(known, past - past[np.maximum(np.arange(n) - lag, 0)], 0.0)
+    scale, _ = _scales(steps, start + lag, season)
+    ahead = _autoregression(steps, start + lag, season, second, horizon, total, scale, centred=True)
+    path = list(past)
+    for step in ahead:
+        path.append(path[max(len(path) - lag, 0)] + step)
+    return np.array(path[n:])
+
+
+def _robust(
+    past: np.ndarray,
+    start: int,
+    season: int,
+    leads: int,
+    origins: list[int],
+    ends: np.ndarray,
+    rows: np.ndarray,
+    targets: np.ndarray,
+) -> np.ndarray:
+    """Coefficients of the direct regression: the rows after an origin are weighted by what a fit before it missed."""
+    if not len(ends):
+        return np.zeros(10)
+
+    def fit(before: int, root: np.ndarray) -> np.ndarray:
+        chosen = ends < before
+        scale, seasonal = _scales(past[: max(before, 1)], start, season)
+        variance = seasonal**2 + 0.01 * scale**2
+        penalty = (0.02 * chosen.sum() + 10.0 * leads) * np.array([variance] * 9 + [0.1])
+        return _ridge((root[:, None] * rows)[chosen], (root * targets)[chosen], penalty)
+
+    missed, root = np.zeros(len(ends)), np.ones(len(ends))
+    for before, origin in zip([origins[0], *origins], origins, strict=False):
+        chunk = (ends < origin) & ((ends >= before) | (origin == origins[0]))
+        missed[chunk] = np.abs(targets - rows @ fit(before, np.ones(len(ends))))[chunk]
+        if chunk.any():
+            usual = missed[ends < origin].mean()
+            root[chunk] = np.clip(1 - (missed[chunk] / (BIWEIGHT * usual)) ** 2, 0, None)
+    return fit(origins[-1], root)
+
+
+def _direct(past: np.ndarray, start: int, season: int, second: int, horizon: int, total: int) -> np.ndarray:
+    n, origins = len(past), [o for o in origins_of(total - horizon, horizon, 512) if o <= len(past)]
+    first = origins[0]
     zero = _offset(past, start, first)
     x = past - zero
 
@@ -285,24 +341,23 @@ def _direct(
         ], anchor
 
     forecasts = np.zeros(horizon)
-    variance = seasonal**2 + 0.01 * scale**2
-    ends = [*LEAD_GROUPS[1:], horizon]
-    for group, end in zip(LEAD_GROUPS, ends, strict=True):
+    last_leads = [*LEAD_GROUPS[1:], horizon]
+    for group, end in zip(LEAD_GROUPS, last_leads, strict=True):
         end = min(end, horizon)
         if group >= end:
             continue
         count = min(LEADS_PER_GROUP, end - group)
         fitted = [group + i * ((end - group) // count) for i in range(count)]
-        rows, targets = [], []
+        ends, rows, targets = [], [], []
         for row in _training_rows(n, horizon, first, FITTED[1]):
             origin = row - fitted[-1]
             for lead in fitted:
                 if origin + lead >= start and origin - season >= start:
                     values, anchor = inputs(origin, lead)
+                    ends.append(row)
                     rows.append(values)
                     targets.append(at(origin + lead) - anchor)
-        penalty = (0.02 * len(rows) + 10.0 * count) * np.array([variance] * 9 + [0.1])
-        coefficients = _ridge(np.array(rows).reshape(-1, 10), np.array(targets), penalty) if rows else np.zeros(10)
+        coefficients = _robust(past, start, season, count, origins, np.array(ends), np.array(rows), np.array(targets))
         for lead in range(group, end):
             values, anchor = inputs(n, lead)
             forecasts[lead] = coefficients @ values + anchor

@@ -217,8 +217,7 @@ def expert_forecasts(
         phase + deviation[:, None],
         # The theta method in the form of Hyndman and Billah (2003).
         ahead + _smoothed(adjusted, origins)[:, None] + 0.5 * trend,
-        _autoregression(history, season, second, horizon, starts, scale),
-        *(_integrated(history, lag, season, second, horizon, starts, context) for lag in (1, season)),
+        *_autoregressions(history, season, second, horizon, starts, context),
         direct,
         ahead + _at(adjusted, origins - 1)[:, None] + drift,
         torch.where(history.known(longer), regression.usual(longer) + regression.above(origins)[:, None], at_level),
@@ -326,50 +325,62 @@ def _along(x: Tensor, rows: Tensor) -> Tensor:
     return x.index_select(1, rows.reshape(-1).clamp(min=0)).view(-1, *rows.shape)
 
 
-def _autoregression(
-    history: History, season: int, second: int, horizon: int, starts: Sequence[int], scale: Tensor
-) -> Tensor:
-    """Ridge regression on recent and seasonal lags, fitted before each origin and applied recursively."""
+def _autoregressions(
+    history: History, season: int, second: int, horizon: int, starts: Sequence[int], context: int
+) -> list[Tensor]:
+    """Ridge regressions of the values, of their differences and of their seasonal differences on recent and seasonal
+    lags, fitted before each origin and applied recursively, (O, H, B) each."""
     near = {1, 2, 3, 4, 6, 8}
     around = {k * season + i for k, width in ((1, 3), (2, 1), (3, 0)) for i in range(-width, width + 1)}
     lags = sorted(lag for lag in near | around | {second - 1, second, second + 1} if 0 < lag <= LONGEST_LAG)
-    lag, origins = torch.tensor(lags), torch.tensor(starts)
-    # How far back a training row has to reach, so that enough rows remain; longer lags then read the first value.
-    length = starts[-1] - history.start
-    reach = torch.zeros_like(length)
-    for most in (season, 2 * season, lags[-1]):
-        reach = torch.where((length >= 2 * most) & (length >= most + MIN_FITTED), most, reach)
+    lag, longest, origins = torch.tensor(lags), lags[-1], torch.tensor(starts)
+    histories = [history, history.differenced(1), history.differenced(season)]
 
-    def rows(at: Tensor) -> Rows:
-        inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
-        return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
+    def fitted(history: History) -> tuple[Products, Tensor]:
+        # How far back a training row has to reach, so that enough rows remain; longer lags then read the first value.
+        length = starts[-1] - history.start
+        reach = torch.zeros_like(length)
+        for most in (season, 2 * season, longest):
+            reach = torch.where((length >= 2 * most) & (length >= most + MIN_FITTED), most, reach)
 
-    products = _products(_chunks(rows, starts, horizon, FITTED[0]))
-    strength = 0.001 * products.count + 3.0
-    penalty = torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
-    coefficients = _ridge(products, penalty)
-    longest = lags[-1]
-    path = history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1)  # (longest, O, B)
+        def rows(at: Tensor) -> Rows:
+            inputs = torch.cat([history.at(at[:, None] - lag), torch.ones(len(at), 1, history.x.shape[1])], 1)
+            return inputs, history.at(at), (at[:, None] - reach >= history.start) * _observed(history, at)
+
+        products = _products(_chunks(rows, starts, horizon, FITTED[0]))
+        strength = 0.001 * products.count + 3.0
+        _, scale = _moments(history, origins, context)
+        return products, torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
+
+    def stacked(each: Callable[[History], Tensor]) -> Tensor:
+        return torch.stack([each(history) for history in histories], 1)
+
+    # One recursion for all, (steps, 3, O, B).
+    products, penalties = zip(*map(fitted, histories), strict=True)
+    gram, moment = (torch.stack([getattr(each, name) for each in products]) for name in ("gram", "moment"))
+    coefficients = _ridge(gram, moment, torch.stack(penalties))
+    path = stacked(lambda history: history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1))
     path = torch.cat([path, torch.zeros(horizon, *path.shape[1:])])
-    low, high = (_extremes(history, origins, sign) for sign in (-1, 1))
+    low, high = (stacked(lambda history, sign=sign: _extremes(history, origins, sign)[None])[0] for sign in (-1, 1))
     low, high = 2 * low - high, 2 * high - low
-    weights, intercept = coefficients[..., :-1].permute(2, 0, 1), coefficients[..., -1]
+    weights, intercept = coefficients[..., :-1].movedim(-1, 0), coefficients[..., -1]
     for step in range(longest, longest + horizon):
         forecast = (path.index_select(0, step - lag) * weights).sum(0) + intercept
         path[step] = torch.minimum(torch.maximum(forecast, low), high)
-    return path[longest:].transpose(0, 1)
+    values, *differences = path[longest:].permute(1, 2, 0, 3)
+    return [
+        values,
+        *(_added_up(steps, lag, history, origins) for steps, lag in zip(differences, (1, season), strict=True)),
+    ]
 
 
-def _integrated(
-    history: History, lag: int, season: int, second: int, horizon: int, starts: Sequence[int], context: int
-) -> Tensor:
-    """Autoregression of the differences from the values `lag` rows before, added up from the last values on."""
-    differences, origins, leads = history.differenced(lag), torch.tensor(starts), torch.arange(horizon)
-    _, scale = _moments(differences, origins, context)
-    steps = _autoregression(differences, season, second, horizon, starts, scale)
+def _added_up(differences: Tensor, lag: int, history: History, origins: Tensor) -> Tensor:
+    """Values whose differences from the values `lag` rows before are `differences` (O, H, B)."""
+    horizon = differences.shape[1]
     cycles = -(-horizon // lag)
-    steps = F.pad(steps, (0, 0, 0, cycles * lag - horizon)).unflatten(1, (cycles, lag)).cumsum(1).flatten(1, 2)
-    return steps[:, :horizon] + history.at(origins[:, None] + leads - (leads // lag + 1) * lag)
+    padded = F.pad(differences, (0, 0, 0, cycles * lag - horizon)).unflatten(1, (cycles, lag))
+    leads = torch.arange(horizon)
+    return padded.cumsum(1).flatten(1, 2)[:, :horizon] + history.at(origins[:, None] + leads - (leads // lag + 1) * lag)
 
 
 class DirectRegression:
@@ -443,13 +454,14 @@ class DirectRegression:
             products = _products(chunks)
             strength = 0.02 * products.count + 10.0 * len(fitted)
             penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
-            coefficients = _ridge(products, penalty)
+            coefficients = _ridge(products.gram, products.moment, penalty)
             predicted = (products.gram @ coefficients[..., None])[..., 0]
             explained = (coefficients * (2 * products.moment - predicted)).sum(-1)
             squares = (products.square - explained).clamp(min=0) + 4 * variance
             residual = (squares / (products.count + 4)).sqrt()
             residuals.append(residual[:, None].expand(-1, width, -1))
-            coefficients = _ridge(_products(_reweighted(chunks, coefficients)), penalty)
+            robust = _products(_reweighted(chunks, coefficients))
+            coefficients = _ridge(robust.gram, robust.moment, penalty)
             inputs, anchor = self.inputs(self.origins, torch.arange(first, end))
             forecasts.append((inputs * coefficients.mT[:, :, None]).sum(1) + anchor)
         return torch.cat(forecasts, 1), torch.cat(residuals, 1)
@@ -535,11 +547,12 @@ def _reweighted(chunks: list[Rows], coefficients: Tensor) -> list[Rows]:
     ]
 
 
-def _ridge(products: Products, penalty: Tensor) -> Tensor:
-    """Coefficients (O, B, p) that minimise squared errors plus `penalty` (O, B, p) times squared coefficients."""
+def _ridge(gram: Tensor, moment: Tensor, penalty: Tensor) -> Tensor:
+    """Coefficients (..., p) that minimise squared errors plus `penalty` (..., p) times squared coefficients, from sums of
+    products of inputs `gram` (..., p, p) and of inputs and targets `moment` (..., p)."""
     # What float32 can tell apart, for inputs that are nearly the same.
-    penalty = (penalty + PRECISION * products.gram.diagonal(dim1=-2, dim2=-1)).clamp(min=1e-30)
-    return solve(products.gram + torch.diag_embed(penalty), products.moment)
+    penalty = (penalty + PRECISION * gram.diagonal(dim1=-2, dim2=-1)).clamp(min=1e-30)
+    return solve(gram + torch.diag_embed(penalty), moment)
 
 
 def _running_max(x: Tensor) -> Tensor:
