@@ -62,7 +62,14 @@ SEASONS = {
     144: Season(1008, 0.07, (48, 144, 192)),
     288: Season(2016, 0.06, (48, 96, 192)),
 }
-NAMED = {"hourly": 24, "daily": 7, "weekly": 52, "monthly": 12, "quarterly": 4}  # seasons by words of file names
+NAMED = {
+    "hourly": 24,
+    "business": 5,
+    "daily": 7,
+    "weekly": 52,
+    "monthly": 12,
+    "quarterly": 4,
+}  # seasons by words of file names
 OTHER_SEASONS = 0.08  # share of batches of a season that no calendar has
 OTHER_REAL = 0.05  # share of each season of real series that is not among `SEASONS`
 

