@@ -232,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[str]:
-    """Lines of the file with the series of `sources` from the folder `packages`, each from its first value on.
+    """Lines of the file with the series of `sources` from the folder `packages`, each from its first to its last value.
 
     Their number is a multiple of `HELD_OUT`, and their names sort next to each other, so that those of other files that
     are held out remain the same.
@@ -242,7 +242,7 @@ def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[
     """
     lines = []
     for name, values in (named for source in sources for named in source(packages)):
-        values = values.loc[values.first_valid_index() :][-MOST_ROWS:]
+        values = values.loc[values.first_valid_index() : values.last_valid_index()][-MOST_ROWS:]
         cells = ("" if pd.isna(value) else f"{value:.7g}" for value in values)
         lines.append(f"{name.replace(',', ' ')},{','.join(cells)}\n")
     return lines[: len(lines) // HELD_OUT * HELD_OUT]

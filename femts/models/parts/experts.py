@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -357,8 +358,7 @@ def _autoregressions(
 
     # One recursion for all, (steps, 3, O, B).
     products, penalties = zip(*map(fitted, histories), strict=True)
-    gram, moment = (torch.stack([getattr(each, name) for each in products]) for name in ("gram", "moment"))
-    coefficients = _ridge(gram, moment, torch.stack(penalties))
+    coefficients = _ridge(_stacked(products), torch.stack(penalties))
     path = stacked(lambda history: history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1))
     path = torch.cat([path, torch.zeros(horizon, *path.shape[1:])])
     low, high = (stacked(lambda history, sign=sign: _extremes(history, origins, sign)[None])[0] for sign in (-1, 1))
@@ -398,8 +398,9 @@ class DirectRegression:
         above = history.x - self.usual(rows - second)
         self._above = _running(torch.where(history.known(rows - second), above, 0.0))
         self.states = self._states(torch.arange(len(history.x) + 1))
+        # First and last lead, the latter excluded, and the number of those that are fitted.
         self.groups = [
-            (first, min(end, horizon))
+            (first, min(end, horizon), min(LEADS_PER_GROUP, min(end, horizon) - first))
             for first, end in zip(LEAD_GROUPS, (*LEAD_GROUPS[1:], horizon), strict=True)
             if first < horizon
         ]
@@ -437,34 +438,37 @@ class DirectRegression:
         Args:
             seasonal, scale: of the series at each origin, (O, B).
         """
-        forecasts, residuals = [], []
+        fitted = [first + torch.arange(n) * ((end - first) // n) for first, end, n in self.groups]
+        chunks = [_chunks(partial(self._rows, leads), self.starts, self.horizon, FITTED[1]) for leads in fitted]
+        products = _stacked(map(_products, chunks))  # (G, O, B)
         variance = seasonal**2 + 0.01 * scale**2
-        for first, end in self.groups:
-            width = end - first
-            fitted = first + torch.arange(min(LEADS_PER_GROUP, width)) * (width // min(LEADS_PER_GROUP, width))
-
-            def rows(at: Tensor, fitted: Tensor = fitted) -> Rows:
-                at = at - fitted[-1]  # the last lead is then before the origin
-                inputs, anchor = self.inputs(at, fitted)
-                target = self.history.at(at[:, None] + fitted) - anchor
-                used = _observed(self.history, at[:, None] + fitted) * self.history.known(at - self.season)[:, None]
-                return inputs.transpose(1, 2).flatten(0, 1), target.flatten(0, 1), used.flatten(0, 1)
-
-            chunks = _chunks(rows, self.starts, self.horizon, FITTED[1])
-            products = _products(chunks)
-            strength = 0.02 * products.count + 10.0 * len(fitted)
-            penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
-            coefficients = _ridge(products.gram, products.moment, penalty)
-            predicted = (products.gram @ coefficients[..., None])[..., 0]
-            explained = (coefficients * (2 * products.moment - predicted)).sum(-1)
-            squares = (products.square - explained).clamp(min=0) + 4 * variance
-            residual = (squares / (products.count + 4)).sqrt()
-            residuals.append(residual[:, None].expand(-1, width, -1))
-            robust = _products(_reweighted(chunks, coefficients))
-            coefficients = _ridge(robust.gram, robust.moment, penalty)
+        strength = 0.02 * products.count + 10.0 * torch.tensor([n for *_, n in self.groups])[:, None, None]
+        penalty = torch.stack([strength * variance] * (INPUTS - 1) + [0.1 * strength], -1)
+        coefficients = _ridge(products, penalty)
+        predicted = (products.gram @ coefficients[..., None])[..., 0]
+        explained = (coefficients * (2 * products.moment - predicted)).sum(-1)
+        squares = (products.square - explained).clamp(min=0) + 4 * variance
+        residual = (squares / (products.count + 4)).sqrt()
+        robust = (_products(_reweighted(*each)) for each in zip(chunks, coefficients, strict=True))
+        coefficients = _ridge(_stacked(robust), penalty)
+        forecasts = []
+        for (first, end, _), own in zip(self.groups, coefficients, strict=True):
             inputs, anchor = self.inputs(self.origins, torch.arange(first, end))
-            forecasts.append((inputs * coefficients.mT[:, :, None]).sum(1) + anchor)
-        return torch.cat(forecasts, 1), torch.cat(residuals, 1)
+            forecasts.append((inputs * own.mT[:, :, None]).sum(1) + anchor)
+        of_lead = torch.tensor([k for k, (first, end, _) in enumerate(self.groups) for _ in range(first, end)])
+        return torch.cat(forecasts, 1), residual.index_select(0, of_lead).transpose(0, 1)
+
+    def _rows(self, leads: Tensor, at: Tensor) -> Rows:
+        """What the rows `at` and before give for the regression of some `leads`, the last of which ends there."""
+        origins = at - leads[-1]
+        inputs, anchor = self.inputs(origins, leads)
+        targets = origins[:, None] + leads
+        used = _observed(self.history, targets) * self.history.known(origins - self.season)[:, None]
+        return (
+            inputs.transpose(1, 2).flatten(0, 1),
+            (self.history.at(targets) - anchor).flatten(0, 1),
+            used.flatten(0, 1),
+        )
 
     def usual(self, rows: Tensor) -> Tensor:
         """Mean of the values at `rows` of any shape and in up to `SECOND_SEASONS` - 1 longer seasons before, (*rows, B)."""
@@ -547,12 +551,17 @@ def _reweighted(chunks: list[Rows], coefficients: Tensor) -> list[Rows]:
     ]
 
 
-def _ridge(gram: Tensor, moment: Tensor, penalty: Tensor) -> Tensor:
-    """Coefficients (..., p) that minimise squared errors plus `penalty` (..., p) times squared coefficients, from sums of
-    products of inputs `gram` (..., p, p) and of inputs and targets `moment` (..., p)."""
+def _stacked(products: Iterable[Products]) -> Products:
+    """Those of several regressions along a new first dimension, which are then solved at once."""
+    every = list(products)
+    return Products(*(torch.stack([getattr(each, field.name) for each in every]) for field in fields(Products)))
+
+
+def _ridge(products: Products, penalty: Tensor) -> Tensor:
+    """Coefficients (..., p) that minimise squared errors plus `penalty` (..., p) times squared coefficients."""
     # What float32 can tell apart, for inputs that are nearly the same.
-    penalty = (penalty + PRECISION * gram.diagonal(dim1=-2, dim2=-1)).clamp(min=1e-30)
-    return solve(gram + torch.diag_embed(penalty), moment)
+    penalty = (penalty + PRECISION * products.gram.diagonal(dim1=-2, dim2=-1)).clamp(min=1e-30)
+    return solve(products.gram + torch.diag_embed(penalty), products.moment)
 
 
 def _running_max(x: Tensor) -> Tensor:
