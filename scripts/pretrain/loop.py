@@ -111,7 +111,8 @@ class Training:
         if weights is not None:
             self.network.load_state_dict({name: value.float() for name, value in weights.items()})
         self.optimizers = _optimizers(self.network, recipe)
-        self.average = RunningAverage(self.network, recipe.average, {}, 0)
+        # Weights to start from are an average already, which the first steps should not replace.
+        self.average = RunningAverage(self.network, recipe.average, {}, self.first)
         self.cooling: tuple[int, int] | None = None
 
     def cool(self, steps: int) -> None:

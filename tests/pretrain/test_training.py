@@ -166,6 +166,7 @@ def test_weights_go_on_at_a_flat_rate(tmp_path: Path) -> None:
     assert recipe == RECIPE and progress.steps == 8
     assert {value.dtype for value in weights.values()} == {torch.float16}
     carried = Training(recipe, weights, progress)
+    assert carried.average.steps == 8, "the average goes on, too"
     for name, value in training.average.model.state_dict().items():
         torch.testing.assert_close(carried.network.state_dict()[name], value, rtol=1e-3, atol=1e-4)
     for number in range(8, 20):
