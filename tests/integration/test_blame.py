@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,10 @@ LONG = pd.concat(
 )
 NUMBERED = TABLE.drop(columns="date")
 
-READING: list[tuple[pd.DataFrame | str, dict[str, Any], str, object]] = [
+NEEDS_FILES = pytest.mark.skipif(
+    not os.environ.get("FEMTS_DATA"), reason="needs the real files; set FEMTS_DATA to their folder"
+)
+READING: list[Any] = [
     (TABLE, {"freq": "fortnight"}, "freq", "fortnight"),
     (TABLE, {"season": "weekly"}, "season", "weekly"),
     (TABLE, {"na": [float("inf")]}, "na", [float("inf")]),
@@ -54,7 +58,7 @@ READING: list[tuple[pd.DataFrame | str, dict[str, Any], str, object]] = [
     (TABLE, {"outliers": "mising"}, "outliers", "mising"),
     (TABLE, {"calendar": "yes"}, "calendar", "yes"),
     (NUMBERED, {"calendar": True}, "calendar", True),
-    ("ETTh1", {"freq": "D"}, "freq", "D"),
+    pytest.param("ETTh1", {"freq": "D"}, "freq", "D", marks=NEEDS_FILES),
     ("synthetic", {"panel": "no"}, "panel", "no"),
 ]
 

@@ -353,15 +353,13 @@ def _autoregressions(
         _, scale = _moments(history, origins, context)
         return products, torch.stack([strength * scale**2] * len(lags) + [0.1 * strength], -1)
 
-    def stacked(each: Callable[[History], Tensor]) -> Tensor:
-        return torch.stack([each(history) for history in histories], 1)
-
     # One recursion for all, (steps, 3, O, B).
     products, penalties = zip(*map(fitted, histories), strict=True)
     coefficients = _ridge(_stacked(products), torch.stack(penalties))
-    path = stacked(lambda history: history.at(origins[:, None] + torch.arange(-longest, 0)).transpose(0, 1))
+    before = origins[:, None] + torch.arange(-longest, 0)
+    path = torch.stack([history.at(before).transpose(0, 1) for history in histories], 1)
     path = torch.cat([path, torch.zeros(horizon, *path.shape[1:])])
-    low, high = (stacked(lambda history, sign=sign: _extremes(history, origins, sign)[None])[0] for sign in (-1, 1))
+    low, high = (torch.stack([_extremes(history, origins, sign) for history in histories]) for sign in (-1, 1))
     low, high = 2 * low - high, 2 * high - low
     weights, intercept = coefficients[..., :-1].movedim(-1, 0), coefficients[..., -1]
     for step in range(longest, longest + horizon):
