@@ -147,17 +147,16 @@ class Past:
 
     def __init__(self, batch: Batch, steps: Tensor, season: int, further: int = 0) -> None:
         seen, self.steps, self._season = batch.past_observed, steps, season
+        seen = None if seen is None or bool(seen.all()) else seen  # most windows of most tables lack nothing
         self.length = self._end = batch.past.shape[1]
         self._filled = functional.pad(batch.past, (0, 0, 0, further)) if further else batch.past
         self._values, self._counts = self._filled, None
         if seen is not None:
             self._values = functional.pad(batch.past.masked_fill(~seen, torch.nan), (0, 0, 0, further))
-            self._counts = functional.pad(seen.cumsum(1), (0, 0, 1, further))
+            self._counts = _running_sums(seen.long(), further)
         # Running sums give the same bits for any number of windows; trees would amplify a difference.
         real = (batch.past if seen is None else batch.past.masked_fill(~seen, 0.0)).double()
-        self._sums, self._squares = (
-            functional.pad(each.cumsum(1), (0, 0, 1, further)) for each in (real, real.square())
-        )
+        self._sums, self._squares = (_running_sums(each, further) for each in (real, real.square()))
         self._found = dict[tuple[int, ...], Tensor]()  # several ensembles read the same
         self.level = self._level()
 
@@ -228,6 +227,15 @@ class Past:
             return _at(whole.double().nanmean(1).float(), phases)
         index = phases[:, None, :, None].expand(-1, cycles, -1, values.shape[2])
         return whole.gather(2, index).double().nanmean(1).float()
+
+
+def _running_sums(values: Tensor, further: int) -> Tensor:
+    """Sums (B, 1 + L + further, C) of the first 0, 1, ... L steps of `values` (B, L, C); `further` ones are not set."""
+    windows, length, channels = values.shape
+    sums = values.new_empty(windows, 1 + length + further, channels)
+    sums[:, 0] = 0
+    torch.cumsum(values, 1, out=sums[:, 1 : length + 1])
+    return sums
 
 
 def seasons_before(values: Tensor, steps: Tensor, season: int, cycle: int = 0, shift: int = 0) -> Tensor:
@@ -314,8 +322,7 @@ class Ensemble(nn.Module):
             exchanged: features to exchange between windows.
 
         Returns:
-            A feature each, float32, NaN where missing, that expands to (B, S, C); the base (B, S, C) and the unit (B, 1,
-            C).
+            A feature each, float32, NaN where missing, the base and the unit, all of which expand to (B, S, C).
         """
         base, unit = self._units(past)
         level = self._level(past)
@@ -339,13 +346,12 @@ class Ensemble(nn.Module):
         """As `columns` for the `steps` (B, S), as a table (B S C, columns), column after column in memory, which is several
         times faster to fill."""
         columns, base, unit = self.columns(batch, Past(batch, steps, self.season))
-        return torch.stack([each.expand(base.shape) for each in columns]).flatten(1).T, base, unit
+        return torch.stack(torch.broadcast_tensors(*columns)).flatten(1).T, base, unit
 
     def _units(self, past: Past) -> tuple[Tensor, Tensor]:
-        """Base (B, S, C) and unit (B, 1, C) of the forecasts."""
+        """Base (B, S, C), or (B, 1, C) if it is that of all steps, and unit (B, 1, C) of the forecasts."""
         form = self.form
-        near = past.last if form.base in ("last", "phase") else self._level(past)[:, None]
-        base = near.expand(-1, past.steps.shape[1], -1)
+        base = past.last if form.base in ("last", "phase") else self._level(past)[:, None]
         if form.base == "phase":
             same = past.phase_mean(self.season)
             base = torch.where(same.isnan(), base, same)

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 BITS = 31  # leaves per word: those of an int32, whose last one is its sign
 EXPONENT = 23  # first bit of the exponent of a float32, which is 127 + n for 2^n and 0 for 0
-WORDS = 2**15  # evaluated at a time, so that they fit into the cache
-MANY = 4096  # values from which on bisecting all of them step by step beats torch's search, which takes one at a time
+WORDS = 2**16  # evaluated at a time, so that they fit into the cache
+MANY = 2048  # values from which on bisecting all of them step by step beats numpy's search, which takes one at a time
+
+Sets = NDArray[np.int32]  # of leaves, (n, words)
 
 
 class Column(NamedTuple):
@@ -33,20 +34,23 @@ class Column(NamedTuple):
     """
 
     number: int
-    bounds: Tensor
+    bounds: NDArray[np.float32]
     missing: int
-    reached: Tensor
+    reached: Sets
 
-    def rows(self, values: Tensor) -> Tensor:
-        """The row of `reached` of each value (n,), int32."""
+    def rows(self, values: NDArray[np.float32]) -> NDArray[np.intp]:
+        """The row of `reached` of each value (n,)."""
         if len(values) < MANY:
-            row = torch.bucketize(values.contiguous(), self.bounds, out_int32=True)
+            row = np.searchsorted(self.bounds, values)
         else:  # bisection of all values at once
-            row, size = torch.zeros(len(values), dtype=torch.int32), (len(self.bounds) + 1) // 2
+            row, near = np.zeros(len(values), dtype=np.intp), np.empty_like(values)
+            size = (len(self.bounds) + 1) // 2
             while size:
-                row.add_((self.bounds[size - 1 :].index_select(0, row) < values).int(), alpha=size)
+                self.bounds[size - 1 :].take(row, out=near, mode="clip")
+                row += size * (near < values)
                 size //= 2
-        return row.masked_fill_(values.isnan(), self.missing)
+        row[np.isnan(values)] = self.missing
+        return row
 
 
 class Leaves(NamedTuple):
@@ -58,7 +62,7 @@ class Leaves(NamedTuple):
         outputs: (words (127 + BITS),) float64, of no leaf and, from 127 on, of each leaf of a word.
     """
 
-    real: Tensor
+    real: Sets
     columns: list[Column]
     outputs: Tensor
 
@@ -132,37 +136,49 @@ class Trees(nn.Module):
         if count:
             self._leaves = self._leaves or self._made_leaves(count)
             real, _, outputs = self._leaves
-            first = torch.arange(real.shape[1], dtype=torch.int32) * (127 + BITS)
-            parts = [*self._reached(columns, shape)] or [(real, torch.zeros(len(made), dtype=torch.int32))]
-            size = max(1, WORDS // real.shape[1])
-            for row in range(0, len(made), size):
-                some = slice(row, row + size)
-                leaves = parts[0][0].index_select(0, parts[0][1][some])
-                for reached, index in parts[1:]:
-                    leaves &= reached.index_select(0, index[some])
-                exponent = leaves.float().view(torch.int32).bitwise_right_shift_(EXPONENT)  # the number of the only bit
-                found = outputs.index_select(0, exponent.add_(first).flatten()).view(leaves.shape)
-                made[some] += found.numpy().sum(1)  # torch may add single rows in another order
+            words, parts = real.shape[1], [*self._reached(columns, shape)]
+            most = min(len(made), max(1, WORDS // words))
+            first = np.arange(words, dtype=np.int32) * (127 + BITS)
+            # Memory is reused, because to allocate it takes longer than to fill it.
+            every = [np.empty((most, words), kind) for kind in (np.int32, np.int32, np.float32, np.float64)]
+            for row in range(0, len(made), most):
+                some = slice(row, row + most)
+                leaves, others, floats, found = (each[: len(made) - row] for each in every)
+                leaves[...] = real
+                for reached, index in parts:
+                    leaves &= reached.take(index[some], 0, others, "clip")  # all are in range; to check it takes longer
+                floats[...] = leaves
+                np.right_shift(floats.view(np.int32), EXPONENT, others)  # the number of the only bit
+                others += first
+                at, into = (torch.from_numpy(each).flatten() for each in (others, found))
+                torch.index_select(outputs, 0, at, out=into)
+                made[some] += found.sum(1)  # torch may add single rows in another order
         return torch.from_numpy(made).view(shape)
 
-    def _reached(self, columns: Sequence[Tensor], shape: torch.Size) -> Iterator[tuple[Tensor, Tensor]]:
+    def _reached(self, columns: Sequence[Tensor], shape: torch.Size) -> Iterator[tuple[Sets, NDArray[np.intp]]]:
         """Sets of leaves (n, words) that columns leave, and for each row of features (rows,) the number of its set.
 
-        Columns of one shape that is broadcast are combined before.
+        Columns that are broadcast are combined before: those of a shape, with those of shapes that are broadcast to it.
         """
         assert self._leaves is not None
-        shared = dict[torch.Size, Tensor]()
+        shared = dict[tuple[int, ...], Sets]()
         for each in self._leaves.columns:
-            values = columns[each.number]
-            rows = each.rows(values.flatten())
+            values = columns[each.number].numpy()
+            rows = each.rows(values.ravel())
             if values.shape == shape:
                 yield each.reached, rows
             elif values.shape in shared:
-                shared[values.shape] &= each.reached.index_select(0, rows)
+                shared[values.shape] &= each.reached[rows]
             else:
-                shared[values.shape] = each.reached.index_select(0, rows)
-        for its, reached in shared.items():
-            yield reached, torch.arange(len(reached), dtype=torch.int32).view(its).expand(shape).flatten()
+                shared[values.shape] = each.reached[rows]
+        for its in sorted(shared, key=math.prod):
+            reached = shared.pop(its)
+            wider = next((other for other in shared if np.broadcast_shapes(its, other) == other), None)
+            if wider is None:
+                yield reached, np.broadcast_to(np.arange(len(reached)).reshape(its), shape).ravel()
+            else:
+                into = shared[wider].reshape(*wider, -1)
+                into &= reached.reshape(*its, -1)
 
     def _made_leaves(self, count: int) -> Leaves:
         """The leaves of the first `count` trees."""
@@ -190,12 +206,12 @@ class Trees(nn.Module):
                 some[way] = np.bitwise_and.accumulate(some[way], axis=0)
             of_missing = np.where(missing[tree, node, None], right, left)
             np.bitwise_and.at(above, (np.full_like(tree, last + 1), tree), of_missing)
-            padded = functional.pad(torch.from_numpy(bounds), (0, 2 ** last.bit_length() - 1 - last), value=torch.inf)
-            columns.append(Column(number, padded, last + 1, torch.from_numpy(up_to & above).flatten(1)))
+            padded = np.pad(bounds, (0, 2 ** last.bit_length() - 1 - last), constant_values=np.inf)
+            columns.append(Column(number, padded, last + 1, (up_to & above).reshape(last + 2, -1)))
         outputs = np.zeros((count, words, 127 + BITS))
         tree, node = np.nonzero(~inner & (word < words))  # without nodes that a small tree lacks
         outputs[tree, word[tree, node], 127 + bit[tree, node]] = bound[tree, node]
-        return Leaves(torch.from_numpy(below[:, 0]).reshape(1, -1), columns, torch.from_numpy(outputs).flatten())
+        return Leaves(below[:, 0].reshape(1, -1), columns, torch.from_numpy(outputs).flatten())
 
 
 def _rounded_down(bounds: NDArray[np.float64]) -> NDArray[np.float32]:
