@@ -17,7 +17,7 @@ from femts.analysis.rolling_scores import QUANTILES
 from femts.config.model import AUTO
 from femts.config.records import fingerprint
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
-from femts.errors import UsageError
+from femts.errors import UsageError, memory_checked
 from femts.experiments.cell import check_settings, name_of_settings
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
 from femts.experiments.summary import NAIVE
@@ -227,28 +227,33 @@ class _Training:
                 yield made, forecast
 
     def _train(self, data: Dataset, work: Path | None) -> Forecaster:
-        """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise."""
-        from femts.models.registry import model_card
-        from femts.training.train import train
+        """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise.
 
-        cell, own = self.cell, dict[str, Any]()
+        Apart from the windows of the task, no more are scored than intervals are calibrated on.
+        """
+        from femts.models.registry import model_card
+        from femts.training.data_module import split_for
+        from femts.training.refit import most_held_out
+        from femts.training.request import FitRequest
+        from femts.training.resolve import Lengths
+        from femts.training.train import carry_out
+
+        cell, own, steps = self.cell, dict[str, Any](), self.cell.task.horizon
         limit = cell.task.time_limit
         if cell.model != AUTO:  # which chooses by the absolute error itself
             losses, limit = model_card(cell.model).model_class.losses, None
             own = {"training.loss": "mae"} if not losses or "mae" in losses else {}
-        with quiet_training():
-            return train(
-                data,
-                cell.model,
-                cell.task.horizon,
-                out=work,
-                seed=cell.seed,
-                device=self.device,
-                resume=work is not None,
-                refit=True,
-                time_limit=limit,
-                settings=own | dict(cell.settings),
-            )
+        given = {"seed": cell.seed, "max_time": limit, "device": self.device}
+        request = replace(
+            FitRequest.of(cell.model, given, own | dict(cell.settings), time.monotonic()),
+            lengths=Lengths(steps),
+            out=work,
+            resume=work is not None,
+            refit=True,
+            most_windows=most_held_out(steps, data.n_targets),
+        )
+        with quiet_training(), memory_checked():
+            return carry_out(request, split_for(data, steps))
 
 
 def make_task_cells(

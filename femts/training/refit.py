@@ -154,7 +154,11 @@ def held_out_intervals(forecaster: Forecaster, data: Dataset | None = None) -> I
     its own validation and test splits, on as many windows as time allowed to score and, of a large table, on evenly spaced
     ones with `HELD_OUT` values."""
     data = forecaster.training_data().held_out() if data is None else data
-    most, scored = HELD_OUT // (forecaster.config.pred_len * len(forecaster.targets)), most_scored(forecaster.metrics)
-    most = max(FEWEST_HELD_OUT, most)
+    most, scored = most_held_out(forecaster.config.pred_len, len(forecaster.targets)), most_scored(forecaster.metrics)
     with scored_on(forecaster.model, most if scored is None else min(scored, most)):
         return calibration.new_intervals(forecaster, None, (), data)
+
+
+def most_held_out(pred_len: int, targets: int) -> int:
+    """Largest number of windows that `held_out_intervals` reads of a large table."""
+    return max(FEWEST_HELD_OUT, HELD_OUT // (pred_len * targets))

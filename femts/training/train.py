@@ -136,9 +136,9 @@ def train(
     data = split_for(data, pred_len)
     if overwrite and folder is not None:
         with overwriting(folder) as new:
-            made = _made(replace(request, out=new), data)
+            made = carry_out(replace(request, out=new), data)
     else:
-        made = _made(request, data)
+        made = carry_out(request, data)
     for note in scale_notes(made):
         warn(f"{marked(note)}.", ScaleWarning)
     for note in accuracy_notes(made.metrics):
@@ -146,7 +146,8 @@ def train(
     return made
 
 
-def _made(request: FitRequest, data: Dataset) -> Forecaster:
+def carry_out(request: FitRequest, data: Dataset) -> Forecaster:
+    """Train and score the model of `request`, or the one that `auto` chooses, on `data`, split for its horizon."""
     return choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
 
 

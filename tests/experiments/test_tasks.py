@@ -24,6 +24,7 @@ from femts.experiments.results import read_record
 from femts.experiments.task_cell import TaskCell, _Training
 from femts.experiments.tasks import Task, read_tasks, resolve_source, score_forecasts
 from femts.experiments.verify import verify_record
+from femts.training import refit
 
 REAL = Path(os.environ.get("FEMTS_DATA", ""))
 LEVELS = np.array(QUANTILES)
@@ -166,6 +167,24 @@ def test_refitting_trains_before_each_window(folder: Path) -> None:
         again = run(task.model_copy(update={"refit": True}), folder)
     assert [len(call.args[1].values) for call in trained.call_args_list] == [165 - 24, 165 - 24, 165 - 12]
     assert again["scores"]["mase"] == pytest.approx(once["scores"]["mase"], 1e-6), "naive forecasts learn nothing"
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [("ridge", {}), ("boost", {"model.rounds": 10, "model.rows": 2000}), ("fem_sm", {"training.max_steps": 3})],
+)
+@pytest.mark.filterwarnings("ignore::femts.AccuracyWarning")
+def test_training_scores_no_more_windows_than_intervals_need(model: str, settings: dict[str, Any]) -> None:
+    values = np.sin(np.arange(900) * np.pi / 12) + 0.2 * np.random.default_rng(0).normal(size=900)
+    frame = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=900, freq="h"), "y": values})
+    data = femts.load_dataset(frame)
+    cell = TaskCell(Task(name="hours", data=("hours.csv",), horizon=6, season=24), model, settings=settings)
+    with patch.multiple(refit, HELD_OUT=6 * 50, FEWEST_HELD_OUT=0):
+        made = _Training(cell, data, None, "cpu")._train(data, None)
+        whole = femts.train(data, model, 6, refit=True, device="cpu", settings={"training.loss": "mae", **settings})
+    assert made.metrics["test"]["windows"] == 50 < whole.metrics["test"]["windows"]
+    forecasts = (each.predict(frame, level=[80]) for each in (made, whole))
+    pd.testing.assert_frame_equal(*forecasts, check_exact=True)
 
 
 def test_aggregated_data_have_whole_periods(folder: Path) -> None:

@@ -119,7 +119,7 @@ def test_shared_features_are_evaluated_as_in_every_row() -> None:
     grown = HistGradientBoostingRegressor(max_iter=20, early_stopping=False).fit(x, y[:, 0] + x[:, 0] * x[:, 3])
     trees = Trees(20, 31)
     trees.take(0.0, [each[0].nodes for each in grown._predictors])
-    shapes = (5, 1, 3), (1, 4, 1), (5, 4, 1), (5, 4, 3)
+    shapes = (5, 1, 3), (1, 4, 1), (5, 4, 1), (5, 4, 3)  # the second one is evaluated within the third
     columns = [torch.from_numpy(draws.normal(size=shape)).float() for shape in shapes]
     columns[1][:, 1] = torch.nan
     table = torch.stack([each.expand(5, 4, 3).flatten() for each in columns], dim=1).numpy()
@@ -160,9 +160,12 @@ def test_same_seed_is_bit_identical() -> None:
     assert not all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_forecast_is_independent_of_the_batch() -> None:
+@pytest.mark.parametrize("gaps", [False, True])
+def test_forecast_is_independent_of_the_batch(gaps: bool) -> None:
     model, x = trained(make()), weekly(60, seed=2)
-    batch = Batch(torch.stack([x[i : i + L] for i in range(20)]))
+    past, seen = torch.stack([x[i : i + L] for i in range(20)]), torch.ones(20, L, C, dtype=torch.bool)
+    seen[::3, 5:12] = False
+    batch = Batch(past, seen if gaps else None)
     whole = model(batch)
     assert whole.shape == (20, P, C)
     assert torch.equal(torch.cat([model(batch.some(torch.tensor([i]))) for i in range(20)]), whole)
