@@ -105,9 +105,10 @@ def without_ahead(rows: Rows, channels: Sequence[str]) -> tuple[Rows, Ahead | No
 def undeclared(rows: Rows) -> str | None:
     """Sentence about a wide table whose last rows lack some columns alone, which is perhaps a planning sheet whose
     covariates have no role; None for others."""
-    channels, order = channels_of(rows), np.argsort(as_numbers(rows.stamps), kind="stable")
+    channels = channels_of(rows)
     if rows.schema.roles.future or rows.long or len(channels) < 2 or not len(rows):
         return None
+    order = np.argsort(as_numbers(rows.stamps), kind="stable")
     last = rows.take(order[-1:]).readable(channels)
     if np.isnan(last).all() or not np.isnan(last).any():
         return None

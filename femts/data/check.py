@@ -21,6 +21,7 @@ from femts.text import Blank, arguments, quote
 
 _THOUSANDS_BY_POINTS = r"[+-]?\d{1,3}(?:\.\d{3})+"
 LARGEST = 3.4e38  # largest number in single precision
+AT_ONCE = 2**22  # cells that are converted at a time, in whole columns
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
 )
@@ -117,21 +118,27 @@ def check_values(
     if not len(frame.columns):
         raise UsageError(f"{where} has no value columns; add at least one column of numbers.")
     numbers = _all_numbers(frame, where, na)
-    for bad, what in ((np.isinf(numbers), "infinite"), (np.abs(numbers) > LARGEST, "large")):
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            place = f"in column '{quote(frame.columns[column])}' at data row {row + 1}"
-            if what == "large":
-                raise UsageError(
-                    f"{where} has {numbers[row, column]:g} {place}, which exceeds single precision ({LARGEST:g}); use "
-                    "a larger unit, or leave the cell empty."
-                )
-            raise TableFault(
-                f"{where} has {count(int(bad.sum()), 'infinite cell')}, the first {place}",
-                "; replace them by numbers, or leave them empty.",
-                column=str(frame.columns[column]),
-            )
-    return pd.DataFrame(numbers, columns=frame.columns)
+    ends = [bound.reduce(numbers, axis=None, initial=0.0) for bound in (np.fmin, np.fmax)]  # without a copy
+    if max(map(abs, ends)) > LARGEST:
+        raise _too_large(numbers, frame.columns, where)
+    return pd.DataFrame(numbers, columns=frame.columns, copy=False)
+
+
+def _too_large(numbers: NDArray[np.float64], columns: pd.Index, where: str) -> UsageError:
+    """The error for infinite `numbers` (N, K) or, if there are none, for those beyond single precision."""
+    infinite = np.isinf(numbers)
+    row, column = np.argwhere(infinite if infinite.any() else np.abs(numbers) > LARGEST)[0]
+    place = f"in column '{quote(columns[column])}' at data row {row + 1}"
+    if not infinite.any():
+        return UsageError(
+            f"{where} has {numbers[row, column]:g} {place}, which exceeds single precision ({LARGEST:g}); use a larger unit, "
+            "or leave the cell empty."
+        )
+    return TableFault(
+        f"{where} has {count(int(infinite.sum()), 'infinite cell')}, the first {place}",
+        "; replace them by numbers, or leave them empty.",
+        column=str(columns[column]),
+    )
 
 
 def check_unique(names: Sequence[str], where: str) -> None:
@@ -303,14 +310,17 @@ def _short(number: float) -> float:
 
 
 def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:
-    """Numbers of all columns, converted together per data type, because there may be very many columns."""
-    numbers = np.empty(frame.shape[::-1]).T  # stored by columns
+    """Numbers of all columns, converted together per data type, because there may be very many columns, but not all at
+    once, because there may be very many rows."""
+    numbers = np.empty(frame.shape)
     kinds = frame.dtypes.to_numpy()
     for kind in dict.fromkeys(kinds):
         (places,) = np.nonzero(kinds == kind)
         if isinstance(kind, np.dtype) and kind.kind in "biuf":
-            alike = frame if len(places) == len(kinds) else frame.iloc[:, places]
-            numbers[:, places] = _without(alike.to_numpy(np.float64), na, kind)
+            each = max(1, AT_ONCE // max(1, len(frame)))
+            for some in (places[first : first + each] for first in range(0, len(places), each)):
+                alike = frame if len(some) == len(kinds) else frame.iloc[:, some]
+                numbers[:, some] = _without(alike.to_numpy(np.float64), na, kind)
             continue
         for place in places:
             numbers[:, place] = numbers_of(frame.iloc[:, place], frame.columns[place], where, na)

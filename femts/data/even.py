@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from pandas.tseries.frequencies import to_offset
 
 from femts.data.describe import count
 from femts.data.frequency import check_step, few_missing, grid_of, order_of, step_of
+from femts.data.pieces import slices
 from femts.data.rows import Rows, as_numbers
 from femts.data.stamps import first_of_periods
 from femts.data.wall_clock import NANOSECONDS, dates_at, follows_clock
@@ -25,26 +27,26 @@ class Even(NamedTuple):
     """Even steps of S series, one after the other.
 
     Attributes:
-        values: (N, K), NaN for skipped steps.
+        values: tables (N, K), NaN for skipped steps.
         spans: (S, 2), first step of each series and one past its last.
         stamps: (N,).
         freq: step between time stamps.
         notes: messages to show the user once.
     """
 
-    values: Array
+    values: tuple[Array, ...]
     spans: Numbers
     stamps: pd.Index
     freq: str
     notes: tuple[str, ...]
 
 
-def evenly_spaced(rows: Rows, values: Array, freq: str | None) -> Even:
+def evenly_spaced(rows: Rows, values: Sequence[Array], freq: str | None) -> Even:
     """Sort rows by series and time, merge those that agree, and add the skipped steps.
 
     Args:
         rows: N rows of a table.
-        values: (N, K), their numbers, NaN where missing.
+        values: tables (N, K) of their numbers, NaN where missing; they are separate because most need no copy then.
         freq: the step between them; None infers it from the longest series.
 
     Raises:
@@ -78,19 +80,25 @@ def evenly_spaced(rows: Rows, values: Array, freq: str | None) -> Even:
         notes = (*notes, *more)
     steps, at, grids = _steps(rows, codes, stamps, starts, counts, freq, given)
     stops = steps.cumsum()
-    values = values if order is None else values[order]
+    if order is not None:
+        values = [each[order] for each in values]
     if (steps != counts).any():
-        filled = np.full((int(stops[-1]), values.shape[1]), np.nan)
-        filled[(stops - steps)[codes] + at] = values
-        values = filled
+        values = [_filled(each, (stops - steps)[codes] + at, int(stops[-1])) for each in values]
     if single and steps[0] > 2 * counts[0]:
         there = f"only {counts[0]} of the {steps[0]} time stamps at its step '{freq}' are present"
         notes = (*notes, f"{there}; the others are filled with missing values")
     full = _stamps(stamps, starts, steps, counts, freq, grids)
-    return Even(values, np.stack([stops - steps, stops], axis=1), full, freq, notes)
+    return Even(tuple(values), np.stack([stops - steps, stops], axis=1), full, freq, notes)
 
 
-def _merged(rows: Rows, values: Array, order: Numbers, again: NDArray[np.bool_]) -> tuple[Rows, Array]:
+def _filled(values: Array, places: Numbers, steps: int) -> Array:
+    """Values (steps, K) with those of (n, K) at their places (n,) and NaN elsewhere."""
+    filled = np.full((steps, values.shape[1]), np.nan)
+    filled[places] = values
+    return filled
+
+
+def _merged(rows: Rows, values: Sequence[Array], order: Numbers, again: NDArray[np.bool_]) -> tuple[Rows, list[Array]]:
     """Rows and values without those that repeat the series and time stamp of another one and hold no other value.
 
     Args:
@@ -102,16 +110,16 @@ def _merged(rows: Rows, values: Array, order: Numbers, again: NDArray[np.bool_])
         UsageError: Two values differ; the message names the first.
     """
     group = np.cumsum(~again) - 1
-    cells = pd.DataFrame(values[order]).groupby(group)
+    together = np.concatenate(values, axis=1)
+    cells = pd.DataFrame(together[order]).groupby(group)
     differ = ((cells.max() != cells.min()) & (cells.count() > 0)).any(axis=1).to_numpy()
     if differ.any():
         code = int(rows.codes[order][differ[group]][0])
         named = f"Series '{quote(rows.series[code])}' of {rows.where}" if rows.long else rows.where
         order_of(rows.stamps[rows.codes == code], named)
     first = np.sort(order[~again])
-    merged = np.full_like(values, np.nan)
-    merged[order[~again]] = cells.first().to_numpy()
-    return rows.take(first), merged[first]
+    together[order[~again]] = cells.first().to_numpy()
+    return rows.take(first), np.split(together[first], np.cumsum([each.shape[1] for each in values])[:-1], axis=1)
 
 
 def _steps(
@@ -129,9 +137,10 @@ def _steps(
         numbers = as_numbers(stamps)
         at = np.repeat(numbers[firsts], counts)
         np.subtract(numbers, at, out=at)
-        between = at % step != 0
-        at //= step
-        at[between] = -1
+        for some in (at[rows] for rows in slices(len(at))):
+            between = some % step != 0
+            some //= step
+            some[between] = -1
     odd = np.zeros(len(counts), dtype=np.bool_)
     odd[codes[at < 0]] = True
     if step is None:

@@ -20,7 +20,7 @@ from femts.data.name_words import is_amount, is_level
 from femts.data.near_steps import WEEKDAYS
 from femts.data.rows import Rows, as_numbers, number_series
 from femts.data.schema import COUNT
-from femts.data.sentinels import sentinels_by_column
+from femts.data.sentinels import may_have_sentinels, sentinels_by_column
 from femts.data.stamp_parts import is_clock
 from femts.data.stamps import as_text, whole_numbers
 from femts.data.units import measured
@@ -212,6 +212,9 @@ def _with_sentinels(rows: Rows) -> Rows:
     if rows.schema.na is not None:
         return rows
     listed = _used(rows)
+    # One column at a time: few tables have any, and the numbers of all columns take more memory than most tables do.
+    if not any(may_have_sentinels(parsed(rows.frame[name])[0]) for name in listed):
+        return rows
     values = {name: parsed(rows.frame[name])[0] for name in listed}
     found = sentinels_by_column(values)
     numbers = sorted({number for each in found.values() for number in each})

@@ -25,6 +25,7 @@ from femts.data.faults import faults_of, is_large
 from femts.data.holidays import holiday_terms
 from femts.data.known import calendar_marks
 from femts.data.normalise import to_dataset, training_rows
+from femts.data.pieces import slices
 from femts.data.read import LoadedTable, first_rows, open_table, read_first_rows, read_source
 from femts.data.roles import Roles
 from femts.data.rows import Rows
@@ -207,13 +208,18 @@ def _check_known(data: Dataset) -> None:
             holiday_terms(stamps[:1], roles.holidays)  # refuses an unknown country at once
     for k, name in enumerate(roles.future):
         for c, target in enumerate(data.columns[: data.n_targets]):
-            if np.array_equal(data.covariates[:, k], data.values[:, c], equal_nan=True):
+            if _equal(data.covariates[:, k], data.values[:, c]):
                 text = (
                     f"Column '{quote(name)}' of {argument('future_covariates')} equals the target '{quote(target)}' in "
                     "every row, which would leak the answer; remove it."
                 )
                 others = {"future_covariates": [each for each in roles.future if each != name] or None}
                 raise UsageError(text, argument="future_covariates", value=list(roles.future), remedy=others)
+
+
+def _equal(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether two columns (N,) are equal, NaN included; most differ in the first rows."""
+    return all(np.array_equal(one[rows], other[rows], equal_nan=True) for rows in slices(len(one)))
 
 
 def _with_published(data: Dataset) -> Dataset:

@@ -144,7 +144,7 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
     if not rows.series:
         raise UsageError(f"{rows.where} has no rows; provide a table with rows.")
     roles, series = replace(schema.roles, target=schema.roles.target or (form.value,)), rows.series
-    notes = rows.notes
+    notes, nothing = rows.notes, np.empty((len(rows), 0))
     if rows.long:
         listed = roles.check(rows.columns, rows.where, trained)
         further = [column for column in rows.columns if column not in listed]
@@ -157,7 +157,7 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
             naming = "" if trained else f"name it in {named[0]}, {named[1]} or {named[2]}, or "
             text = f"{rows.where} has the additional column '{quote(further[0])}'; {naming}remove it."
             raise UsageError(text, remedy={} if trained else {"drop": [*schema.form.layout.drop, *further]})
-        values = rows.values((*roles.target, *roles.past, *roles.future))
+        values = rows.values((*roles.target, *roles.past)), rows.values(roles.future) if roles.future else nothing
     elif schema.roles.any:
         lacking = form.value if form.series in rows.columns else form.series
         text = (
@@ -166,31 +166,31 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
         )
         raise UsageError(text, argument="panel", value=True, remedy={"panel": None})
     else:
-        values = rows.values(None)
+        values = rows.values(None), nothing
         check_bound_names(rows.columns)  # they are columns of its forecast again
     even = evenly_spaced(rows, values, freq)
-    whole, spans, stamps = even.values, even.spans, even.stamps
+    (whole, covariates), spans, stamps = even.values, even.spans, even.stamps
     if not rows.long:
         steps, series = len(whole), rows.columns
         begin = np.arange(len(series)) * steps
         whole, spans = whole.reshape(-1, 1, order="F"), np.stack([begin, begin + steps], axis=1)
+        covariates = np.empty((len(whole), 0))
         stamps = stamps[np.tile(np.arange(steps), len(series))]
-    channels = (*roles.target, *roles.past)
     static = read_static(rows.frame, roles.constant, rows.codes, series, roles.country_column)
     if roles.country_column is not None:
         check_countries(static[roles.country_column])
     return Dataset(
         name=name,
-        values=np.ascontiguousarray(whole[:, : len(channels)]),
+        values=whole,
         spans=spans,
         series=series,
         stamps=stamps,
-        columns=channels,
+        columns=(*roles.target, *roles.past),
         freq=even.freq,
         season=schema.season_of(even.freq),
         split=schema.split.split(stamps, spans, rows.where),
         sha256="",
-        covariates=np.ascontiguousarray(whole[:, len(channels) :]),
+        covariates=covariates,
         static=static if roles.constant else None,
         schema=replace(schema, panel=True),
         notes=(*notes, *even.notes),
@@ -210,8 +210,8 @@ def _joint(rows: Rows, name: str, columns: Sequence[str] | None, freq: str | Non
         further = {"split": Split.of((0, 0), (0, 0), (0, 0))}
     stamps, step, notes = rows.stamps, None, rows.notes
     if columns is None or freq is not None:
-        even = evenly_spaced(rows, values, freq or schema.freq)
-        values, stamps, step, notes = even.values, even.stamps, even.freq, (*notes, *even.notes)
+        even = evenly_spaced(rows, (values,), freq or schema.freq)
+        (values,), stamps, step, notes = even.values, even.stamps, even.freq, (*notes, *even.notes)
     return Dataset.of_one(
         name,
         np.ascontiguousarray(values[:, : len(channels)]),

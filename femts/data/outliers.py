@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -32,6 +33,7 @@ SLACK = 1.5  # roughness of a look-back, relative to the largest of the training
 STEPS = 13  # readings before with whose median a reading is compared
 NEAREST = 5  # the nearest of these, whose median follows a new level sooner, and readings after
 RECENT, MANY = 40, 10  # rows among which more than so many odd readings are another way to vary, not outliers
+CELLS = 2**16  # cells that are sorted at a time, which stay in the cache
 SEASONS = 3  # seasons before with whose median a reading is compared
 
 
@@ -274,16 +276,30 @@ def _around(values: Array, lengths: Numbers) -> tuple[Array, tuple[Array, Array]
     """Medians before each of the values (n, C) of consecutive series, and the distances from the nearest of the medians
     before and from that after; NaN where there are too few rows."""
     position, last = _positions(lengths), np.repeat(lengths, lengths) - 1
-    frame, near, far = pd.DataFrame(values), *np.full((2, *values.shape), np.nan)
-    for steps, medians in ((NEAREST, near), (STEPS, far)):
-        rolling = frame.rolling(steps, min_periods=(steps + 1) // 2)
-        medians[:] = rolling.median().to_numpy()
+    near, far = (_medians(values, steps) for steps in (NEAREST, STEPS))
     after = _moved(near, -NEAREST)
     after[last - position < NEAREST] = np.nan
     near, far = _moved(near, 1), _moved(far, 1)
     near[position < NEAREST], far[position < STEPS] = np.nan, np.nan
     before = np.fmin(np.abs(values - near), np.abs(values - far))
     return np.where(np.isnan(far), near, far), (before, np.abs(values - after))
+
+
+def _medians(values: Array, steps: int) -> Array:
+    """Medians of the values (n, C) in the last `steps` rows up to each row, NaN if more than half of them are missing."""
+    made, before = np.empty(values.shape), np.full((steps - 1, values.shape[1]), np.nan)
+    padded, rows = np.concatenate([before, values]), max(1, CELLS // (steps * values.shape[1]))
+    for first in range(0, len(values), rows):
+        windows = sliding_window_view(padded[first : first + rows + steps - 1], steps, axis=0)
+        ordered = np.sort(windows)  # several times as fast as the medians of pandas; NaN is last
+        made[first : first + rows] = ordered[..., steps // 2]
+        gaps = np.isnan(ordered[..., -1])
+        if gaps.any():
+            some = ordered[gaps]
+            count = steps - np.isnan(some).sum(axis=1)
+            low, high = (np.take_along_axis(some, (place // 2)[:, None], axis=1)[:, 0] for place in (count - 1, count))
+            made[first : first + rows][gaps] = np.where(2 * count > steps, (low + high) / 2, np.nan)
+    return made
 
 
 def _few(odd: Mask, lengths: Numbers) -> Mask:

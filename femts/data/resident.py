@@ -38,7 +38,7 @@ class Odd(NamedTuple):
 
     Attributes:
         settled, recent: (N, C) bool, by the readings around them and, for the last rows of a look-back, by those before.
-        unlike: (2, N, T) float64, on the CPU, without settled and without recent ones.
+        unlike: (2, N, T) float32, on the CPU, without settled and without recent ones.
     """
 
     settled: Tensor

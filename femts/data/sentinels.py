@@ -34,8 +34,7 @@ def find_sentinels(values: NDArray[np.float64], sure: bool = False) -> tuple[flo
         values: numbers, (N,), NaN for missing ones.
         sure: whether one that occurs once, or beside a single other value, counts.
     """
-    ends = [float(bound.reduce(values, initial=np.nan)) for bound in (np.fmin, np.fmax)]
-    if not any(map(stands_for_missing, ends)):  # before copies are made
+    if not any(map(stands_for_missing, _ends(values))):  # before copies are made
         return ()
     finite = values[np.isfinite(values)]
     numbers, counts = np.unique(finite, return_counts=True)
@@ -48,6 +47,18 @@ def find_sentinels(values: NDArray[np.float64], sure: bool = False) -> tuple[flo
     low = _outside(numbers, counts, range(first - 1, -1, -1), first, last, sure)
     high = _outside(numbers, counts, range(last, len(numbers)), first, last, sure)
     return tuple(float(numbers[place]) for place in sorted([*low, *high]))
+
+
+def may_have_sentinels(values: NDArray[np.float64]) -> bool:
+    """Whether the smallest or the largest number of a column looks like one that stands for missing values; if it does in
+    no column, `sentinels_by_column` finds none."""
+    low, high = _ends(values)
+    return stands_for_missing(low) or stands_for_missing(high) or bool(_SMALL.fullmatch(f"{low:.6g}"))
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Smallest and largest number, NaN if there is none."""
+    return float(np.fmin.reduce(values, initial=np.nan)), float(np.fmax.reduce(values, initial=np.nan))
 
 
 def sentinels_by_column(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, ...]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from femts.data.describe import stamp
 from femts.data.month_names import LETTERS, in_english, month_number
 from femts.data.near_steps import near_midnights, onto_steps
+from femts.data.pieces import slices
 from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
 from femts.errors import TableFault, UsageError
@@ -192,8 +193,8 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
 def _days_of(dates: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
     """The days of `dates` at different times of the day, and a note; unchanged if a day contains two."""
     wall = dates.tz_localize(None)
-    clocks = wall.asi8 % (24 * 3600 * 10**9 // NANOSECONDS[dates.unit])
-    if not len(clocks) or (clocks == clocks[0]).all():
+    times, day = wall.asi8, 24 * 3600 * 10**9 // NANOSECONDS[dates.unit]
+    if all((times[rows] % day == times[0] % day).all() for rows in slices(len(times))):
         return dates, ()
     days = wall.normalize()
     if days.nunique() < dates.nunique():

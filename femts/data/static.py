@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.pieces import slices
 from femts.data.stamps import as_text
 from femts.errors import GapWarning, UsageError, warn
 from femts.text import argument, quote
@@ -48,13 +49,17 @@ def _one_each(
         each, values = pd.factorize(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
         each, values = _texts(column)
-    given = each >= 0
-    low, high = np.full(len(series), len(values)), np.full(len(series), -1)
-    np.minimum.at(low, codes[given], each[given])
-    np.maximum.at(high, codes[given], each[given])
-    changing = high > low
-    if changing.any():
-        first = int(np.argmax(changing))
+    if (each < 0).any():
+        codes, each = codes[each >= 0], each[each >= 0]
+    of_series = np.full(len(series), -1)
+    of_series[codes] = each
+    if any((of_series[codes[rows]] != each[rows]).any() for rows in slices(len(each))):
+        each, there = pd.factorize(each)  # in order of appearance
+        values = values[there]
+        low, high = np.full(len(series), len(values)), np.full(len(series), -1)
+        np.minimum.at(low, codes, each)
+        np.maximum.at(high, codes, each)
+        first = int(np.argmax(high > low))
         one, other = (
             f"{values[place]:g}" if numeric else f"'{quote(values[place])}'" for place in (low[first], high[first])
         )
@@ -68,18 +73,21 @@ def _one_each(
             f"Static covariate '{quote(name)}' of series '{quote(series[first])}' is infinite; enter a number."
         )
     cells = pd.Series([np.nan if numeric else None, *values], dtype=np.float64 if numeric else object)
-    return cells.iloc[high + 1].set_axis(list(series))
+    return cells.iloc[of_series + 1].set_axis(list(series))
 
 
-def _texts(column: pd.Series) -> tuple[NDArray[np.intp], pd.Index]:
+def _texts(column: pd.Series) -> tuple[NDArray[np.integer[Any]], pd.Index]:
     """Number of the text of each cell, -1 if missing, and the distinct texts. Only distinct cells are converted to text,
     because there are few of them in millions of rows."""
-    try:
-        numbers, cells = pd.factorize(column)
-    except TypeError:  # unhashable cells, such as lists
-        numbers, cells = pd.factorize(as_text(column).where(column.notna()))
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(column.dtype.categories) < len(column):
+        numbers, cells = column.cat.codes.to_numpy(), column.dtype.categories
+    else:
+        try:
+            numbers, cells = pd.factorize(column)
+        except TypeError:  # unhashable cells, such as lists
+            numbers, cells = pd.factorize(as_text(column).where(column.notna()))
     of_cells, texts = pd.factorize(as_text(pd.Series(cells)).astype(object))
-    return np.append(of_cells, -1)[numbers], texts
+    return (np.append(of_cells, -1)[numbers] if len(texts) < len(cells) else numbers), texts
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,13 +45,13 @@ class UsualValues:
     def fit(cls, covariates: Array, training: NDArray[np.int64]) -> UsualValues:
         """Take them from `covariates` (N, K), NaN where missing, in the rows `training` (S, 2) of each series."""
         pieces = [covariates[first:stop] for first, stop in training.tolist() if stop > first]
-        early, late = (np.concatenate(each) for each in zip(*(np.array_split(one, 2) for one in pieces), strict=True))
-        first, second, (low, high) = _ends(early), _ends(late), _ends(np.concatenate([early, late]))
+        first, second = (_ends(each) for each in zip(*(np.array_split(one, 2) for one in pieces), strict=True))
         grown = np.maximum(first[0] - second[0], second[1] - first[1])
-        middle = pd.DataFrame(np.concatenate(pieces)).median().to_numpy(dtype=np.float64)
-        steps = np.concatenate([np.abs(np.diff(each, axis=0)) for each in pieces])
-        step = np.fmax.reduce(steps, axis=0, initial=0.0)
-        return cls(low, high, middle, step, grown > GROWN * (first[1] - first[0]))
+        low, high = np.fmin(first[0], second[0]), np.fmax(first[1], second[1])
+        columns = (np.concatenate([each[:, k] for each in pieces]) for k in range(covariates.shape[1]))
+        middle = np.array([pd.Series(column).median() for column in columns], dtype=np.float64)
+        steps = [np.fmax.reduce(np.abs(np.diff(each, axis=0)), axis=0, initial=0.0) for each in pieces]
+        return cls(low, high, middle, np.fmax.reduce(steps), grown > GROWN * (first[1] - first[0]))
 
     def odd(self, last: Array, ahead: Array) -> Mask:
         """Mask (S, K) of the covariates whose values `ahead` (S, steps, K) are perhaps in another unit, after the `last`
@@ -81,9 +81,12 @@ class UsualValues:
         return cls(low, high, middle, step, grows.astype(np.bool_))
 
 
-def _ends(values: Array) -> Array:
-    """Smallest and largest of values (n, K), (2, K), NaN for columns without any."""
-    return np.stack([bound.reduce(values, axis=0, initial=np.nan) for bound in (np.fmin, np.fmax)])
+def _ends(pieces: Sequence[Array]) -> Array:
+    """Smallest and largest of the values in pieces (n, K), (2, K), NaN for columns without any."""
+    bounds = (np.fmin, np.fmax)
+    return np.stack(
+        [bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds]
+    )
 
 
 def _differ(one: Array, other: Array) -> Mask:

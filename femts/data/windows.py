@@ -204,12 +204,11 @@ class Windows:
         if not far.any():
             return self
         seen = torch.ones_like(far) if observed is None else observed[:, : self.n_targets]
-        ends = (torch.nn.functional.pad(each.cumsum(0), (0, 0, 1, 0)) for each in (far & seen, seen))
         first, stop, begin, count = self.spans.unbind(1)
         after = torch.minimum(begin + self.seq_len + count - 1 + self.pred_len, stop)
         begin = torch.maximum(begin + self.seq_len, first)
         after = torch.where(count > 0, after, begin)
-        beyond, whole = (each[after] - each[begin.clamp(max=len(values))] for each in ends)
+        beyond, whole = (_counts(each, begin, after) for each in (far & seen, seen))
         near = 2 * beyond <= whole
         there = whole > 0 if self.counted is None else (whole > 0) & self.counted
         if near.all() or not (near & there).any():
@@ -267,7 +266,7 @@ class Windows:
         """
         late = max(0, self.seq_len - NEAREST)
         settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
-        made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True), self.odd(index)
+        made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True).double(), self.odd(index)
         if lacking is not None:
             share = lacking[:, -self.recent_steps :, : self.n_targets].double().mean(1, keepdim=True).cpu()
             made = made / (1 - share).clamp(min=1 / self.recent_steps)
@@ -437,6 +436,14 @@ def check_whole(data: Dataset, part: str, pred_len: int) -> None:
         raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": rows} if rows else None)
 
 
+def _counts(mask: Tensor, begin: Tensor, after: Tensor) -> Tensor:
+    """Number of true values in the rows `begin` (S,) up to `after` (S,) of `mask` (N, T), (S, T)."""
+    padded = np.pad(mask.cpu().numpy(), ((0, 1), (0, 0)))  # sums may begin after the last row
+    places = torch.stack([begin.clamp(max=len(mask)), after], dim=1).flatten().cpu().numpy()
+    sums = torch.from_numpy(np.add.reduceat(padded, places, axis=0, dtype=np.int64)[::2]).to(mask.device)
+    return sums * (begin < after)[:, None]  # an empty range would be its first row
+
+
 def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
     scored, counts = windows.scored(index), windows.counts(index) if counted else None
     return scored is None or bool((scored if counts is None else scored & counts).any())
@@ -446,14 +453,18 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets, outliers = np.empty(shape, dtype=np.float32), None, preprocess.outliers
-    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets)))
+    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets), dtype=np.float32))
     raw = np.empty(shape) if preprocess.reads_raw else None
-    known = None
+    known, phase = None, None
     if preprocess.known is not None:
         known = np.empty((len(data.values), preprocess.known.width), dtype=np.float32)
     for series, rows in data.chunks():
         stamps = data.dates(None if data.stamps is None else data.stamps[rows], data.codes(series))
         values, lengths = data.values[rows], data.lengths[series]
+        part = phases(None if data.stamps is None else data.stamps[rows], data.freq, data.season)
+        if part is not None:
+            phase = np.empty(len(data.values), dtype=np.int32) if phase is None else phase
+            phase[rows] = part
         made, taken = preprocess.unfilled(data, series, rows)
         first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - rows.start, lengths)
         scaled[rows] = fill_gaps(made, first)
@@ -469,7 +480,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         if raw is not None:
             raw[rows] = preprocess.at(data.codes(series)).unscaled(values, taken)
     mean, scale = (torch.from_numpy(each) for each in (preprocess.scaler.mean, preprocess.scaler.scale))
-    phase, own_scale = phases(data.stamps, data.freq, data.season), preprocess.scaler.own[:, :targets]
+    own_scale = preprocess.scaler.own[:, :targets]
     static = None
     if preprocess.static is not None and data.static is not None:
         static = torch.from_numpy(preprocess.static.encode(data.static, f"'{quote(data.name)}'"))
@@ -485,7 +496,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
             data.series,
             mean[:, :targets] / scale[:, :targets],
             data.season,
-            None if phase is None else torch.from_numpy(phase).int(),
+            None if phase is None else torch.from_numpy(phase),
             _shift(data),
         ),
         static,
@@ -504,7 +515,7 @@ def _shift(data: Dataset) -> Tensor | None:
     return torch.from_numpy(np.array(steps, dtype=np.int64)[codes] - first)
 
 
-def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float64]) -> Odd | None:
+def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float32]) -> Odd | None:
     """The readings in `masks` (2, N, C), settled and recent ones; None if nothing is unusual."""
     if not masks.any() and not (unlike > 1).any():
         return None
@@ -529,11 +540,10 @@ def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tenso
     if len(first) == 1:
         rows = slice(*ranges[some][0])
         return values[rows], None if observed is None else observed[rows]
-    before = np.concatenate([[0], lengths.cumsum()[:-1]])  # rows of earlier series
-    each = np.arange(lengths.sum()) - before.repeat(lengths)
-    source = torch.from_numpy(each + first.repeat(lengths))
-    place = torch.from_numpy(each + (before + distance * np.arange(len(first))).repeat(lengths))
-    spaced = values.new_zeros(int(lengths.sum()) + distance * (len(first) - 1), values.shape[1])
+    begin = lengths.cumsum() - lengths + distance * np.arange(len(first))
+    spaced = values.new_zeros(int(begin[-1] + lengths[-1]), values.shape[1])
     seen = torch.zeros_like(spaced, dtype=torch.bool)
-    spaced[place], seen[place] = values[source], True if observed is None else observed[source]
+    for row, place, count in zip(first.tolist(), begin.tolist(), lengths.tolist(), strict=True):
+        spaced[place : place + count] = values[row : row + count]
+        seen[place : place + count] = True if observed is None else observed[row : row + count]
     return spaced, seen

@@ -39,8 +39,13 @@ class SeasonalScale:
         if data in _OF_DATA:
             return _OF_DATA[data]
         first, stop = data.part("train").T
-        made = seasonal_changes(data.values[:, : data.n_targets], data.season, first, stop)
-        return _OF_DATA.setdefault(data, cls(*made))
+        values = data.values[:, : data.n_targets]
+        parts = [
+            seasonal_changes(values[rows], data.season, first[some] - rows.start, stop[some] - rows.start)
+            for some, rows in data.chunks()
+        ]
+        absolute, squared = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return _OF_DATA.setdefault(data, cls(absolute, squared))
 
     @classmethod
     def before(cls, data: Dataset, rows: Rows, season: int, or_step: bool = True) -> SeasonalScale:

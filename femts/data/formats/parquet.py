@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,52 +13,81 @@ from femts.data.formats.registry import Format, ReadOptions, damaged, register_f
 from femts.data.unpack import CELL_ROOM, check_columns, check_file, check_room
 from femts.errors import UsageError
 
-BATCH, COLUMN = 2**16, 2**13  # rows of a file per batch, and bytes of overhead per column
+COLUMN = 2**13  # bytes of overhead per column
+AT_ONCE = 2**22  # cells that are converted at a time, in whole columns
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     cells = options.cells
     check_file(path)
     try:
-        from pyarrow import Table, compute, default_memory_pool, types
+        from pyarrow import types
         from pyarrow.parquet import ParquetFile
 
         with ParquetFile(path) as file:
             facts, schema = file.metadata, file.schema_arrow
         check_columns(facts.num_columns, path)
         check_room(COLUMN * facts.num_columns, path)
-        if cells is None:
-            unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-            check_room(max(unpacked, CELL_ROOM * facts.num_rows * facts.num_columns), path)
         kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
         words = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
-        rows, taken, batches = BATCH if cells is None else max(1, cells // max(1, len(schema.names))), 0, []
         # Text columns are read as dictionaries, because a long string may be repeated in millions of rows.
         with ParquetFile(path, read_dictionary=words) as file:
-            if cells is not None:
-                yield to_pandas(schema.empty_table())
-            for batch in file.iter_batches(rows):
-                columns = (batch.column(name) for name in words)
-                lengths = (compute.binary_length(each.dictionary).take(each.indices) for each in columns)
-                taken = taken * (cells is None) + sum(compute.sum(each).as_py() or 0 for each in lengths)
-                check_room(taken, path)
-                if cells is None:
-                    batches.append(batch)
-                else:
-                    yield to_pandas(batch.cast(schema))
-        if cells is None:
-            table = to_pandas(Table.from_batches(batches) if batches else schema.empty_table())
-            table.attrs = {}  # Parquet stores the attrs of the original frame
-            # pyarrow keeps what it frees for later tables, which would be more than this one takes
-            batches.clear()
-            default_memory_pool().release_unused()
-            table = table.copy()
-            default_memory_pool().release_unused()
-            yield table
+            if cells is None:
+                unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+                check_room(max(unpacked, CELL_ROOM * facts.num_rows * facts.num_columns), path)
+                yield _whole(file, words, path)
+                return
+            yield to_pandas(schema.empty_table())
+            for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
+                check_room(_letters(batch, words), path)
+                yield to_pandas(batch.cast(schema))
     except UsageError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
         raise damaged(path, "Parquet", error) from error
+
+
+def _whole(file: Any, words: list[str], path: Path) -> pd.DataFrame:
+    """The table of a `ParquetFile`, of which few columns are held twice at a time; `words` are those of text."""
+    from pyarrow import default_memory_pool
+
+    schema, pool, parts, taken = file.schema_arrow, default_memory_pool(), list[pd.DataFrame](), 0
+    for names in _groups(to_pandas(schema.empty_table()), schema.names, file.metadata.num_rows):
+        table = file.read(names)
+        taken += _letters(table, [name for name in words if names is None or name in names])
+        check_room(taken, path)
+        parts.append(to_pandas(table).copy())
+        del table
+        pool.release_unused()  # pyarrow keeps what it frees, which would be more than the table takes
+    whole = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)
+    whole.attrs = {}  # Parquet stores the attrs of the original frame
+    return whole
+
+
+def _groups(empty: pd.DataFrame, names: list[str], rows: int) -> list[list[str] | None]:
+    """Columns to read together; None stands for all of them, for tables whose parts would not fit together: those that
+    are `empty` frames with an index of columns, and those with names that could be parts of nested columns, or repeat."""
+    each = max(1, AT_ONCE // max(1, rows))
+    if (
+        len(names) <= each
+        or not isinstance(empty.index, pd.RangeIndex)
+        or len(set(names)) < len(names)
+        or any("." in name for name in names)
+    ):
+        return [None]
+    return [names[first : first + each] for first in range(0, len(names), each)]
+
+
+def _letters(table: Any, words: list[str]) -> int:
+    """Length of the text in the columns `words` of a table or batch of dictionaries, in bytes."""
+    from pyarrow import compute
+
+    total = 0
+    for name in words:
+        column = table.column(name)
+        for chunk in getattr(column, "chunks", [column]):
+            total += compute.sum(compute.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+    return total
 
 
 register_format("parquet", Format((".parquet", ".pq"), _read, library="pyarrow", in_pieces=True))

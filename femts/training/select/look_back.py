@@ -31,10 +31,11 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
         return request
     steps = horizon(data, request.lengths.pred_len).steps
     known = replace(request, lengths=request.lengths._replace(pred_len=steps))
-    candidates, folds = ridges(data, known.lengths), data.before_test(steps, origins_of(data, steps))
+    candidates = ridges(data, known.lengths)
     if len(candidates) < 2:
         return request
 
+    folds = data.before_test(steps, origins_of(data, steps))
     if request.limit is not None:  # without one, the choice must not depend on the speed of the machine
         left = request.limit - (time.monotonic() - request.started)
         in_reach = in_time(candidates, known, folds[0], CLOSED * left / (2 + request.refit))[0]
