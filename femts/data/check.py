@@ -310,8 +310,8 @@ def _short(number: float) -> float:
 
 
 def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArray[np.float64]:
-    """Numbers of all columns, converted together per data type, because there may be very many columns, but not all at
-    once, because there may be very many rows."""
+    """Numbers of all columns, converted together per data type, because there may be very many columns, and without a
+    copy, because there may be very many rows."""
     numbers = np.empty(frame.shape)
     kinds = frame.dtypes.to_numpy()
     for kind in dict.fromkeys(kinds):
@@ -320,7 +320,7 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArra
             each = max(1, AT_ONCE // max(1, len(frame)))
             for some in (places[first : first + each] for first in range(0, len(places), each)):
                 alike = frame if len(some) == len(kinds) else frame.iloc[:, some]
-                numbers[:, some] = _without(alike.to_numpy(np.float64), na, kind)
+                numbers[:, some] = _without(alike.to_numpy(np.float64), na, kind) if na else alike.to_numpy()
             continue
         for place in places:
             numbers[:, place] = numbers_of(frame.iloc[:, place], frame.columns[place], where, na)

@@ -111,7 +111,7 @@ def _are_even(dates: pd.DatetimeIndex, step: _Step, walls: bool) -> bool:
     length, rest = divmod(step.length, NANOSECONDS[dates.unit])
     if rest:
         return False
-    times = (dates.tz_localize(None) if walls else dates).asi8
+    times = (dates.tz_localize(None) if walls and dates.tz is not None else dates).asi8
     begin = times[0] % length
     # Most tables have all rows in order, which differences show in less than half the time. Pieces need less memory.
     pieces = (times[max(0, rows.start - 1) : rows.stop] for rows in slices(len(times)))

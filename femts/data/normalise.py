@@ -157,7 +157,7 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
             naming = "" if trained else f"name it in {named[0]}, {named[1]} or {named[2]}, or "
             text = f"{rows.where} has the additional column '{quote(further[0])}'; {naming}remove it."
             raise UsageError(text, remedy={} if trained else {"drop": [*schema.form.layout.drop, *further]})
-        values = rows.values((*roles.target, *roles.past)), rows.values(roles.future) if roles.future else nothing
+        values = rows.taken((*roles.target, *roles.past)), rows.taken(roles.future) if roles.future else nothing
     elif schema.roles.any:
         lacking = form.value if form.series in rows.columns else form.series
         text = (

@@ -84,6 +84,12 @@ class Rows:
                 check_values(frame[self.codes == code], columns, where, na)
             raise
 
+    def taken(self, columns: Sequence[str]) -> Array:
+        """As `values`, but the rows of a large table lose these columns, whose cells would be in memory twice."""
+        made = self.values(columns)
+        self.frame.drop(columns=list(columns), inplace=True)
+        return made
+
     def readable(self, columns: Sequence[str]) -> Array:
         """Numbers (N, K) of `columns`, NaN also for what is not a number or too large."""
         made = np.full((len(self), len(columns)), np.nan)

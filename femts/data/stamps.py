@@ -192,7 +192,7 @@ def first_of_periods(dates: pd.DatetimeIndex, freq: str) -> tuple[pd.DatetimeInd
 
 def _days_of(dates: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
     """The days of `dates` at different times of the day, and a note; unchanged if a day contains two."""
-    wall = dates.tz_localize(None)
+    wall = dates if dates.tz is None else dates.tz_localize(None)
     times, day = wall.asi8, 24 * 3600 * 10**9 // NANOSECONDS[dates.unit]
     if all((times[rows] % day == times[0] % day).all() for rows in slices(len(times))):
         return dates, ()
