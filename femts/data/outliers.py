@@ -151,6 +151,11 @@ class Outliers:
         changed = counts > np.maximum(TOLERATED, SHARE * (stop - train))[:, None]
         self.near[series][changed] = self.phase[series][changed] = np.inf
 
+    def settled(self, values: Array, lengths: Numbers) -> Mask:
+        """Readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,) that are odd by those before and
+        after them."""
+        return self._judge(self._measure(values, lengths), lengths)[0]
+
     def find(self, values: Array, lengths: Numbers) -> Found | None:
         """Odd readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,); None without any."""
         measured = self._measure(values, lengths)

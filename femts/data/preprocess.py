@@ -113,13 +113,11 @@ class Preprocess:
         assert self.outliers is not None
         values, train = data.values, data.part("train")
         for series, rows in data.chunks():
-            found = self.outliers.take(np.arange(len(data))[series]).find(
+            settled = self.outliers.take(np.arange(len(data))[series]).settled(
                 self.unfilled(data, series, rows)[0], data.lengths[series]
             )
-            if found is None:
-                continue
             learned = np.arange(rows.start, rows.stop) < np.repeat(train[series, 1], data.lengths[series])
-            odd = found.settled & learned[:, None]
+            odd = settled & learned[:, None]
             if odd.any():
                 values = values.copy() if values is data.values else values
                 values[rows][odd] = np.nan

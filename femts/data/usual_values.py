@@ -84,9 +84,7 @@ class UsualValues:
 def _ends(pieces: Sequence[Array]) -> Array:
     """Smallest and largest of the values in pieces (n, K), (2, K), NaN for columns without any."""
     bounds = (np.fmin, np.fmax)
-    return np.stack(
-        [bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds]
-    )
+    return np.stack([bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds])
 
 
 def _differ(one: Array, other: Array) -> Mask:

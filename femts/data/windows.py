@@ -453,7 +453,11 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets, outliers = np.empty(shape, dtype=np.float32), None, preprocess.outliers
-    odd = None if outliers is None else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets), dtype=np.float32))
+    odd = (
+        None
+        if outliers is None
+        else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets), dtype=np.float32))
+    )
     raw = np.empty(shape) if preprocess.reads_raw else None
     known, phase = None, None
     if preprocess.known is not None:
