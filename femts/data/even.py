@@ -137,10 +137,10 @@ def _steps(
         numbers = as_numbers(stamps)
         at = np.repeat(numbers[firsts], counts)
         np.subtract(numbers, at, out=at)
-        for some in (at[rows] for rows in slices(len(at))):
-            between = some % step != 0
-            some //= step
-            some[between] = -1
+        for part in (at[piece] for piece in slices(len(at))):
+            between = part % step != 0
+            part //= step
+            part[between] = -1
     odd = np.zeros(len(counts), dtype=np.bool_)
     odd[codes[at < 0]] = True
     if step is None:

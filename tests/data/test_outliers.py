@@ -6,9 +6,11 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from femts.data import outliers
 from femts.data.outliers import NEAREST, RECENT, STEPS, Found, Outliers
 
 Array = NDArray[np.float64]
@@ -173,3 +175,13 @@ def test_record_is_restored_to_the_bit() -> None:
     assert again.season == outliers.season
     constant = fitted(np.where(DAY % 40 == 0, 1.0, 0.0))
     assert np.isinf(Outliers.from_dict(json.loads(json.dumps(constant.to_dict(), allow_nan=False))).near).all()
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("steps", [NEAREST, STEPS])
+@pytest.mark.parametrize("rows", [1, 3, 300])
+def test_medians_are_those_of_pandas(rows: int, steps: int, gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outliers, "CELLS", 1000)  # several pieces
+    values = np.where(RNG.uniform(size=(rows, 2)) < gaps, np.nan, RNG.normal(size=(rows, 2)).round(1))
+    expected = pd.DataFrame(values).rolling(steps, min_periods=(steps + 1) // 2).median()
+    np.testing.assert_array_equal(outliers._medians(values, steps), expected.to_numpy())

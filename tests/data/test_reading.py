@@ -301,6 +301,29 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "mine.csv.gz")
 
 
+@pytest.mark.parametrize("kind", ["plain", "index of dates", "names with points", "row numbers from 5"])
+def test_parquet_is_read_column_by_column_as_at_once(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow.parquet")
+    table = pd.DataFrame(
+        {
+            "a": np.arange(30.0),
+            "a.b" if kind == "names with points" else "b": np.arange(30),
+            "dates": pd.date_range("2024-01-01", periods=30),
+            "words": [*"xyz", None] * 7 + ["w", "x"],
+            "flags": [True, False, True] * 10,
+        }
+    )
+    table = table.set_index("dates") if kind == "index of dates" else table
+    table.index = pd.RangeIndex(5, 35) if kind == "row numbers from 5" else table.index
+    table.to_parquet(tmp_path / "mine.parquet", row_group_size=7)
+    whole = read_table(tmp_path / "mine.parquet")
+    monkeypatch.setattr("femts.data.formats.parquet.AT_ONCE", 1)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "mine.parquet"), whole)
+    pd.testing.assert_frame_equal(whole.astype({"words": object}), table.astype({"words": object}), check_freq=False)
+
+
 def test_parquet_roundtrip(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table = wide(60).melt("date", var_name="shop", value_name="sales")
