@@ -94,7 +94,16 @@ def words_of(frame: pd.DataFrame) -> list[str]:
 def check_values(
     frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
 ) -> pd.DataFrame:
-    """Return the value columns as float64 with names of type str, in the order of `columns` if given.
+    """Return the value columns as float64 with names of type str, in the order of `columns` if given; see
+    `checked_numbers`."""
+    names = list(map(str, frame.columns)) if columns is None else list(columns)
+    return pd.DataFrame(checked_numbers(frame, columns, where, na), columns=names, copy=False)
+
+
+def checked_numbers(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, where: str = "The frame", na: Sequence[float] = ()
+) -> NDArray[np.float64]:
+    """Return the numbers (N, K) of the value columns, in the order of `columns` if given.
 
     Missing values, and the numbers `na`, become NaN.
 
@@ -121,7 +130,7 @@ def check_values(
     ends = [bound.reduce(numbers, axis=None, initial=0.0) for bound in (np.fmin, np.fmax)]  # without a copy
     if max(map(abs, ends)) > LARGEST:
         raise _too_large(numbers, frame.columns, where)
-    return pd.DataFrame(numbers, columns=frame.columns, copy=False)
+    return numbers
 
 
 def _too_large(numbers: NDArray[np.float64], columns: pd.Index, where: str) -> UsageError:

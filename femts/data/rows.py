@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.check import LARGEST, check_unique, check_values, parsed, without_stamps
+from femts.data.check import LARGEST, check_unique, checked_numbers, parsed, without_stamps
 from femts.data.column_names import ROW
 from femts.data.columns import holds_dates, match_columns
 from femts.data.frequency import order_of
@@ -73,15 +73,15 @@ class Rows:
         """Numbers (N, K) of `columns`, NaN where missing; None takes all, and a long table may have others.
 
         Raises:
-            UsageError: As in `check_values`.
+            UsageError: As in `checked_numbers`.
         """
         frame, na = self.frame if columns is None or not self.long else self.frame[list(columns)], self.schema.na or ()
         try:
-            return check_values(frame, columns, self.where, na).to_numpy(dtype=np.float64)
+            return checked_numbers(frame, columns, self.where, na)
         except UsageError:
             for code, name in enumerate(self.series if self.long else ()):  # raised with the name of the series
                 where = f"Series '{quote(name)}' of {self.where}"
-                check_values(frame[self.codes == code], columns, where, na)
+                checked_numbers(frame[self.codes == code], columns, where, na)
             raise
 
     def taken(self, columns: Sequence[str]) -> Array:
