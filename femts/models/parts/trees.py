@@ -137,7 +137,7 @@ class Trees(nn.Module):
             self._leaves = self._leaves or self._made_leaves(count)
             real, _, outputs = self._leaves
             words, parts = real.shape[1], [*self._reached(columns, shape)]
-            most = min(len(made), max(1, WORDS // words))
+            most = max(1, min(len(made), WORDS // words))
             first = np.arange(words, dtype=np.int32) * (127 + BITS)
             # Memory is reused, because to allocate it takes longer than to fill it.
             every = [np.empty((most, words), kind) for kind in (np.int32, np.int32, np.float32, np.float64)]
