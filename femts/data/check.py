@@ -64,12 +64,12 @@ def without_stamps(frame: pd.DataFrame, schema: Schema, where: str) -> UsageErro
     time = names.time_of(frame)
     numbers = (frame.iloc[:, n] for n in range(frame.shape[1]) if pd.api.types.is_numeric_dtype(frame.iloc[:, n]))
     may_count = any(is_named_date(each.name) or whole_numbers(each) is not None for each in numbers)
-    others = {key: name for key, name in names.named().items() if key != "time"}
+    others = {key: name for key, name in names.given().items() if key != "time"}
     remedy = {"columns": others or None} if names.time is not None else {"columns": {**others, "time": ROW}}
     fault = f"{where} has no '{quote(time)}' column (it has {listed(frame.columns)})"
     advice = (
         f"; rename the time stamp column, or name it with {arguments({'columns': {'time': Blank('NAME')}})} when training; "
-        f"if rows have no stamps but are in time order, number them from 0 in a column '{quote(time)}'; or provide the "
+        f"if rows have no stamps but are in time order, number them with {arguments({'columns': {**others, 'time': ROW}})}; or provide the "
         f"columns {names.series}, {names.time or 'ds'}, {names.value}."
     )
     if names.time is None and may_count:

@@ -43,7 +43,9 @@ _NAMES = (
     *("year", "quarter", "month", "week", "day", "date", "datetime", "time", "timestamp", "period", "epoch", "ts"),
     *("jahr", "quartal", "monat", "woche", "tag", "datum", "zeit", "année", "año", "yyyymmdd", "yyyymm"),
 )
-_WORDS = re.compile(r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|utc|gmt|st|nd|rd|th|del?")
+_WORDS = re.compile(
+    r"(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|[tz]|am|pm|at|um|\u00e0|utc|gmt|st|nd|rd|th|del?"
+)
 _AMOUNT = re.compile(r"[+-]?\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")  # with separators of thousands, such as 3.005,59
 CODE = r"\s*0\d+\s*"  # written with leading zeros, so a name rather than a number
 CALENDAR = frozenset((*_NAMES, *PARTS, *HOURS))  # names of columns with parts of time stamps

@@ -33,8 +33,9 @@ PER_SERIES = 2  # rows per series on the average
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
 FEWEST_STEPS = 8  # in the span of a table
 FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
-_STEPS = ("min", "h", "D", "W", "MS", "YS")
-_SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0, "MS": 2_629_746.0, "YS": 31_556_952.0}  # in seconds
+_MONTHS = {"MS": 1, "QS": 3, "YS": 12}  # in a step
+_SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0}  # in seconds
+_SPANS |= {step: 2_629_746.0 * months for step, months in _MONTHS.items()}
 
 
 @dataclass(frozen=True)
@@ -233,23 +234,22 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
         steady = np.mean(apart == usual) >= 0.5 and usual % least == pd.Timedelta(0)
         if steady and least <= usual < pd.Timedelta(days=1):
             return str(to_offset(usual).freqstr)
-    steps, span = list(_STEPS), (stamps[-1] - stamps[0]).total_seconds()
+    steps, span = list(_SPANS), (stamps[-1] - stamps[0]).total_seconds()
     if (stamps.normalize() == stamps).all():
         steps = steps[2:]
         if (stamps.day == 1).all():
-            steps = steps[3:] if (stamps.month == 1).all() else steps[2:]
-    share = {step: _distinct_steps(stamps, step) / max(1.0, span / _SPANS[step]) for step in steps}
+            steps = steps[4:] if (stamps.month == 1).all() else steps[2:]
+    share = {step: len(np.unique(_steps(stamps, step))) / max(1.0, span / _SPANS[step]) for step in steps}
     several = [step for step in steps if span / _SPANS[step] >= FEWEST_STEPS] or steps[:1]
     return next((step for step in several if 2 * share[step] >= 1), max(several, key=share.__getitem__))
 
 
-def _distinct_steps(stamps: pd.DatetimeIndex, step: str) -> int:
-    """Number of steps with any of the time stamps, which are sorted."""
-    if step in ("MS", "YS"):
-        numbers = np.asarray(stamps.year) * 12 + (np.asarray(stamps.month) if step == "MS" else 0)
-    else:
-        numbers = stamps.as_unit("s").asi8 // int(_SPANS[step])
-    return 1 + int(np.count_nonzero(np.diff(numbers)))
+def _steps(stamps: pd.DatetimeIndex, step: str) -> NDArray[np.int64]:
+    """Number of the step in which each time stamp falls, (N,)."""
+    if step in _MONTHS:
+        return np.asarray(stamps.year * 12 + stamps.month - 1, dtype=np.int64) // _MONTHS[step]
+    seconds = _SPANS[step] if step in _SPANS else pd.Timedelta(to_offset(step)).total_seconds()
+    return stamps.as_unit("s").asi8 // int(seconds)
 
 
 def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None) -> Literal["sum", "mean", "count"]:
@@ -272,8 +272,7 @@ def _aggregate(targets: Sequence[str], stamps: pd.Index | None, step: str | None
 def _rows_per_step(stamps: pd.Index | None, step: str | None) -> NDArray[np.int64]:
     if step is None or not isinstance(stamps, pd.DatetimeIndex):
         return np.zeros(0, dtype=np.int64)
-    seconds = int(_SPANS[step] if step in _SPANS else pd.Timedelta(to_offset(step)).total_seconds())
-    return np.unique(stamps.tz_localize(None).as_unit("s").asi8 // seconds, return_counts=True)[1]
+    return np.unique(_steps(stamps.tz_localize(None), step), return_counts=True)[1]
 
 
 def _suits(name: str, how: str) -> bool:

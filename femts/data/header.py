@@ -35,7 +35,7 @@ _NAMED_MONTH = re.compile(
     rf"\d{{4}}[-./ ]?({LETTERS}{{3,10}})\.?.{{0,20}}",
     re.IGNORECASE,
 )
-_FULL_DATE = r"(?:\d{4}-\d\d-\d\d|\d\d?[/.]\d\d?[/.]\d{4})(?:[ T]\d\d?:\d\d(?::\d\d)?)?"
+_FULL_DATE = r"(?:\d{4}-\d\d-\d\d|\d\d?[-/.]\d\d?[-/.]\d{4})(?:[ T]\d\d?:\d\d(?::\d\d)?)?"
 _EMPTY = (
     "",
     "nan",

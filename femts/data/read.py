@@ -22,7 +22,7 @@ from femts.data.formats.registry import ReadOptions, format_of
 from femts.data.formats.text import ALL, csv_pieces
 from femts.data.marks import known_marks, without_marks
 from femts.data.numbering import with_numbers
-from femts.data.series_rows import dates_among
+from femts.data.series_rows import dated_columns, dates_among
 from femts.data.unpack import STDIN, name_of, open_text, place, raw, too_large
 from femts.data.write import write_table as write_table
 from femts.errors import TableFault, UsageError, nearest, suggest
@@ -107,7 +107,10 @@ def open_table(given: LoadedTable) -> LoadedTable:
         names = replace(names, missing=tuple(dict.fromkeys((*names.missing, *words))))
         frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
     _check_names(frame, names, where)
-    names, notes = infer_columns(frame, names, where)
+    found, notes = infer_columns(frame, names, where)
+    if names.time is None and found.time not in (None, str(frame.columns[0])) and dated_columns(frame, names):
+        found, notes = names, ()  # each row is a series, in which that is one date among others
+    names = found
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):
         frame, names, more = _counted(frame, names)
         notes = (*notes, *more)

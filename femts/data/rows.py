@@ -10,17 +10,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from femts.data.check import LARGEST, check_unique, checked_numbers, parsed, without_stamps
+from femts.data.check import LARGEST, MISSING, check_unique, checked_numbers, parsed, without_stamps
 from femts.data.column_names import ROW
 from femts.data.columns import holds_dates, match_columns
+from femts.data.describe import are, count
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
-from femts.data.stamps import read_stamps
+from femts.data.stamps import as_text, read_stamps
 from femts.errors import UsageError
 from femts.text import Message, argument, quote
 
 Array = NDArray[np.float64]
+MOST_UNDATED = 0.2  # share of rows without a date that are left out; with more, an empty cell may repeat the one above
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +147,17 @@ def read_rows(
                 f"{where} has a column 'date' in addition to its time stamps in '{quote(time)}'; rename or drop it."
             )
     codes, series = number_series(frame[names.series] if long else None, len(frame), where)
-    stamps, more = read_stamps(frame[time], where, None if by_dates else freq or schema.freq)
+    try:
+        stamps, more = read_stamps(frame[time], where, None if by_dates else freq or schema.freq)
+    except UsageError:
+        cells = as_text(frame[time]).str.strip().str.lower()
+        without = (frame[time].isna() | cells.isin(MISSING)).to_numpy()
+        if not 0 < without.mean() <= MOST_UNDATED:
+            raise
+        rows = read_rows(frame[~without].reset_index(drop=True), schema, where, freq, needed)
+        many = int(without.sum())
+        left_out = f"{count(many, 'row')} without a date, the first at data row {int(np.argmax(without)) + 1}"
+        return replace(rows, notes=(*notes, f"{left_out}, {are(many)} left out", *rows.notes))
     if schema.freq is not None and pd.MultiIndex.from_arrays([codes, stamps]).has_duplicates:
         exact = read_stamps(frame[time], where)  # two may have been moved onto the same step
         if not pd.MultiIndex.from_arrays([codes, exact[0]]).has_duplicates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -44,7 +45,7 @@ def from_rows(
         values, keys, left = frame.iloc[:, 1:], [series], list[str]()
         cells = as_text(frame.iloc[:, 0])
     else:
-        found = _dated_columns(frame, names)
+        found = dated_columns(frame, names)
         if found is None:
             return frame, names, ()
         frame, dates, keys, left = found
@@ -87,7 +88,7 @@ def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
     return columns[0] if words in ([columns[0]], [] if columns[0] == names.series else None) else None
 
 
-def _dated_columns(
+def dated_columns(
     frame: pd.DataFrame, names: ColumnNames
 ) -> tuple[pd.DataFrame, list[str], list[str], list[str]] | None:
     """The table, those of its columns whose names are dates, those that name its series, and the others; None if it is not
@@ -121,11 +122,16 @@ def dates_among(columns: list[str]) -> list[str]:
     years = [name for name in columns if _YEAR.fullmatch(name.strip())]
     found = years or [name for name in columns if is_short_month(name)]  # whose years are clear from one another
     if len(found) < LEAST_DATES and not years:
-        found = [name for name in columns if holds_dates(pd.Series([name], name="date"))]
+        found = list(filter(_is_date, columns))
     if len(found) < LEAST_DATES:
         return []
     headers = pd.Series(list(map(_plain_year, found)), name="date")
     return found if headers.is_unique and holds_dates(headers) else []
+
+
+@lru_cache(maxsize=2**14)
+def _is_date(name: str) -> bool:
+    return sum(map(str.isdigit, name)) > 2 and holds_dates(pd.Series([name], name="date"))
 
 
 def _plain_year(name: str) -> str:

@@ -36,11 +36,13 @@ _OTHER_NAMES = {  # of components
         "jahr": "year",
         "mo": "month",
         "mon": "month",
-        "monat": "month",
-        "tag": "day",
         "m": "month",
         "d": "day",
+        "dy": "day",
     },
+    **dict.fromkeys(("ano", "a\u00f1o", "ann\u00e9e", "annee", "anno"), "year"),
+    **dict.fromkeys(("monat", "mes", "m\u00eas", "mois", "mese"), "month"),
+    **dict.fromkeys(("tag", "dia", "d\u00eda", "jour", "giorno"), "day"),
     **dict.fromkeys(("date of month", "day of month", "dayofmonth", "dom", "mday"), "day"),
 }
 _WITH_CLOCK = (
@@ -131,8 +133,9 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
             return [day, *clocks]
     if "date" in columns:
         return []
+    by_part["hour"] = next((by_part[name] for name in HOURS if name in by_part), "")
     for way in _IN_PARTS:
-        if set(way) <= set(by_part) and all(_are_parts(frame[by_part[part]], part) for part in way):
+        if all(by_part.get(part) for part in way) and all(_are_parts(frame[by_part[part]], part) for part in way):
             found = {part: by_part[part] for part in way}
             if _derived_from_dates(frame, found, dated):
                 return []

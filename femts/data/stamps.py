@@ -62,6 +62,8 @@ _DAY_AND_CLOCK = r"^\s*(\d{8})[:_](\d{4})\s*$"
 _DOTTED_CLOCK = re.compile(  # after a date
     r"(.*(?:\d{4}|\d[-/.]\d{1,2}[-/.]\d+|[a-zA-Z]{3}.*\d).*?[\sT])((?:[01]?\d|2[0-4])\.[0-5]\d(?:\.[0-5]\d)?)\s*"
 )
+_AT = r",? (?:at|um|\u00e0) (?=\d)"  # between date and time, as in Sep 7, 2025 at 8:10 AM
+_MARKED = r"^\s*(\d{1,2})([-/.])(\d{1,2})\2(?=\d{4}\b)"
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PLAIN = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?")
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
@@ -529,6 +531,8 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
     digits = _from_digits(cells.str.replace(_DAY_AND_CLOCK, r"\1\2", regex=True) if _is_day_and_clock(cells) else cells)
     if digits is not None:
         return digits, ()
+    if len(cells) and re.search(_AT, str(cells.iloc[0])):
+        return _parsed(cells.str.replace(_AT, " ", regex=True), where)
     text = _with_colons(in_english(cells))
     zoned = split_zones(text, where)
     if zoned is not None:
@@ -556,6 +560,13 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             raise
         return _several_offsets(text, where, error)
     whole = [dates for dates in read.values() if dates.notna().all()]
+    if not whole and (marks := text.str.extract(_MARKED)[1]).notna().all() and marks.nunique() > 1:
+        dates, notes = _parsed(text.str.replace(_MARKED, r"\1/\3/", regex=True), where)
+        other = cells.iloc[int(np.argmax(marks != marks.iloc[0]))]
+        return dates, (
+            *notes,
+            f"its dates, such as '{quote(cells.iloc[0])}' and '{quote(other)}', are read in one order",
+        )
     for other in whole[1:]:
         if not whole[0].equals(other) and not text.str.match(_DOTTED).all():
             even = [dates for dates in whole if _longest_step(dates) <= EVEN]

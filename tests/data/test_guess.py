@@ -209,6 +209,7 @@ def test_targets_without_a_time_column() -> None:
         (DAYS, "D"),
         (DAYS[::7], "W"),
         (MONTHS, "MS"),
+        (MONTHS[::3], "QS"),
         (MONTHS[::12], "YS"),
         (pd.date_range("2022-01-01", periods=900, freq="h"), "h"),
         (pd.date_range("2022-01-01", periods=900, freq="5min", tz="UTC"), "5min"),

@@ -155,7 +155,7 @@ def test_rows_of_a_header_are_joined(name: str, tmp_path: Path) -> None:
 
 
 def test_corrupt_last_date_is_no_footer(tmp_path: Path) -> None:
-    for cell in ("2024-13-45", "n/a", "2024/99/99"):
+    for cell in ("2024-13-45", "soon", "2024/99/99"):
         (tmp_path / "mine.csv").write_text(PLAIN + f"{cell},1,2\n")
         with pytest.raises(
             UsageError, match=f"has '{cell}' where data row 41 should have a date|has no 'date'|has 'nan'"
@@ -348,8 +348,34 @@ def test_total_without_a_date_is_a_footer(tmp_path: Path) -> None:
         data.rows == 31 and data.values[-1, 0] == 42 and "its last row is left out as a footer ('1327')" in data.notes
     )
     (tmp_path / "mine.csv").write_text(f"Day Index,Sessions\n{body},1327\n,1328\n")
-    with pytest.raises(UsageError, match="should have a date"):
+    assert "2 rows without a date, the first at data row 32, are left out" in femts.load_dataset(tmp_path / "mine.csv").notes
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "n/a"])
+def test_few_rows_without_a_date_are_left_out(missing: str, tmp_path: Path) -> None:
+    days = [f"{day:%Y-%m-%d}" for day in pd.date_range("2024-01-01", periods=40)]
+    for several in ([7], [7, 8, 20]):
+        cells = [missing if n in several else day for n, day in enumerate(days)]
+        (tmp_path / "mine.csv").write_text("day,a\n" + "".join(f"{day},{n}\n" for n, day in enumerate(cells)))
+        data = femts.load_dataset(tmp_path / "mine.csv")
+        assert data.rows == 40 and np.flatnonzero(np.isnan(data.values[:, 0])).tolist() == several
+        assert any("without a date, the first at data row 8, " in note for note in data.notes)
+    cells = [missing if n % 2 else day for n, day in enumerate(days)]  # which may repeat the date above
+    (tmp_path / "mine.csv").write_text("day,a\n" + "".join(f"{day},{n}\n" for n, day in enumerate(cells)))
+    with pytest.raises(UsageError, match="where data row 2 should have a date"):
         femts.load_dataset(tmp_path / "mine.csv")
+
+
+def test_dates_beside_dated_columns_are_left_out(tmp_path: Path) -> None:
+    hours = pd.date_range("2025-10-30", periods=72, freq="h").strftime("%d/%m/%Y %H:%M")
+    head = ",".join(["code", "station", "last reading", *hours])
+    rows = "".join(f"{n},S{n},01/11/2025 23:00,{','.join(str(n + k) for k in range(72))}\n" for n in range(3))
+    (tmp_path / "mine.csv").write_text(f"{head}\n{rows}")
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert data.series == ("S0", "S1", "S2") and data.freq == "h" and data.lengths.tolist() == [72] * 3
+    assert "columns 'code', 'last reading' are left out, since column 'station' names the series" in data.notes
+    made = femts.train(tmp_path / "mine.csv", "naive", 2, seq_len=24).predict(pd.read_csv(tmp_path / "mine.csv"))
+    assert made.columns.tolist()[:2] == ["station", "ds"] and len(made) == 6
 
 
 def test_short_months_as_columns_are_read_as_series(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ CLOCKS: dict[str, tuple[pd.DatetimeIndex, dict[str, Any]]] = {
     "dots-of-one-digit": (HOURS, {"Date": HOURS.strftime("%d/%m/%Y"), "Time": [f"{h}.00.00" for h in HOURS.hour]}),
     "hour-as-clock": (HOURS, {"date": DAYS, "hour": HOURS.strftime("%H:%M")}),
     "spanish": (HOURS, {"fecha": HOURS.strftime("%d/%m/%Y"), "hora": HOURS.hour}),
+    "satellites": (HOURS, {"YEAR": HOURS.year, "MO": HOURS.month, "DY": HOURS.day, "HR": HOURS.hour}),
+    "portuguese": (HOURS, {"ano": HOURS.year, "m\u00eas": HOURS.month, "dia": HOURS.day, "hora": HOURS.hour}),
     "parts": (HOURS, {"YR": HOURS.year, "Mo": HOURS.month, "day_of_month": HOURS.day, "Hour": HOURS.hour}),
 }
 

@@ -184,6 +184,20 @@ def test_hour_formats_are_parsed() -> None:
         assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
 
 
+def test_words_between_date_and_time_are_read_past() -> None:
+    for how in ("%b %d, %Y at %I:%M %p", "%a %b %d %Y at %I:%M\u202f%p", "%d.%m.%Y um %H:%M", "%d %B %Y \u00e0 %H:%M"):
+        data = femts.load_dataset(pd.DataFrame({"when": HOURS.strftime(how), "x": np.arange(400.0)}))
+        assert data.freq == "h" and data.stamps is not None and (data.stamps == HOURS).all()
+
+
+def test_dates_with_several_marks_keep_one_order() -> None:
+    cells = DAYS[:90].strftime("%d/%m/%Y")
+    mixed = pd.Series([cell if int(cell[:2]) > 12 else cell.replace("/", "-") for cell in cells])
+    stamps, notes = read_stamps(mixed)
+    assert pd.DatetimeIndex(stamps).equals(DAYS[:90])
+    assert notes[-1] == f"its dates, such as '{mixed[0]}' and '{cells[12]}', are read in one order"
+
+
 def test_hour_24_is_the_next_midnight() -> None:
     ends = HOURS + pd.Timedelta("1h")
     for day in ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%dT"):
