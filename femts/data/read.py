@@ -108,7 +108,7 @@ def open_table(given: LoadedTable) -> LoadedTable:
         frame = without_marks(frame, names.missing, (names.time, names.series, *names.keys))
     _check_names(frame, names, where)
     found, notes = infer_columns(frame, names, where)
-    if names.time is None and found.time not in (None, str(frame.columns[0])) and dated_columns(frame, names):
+    if names.time is None and found.time not in (None, *map(str, frame.columns[:1])) and dated_columns(frame, names):
         found, notes = names, ()  # each row is a series, in which that is one date among others
     names = found
     if names.time is None and not {"date", "ds", names.series} & set(map(str, frame.columns)):

@@ -348,7 +348,10 @@ def test_total_without_a_date_is_a_footer(tmp_path: Path) -> None:
         data.rows == 31 and data.values[-1, 0] == 42 and "its last row is left out as a footer ('1327')" in data.notes
     )
     (tmp_path / "mine.csv").write_text(f"Day Index,Sessions\n{body},1327\n,1328\n")
-    assert "2 rows without a date, the first at data row 32, are left out" in femts.load_dataset(tmp_path / "mine.csv").notes
+    assert (
+        "2 rows without a date, the first at data row 32, are left out"
+        in femts.load_dataset(tmp_path / "mine.csv").notes
+    )
 
 
 @pytest.mark.parametrize("missing", ["", "NA", "n/a"])

@@ -124,6 +124,11 @@ HEADLESS = {
         ("column 2",),
         "it has no header, so its columns are called 'date', 'column 2'",
     ),
+    "full dates with hyphens": (
+        "".join(f"{day:%d-%m-%Y %H:%M};{a}\n" for day, a in zip(DAYS, RATES, strict=True)),
+        ("column 2",),
+        "it has no header, so its columns are called 'date', 'column 2'",
+    ),
     "full dates with a clock": (
         "".join(f"{day:%Y-%m-%d %H:%M:%S},{a},{b}\n" for day, a, b in zip(DAYS, RATES, PRICES, strict=True)),
         ("column 2", "column 3"),
