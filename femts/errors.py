@@ -93,7 +93,7 @@ class RunFailure(FemtsError, RuntimeError):
 
 
 class GapWarning(UserWarning):
-    """Gaps in a history were filled before forecasting."""
+    """Gaps in a history were filled before forecasting, or rows of a table were left out."""
 
 
 class ScaleWarning(UserWarning):

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from femts.data.check import LARGEST, MISSING, check_unique, checked_numbers, parsed, without_stamps
 from femts.data.column_names import ROW
 from femts.data.columns import holds_dates, match_columns
-from femts.data.describe import are, count
+from femts.data.describe import count
 from femts.data.frequency import order_of
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
 from femts.data.stamps import as_text, read_stamps
-from femts.errors import UsageError
+from femts.errors import GapWarning, UsageError, warn
 from femts.text import Message, argument, quote
 
 Array = NDArray[np.float64]
@@ -129,6 +129,9 @@ def read_rows(
 
     Raises:
         UsageError: There are no time stamps, or one or the name of a series cannot be read.
+
+    Warns:
+        GapWarning: A few rows without a date are left out.
     """
     frame, schema, notes = _arranged(frame, schema, where)
     names, columns = schema.form, list(frame.columns)
@@ -154,10 +157,11 @@ def read_rows(
         without = (frame[time].isna() | cells.isin(MISSING)).to_numpy()
         if not 0 < without.mean() <= MOST_UNDATED:
             raise
+        many, first = int(without.sum()), int(np.argmax(without)) + 1
+        whose = f"{where} has {count(many, 'row')} without a date, the first at data row {first}"
+        warn(f"{whose}; {'it is' if many == 1 else 'they are'} left out.", GapWarning)
         rows = read_rows(frame[~without].reset_index(drop=True), schema, where, freq, needed)
-        many = int(without.sum())
-        left_out = f"{count(many, 'row')} without a date, the first at data row {int(np.argmax(without)) + 1}"
-        return replace(rows, notes=(*notes, f"{left_out}, {are(many)} left out", *rows.notes))
+        return replace(rows, notes=(*notes, *rows.notes))
     if schema.freq is not None and pd.MultiIndex.from_arrays([codes, stamps]).has_duplicates:
         exact = read_stamps(frame[time], where)  # two may have been moved onto the same step
         if not pd.MultiIndex.from_arrays([codes, exact[0]]).has_duplicates:

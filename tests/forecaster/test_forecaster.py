@@ -103,6 +103,15 @@ def test_predict_reads_only_the_look_back_and_does_not_mutate(forecaster: Foreca
     pd.testing.assert_frame_equal(forecaster.predict(history.tail(L)), expected)
 
 
+def test_rows_without_a_date_are_said_to_be_left_out(forecaster: Forecaster, history: pd.DataFrame) -> None:
+    undated = history.assign(date=history["date"].where(history.index < 197))
+    with pytest.warns(
+        femts.GapWarning, match="has 3 rows without a date, the first at data row 198; they are left out"
+    ):
+        forecast = forecaster.predict(undated)
+    pd.testing.assert_frame_equal(forecast, forecaster.predict(history.head(197)))
+
+
 def test_columns_match_by_name_and_text_dates_are_parsed(forecaster: Forecaster, history: pd.DataFrame) -> None:
     turned = history[list(reversed(history.columns))].assign(date=history["date"].astype(str))
     pd.testing.assert_frame_equal(forecaster.predict(turned), forecaster.predict(history), check_dtype=False)
@@ -119,7 +128,7 @@ def _faults() -> dict[str, tuple[Any, str]]:
         "inf": (lambda f: f.assign(s0=f["s0"].where(f.index < 198, np.inf)), "2 infinite cells.*'s0'"),
         "text": (lambda f: f.astype({"s1": object}).assign(s1="much"), "text 'much' in column 's1'"),
         "repeated": (lambda f: pd.concat([f, f.tail(1).assign(s0=-1.5)]), "repeats 1 date"),
-        "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 190)), "where data row"),
+        "without a date": (lambda f: f.assign(date=f["date"].where(f.index < 150)), "where data row"),
         "off the grid": (
             lambda f: f.assign(date=f["date"] + pd.to_timedelta(1 * (f.index == 180), unit="min")),
             "step 'h'",
