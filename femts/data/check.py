@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from femts.data.column_names import ROW
 from femts.data.columns import DOUBTS, is_named_date
 from femts.data.describe import count
+from femts.data.pieces import columns_at_once
 from femts.data.schema import Schema
 from femts.data.stamps import are_clocks, as_text, whole_numbers
 from femts.data.units import measured, share_unit
@@ -21,7 +22,6 @@ from femts.text import Blank, arguments, quote
 
 _THOUSANDS_BY_POINTS = r"[+-]?\d{1,3}(?:\.\d{3})+"
 LARGEST = 3.4e38  # largest number in single precision
-AT_ONCE = 2**22  # cells that are converted at a time, in whole columns
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
 )
@@ -326,7 +326,7 @@ def _all_numbers(frame: pd.DataFrame, where: str, na: Sequence[float]) -> NDArra
     for kind in dict.fromkeys(kinds):
         (places,) = np.nonzero(kinds == kind)
         if isinstance(kind, np.dtype) and kind.kind in "biuf":
-            each = max(1, AT_ONCE // max(1, len(frame)))
+            each = columns_at_once(len(frame))
             for some in (places[first : first + each] for first in range(0, len(places), each)):
                 alike = frame if len(some) == len(kinds) else frame.iloc[:, some]
                 numbers[:, some] = _without(alike.to_numpy(np.float64), na, kind) if na else alike.to_numpy()

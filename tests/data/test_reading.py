@@ -319,7 +319,7 @@ def test_parquet_is_read_column_by_column_as_at_once(
     table.index = pd.RangeIndex(5, 35) if kind == "row numbers from 5" else table.index
     table.to_parquet(tmp_path / "mine.parquet", row_group_size=7)
     whole = read_table(tmp_path / "mine.parquet")
-    monkeypatch.setattr("femts.data.formats.parquet.AT_ONCE", 1)
+    monkeypatch.setattr("femts.data.pieces.CELLS", 1)
     pd.testing.assert_frame_equal(read_table(tmp_path / "mine.parquet"), whole)
     pd.testing.assert_frame_equal(whole.astype({"words": object}), table.astype({"words": object}), check_freq=False)
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from femts.data.arrow import to_pandas
 from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
+from femts.data.pieces import columns_at_once
 from femts.data.unpack import CELL_ROOM, check_columns, check_file, check_room
 from femts.errors import UsageError
 
 COLUMN = 2**13  # bytes of overhead per column
-AT_ONCE = 2**22  # cells that are converted at a time, in whole columns
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
@@ -67,7 +67,7 @@ def _whole(file: Any, words: list[str], path: Path) -> pd.DataFrame:
 def _groups(empty: pd.DataFrame, names: list[str], rows: int) -> list[list[str] | None]:
     """Columns to read together; None stands for all of them, for tables whose parts would not fit together: those that
     are `empty` frames with an index of columns, and those with names that could be parts of nested columns, or repeat."""
-    each = max(1, AT_ONCE // max(1, rows))
+    each = columns_at_once(rows)
     if (
         len(names) <= each
         or not isinstance(empty.index, pd.RangeIndex)
