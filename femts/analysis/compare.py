@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -42,7 +42,7 @@ from femts.evaluation.metric import Metric
 from femts.evaluation.scale import SeasonalScale
 from femts.forecaster.bounds import QuantileSpec
 from femts.forecaster.forecaster import Forecaster, Source
-from femts.logging import PROGRESS, quiet_training
+from femts.logging import PROGRESS
 from femts.models.naive import DRIFT, MEAN, NAIVE, SEASONAL_NAIVE
 from femts.text import argument, arguments, quote
 from femts.training.data_module import as_dataset, split_for
@@ -50,7 +50,7 @@ from femts.training.refit import refit as refit_on
 from femts.training.request import FitRequest
 from femts.training.resolve import Lengths
 from femts.training.resolve import horizon as resolve_horizon
-from femts.training.train import train
+from femts.training.train import train_to_score
 
 if TYPE_CHECKING:
     from femts.plotting import Picture
@@ -180,8 +180,8 @@ def compare(
         remedy = f"leave {argument('probabilistic=False')} out, or use {arguments({'metric': 'mase'})}"
         text = f"Metric '{metric}' needs quantiles; {remedy}."
         raise UsageError(text, argument="metric", value=metric, remedy={"probabilistic": None})
-    recipe = {"seq_len": seq_len, "seed": seed, "settings": settings, "time_limit": time_limit, "device": device}
-    requests = {name: _request(name, recipe) for name in names}
+    given = {"seed": seed, "max_time": time_limit, "device": device}
+    requests = {name: FitRequest.of(name, given, settings or {}, 0.0) for name in names}
     dataset = as_dataset(data, data_root, reading, compare)
     steps = resolve_horizon(dataset, horizon).steps
     apart = steps if step_size is None else check_count(step_size, "step_size")
@@ -191,9 +191,13 @@ def compare(
     trained = rolling_cutoffs(dataset.lengths, windows, apart, steps)
     origins = rolling_cutoffs(dataset.lengths, windows, apart, steps, dataset.season)
     known = training_rows_at(dataset, trained[0])
-    runs = [_Run(dataset, name, readable(known, name), steps, recipe, trained if refit else ()) for name in names]
+    refits, lengths = trained if refit else (), Lengths(steps, seq_len)
+    runs = [
+        _Run(dataset, replace(request, lengths=lengths), readable(known, name), steps, refits)
+        for name, request in requests.items()
+    ]
     for run in runs:
-        requests[run.model].check_fits(split_for(run.known, steps), Lengths(steps, seq_len))
+        run.request.check_fits(split_for(run.known, steps), lengths)
     bounds = QuantileSpec.of(None, QUANTILES if probabilistic else None)
     forecasts = {run.model: run.forecasts(origins, bounds) for run in runs}
     look_back = default_look_back("seasons", steps, known.rows, known.season).steps
@@ -217,12 +221,6 @@ def compare(
     return Comparison(table, scores, every[["model", *order]], metric, steps, units)
 
 
-def _request(model: str, recipe: Mapping[str, Any]) -> FitRequest:
-    """The recipe for `model`; raise UsageError if it, its library or a setting is unknown."""
-    given = {"seed": recipe["seed"], "max_time": recipe["time_limit"], "device": recipe["device"]}
-    return FitRequest.of(model, given, recipe["settings"] or {}, 0.0)
-
-
 def _check_rows(data: Dataset, before: Rows, apart: int, windows: int, steps: int) -> None:
     """Raise UsageError if no series has a season, and rows to train, validate and test on, `before` (S,) the first
     window."""
@@ -243,23 +241,26 @@ class _Run:
 
     Attributes:
         data: the data.
-        model: its name.
+        request: the model and its recipe.
         known: the rows before the first window, without covariates that the model cannot read.
         horizon: steps in a window.
-        recipe: further arguments of `train`.
         refits: cutoffs at which to train; empty to train only before the first window.
         training: seconds of all trainings so far.
         predicting: seconds of all forecasts.
     """
 
     data: Dataset
-    model: str
+    request: FitRequest
     known: Dataset
     horizon: int
-    recipe: Mapping[str, Any]
     refits: Sequence[Cutoff]
     training: float = 0.0
     predicting: float = 0.0
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.request.model
 
     def forecasts(self, origins: Sequence[Cutoff], bounds: QuantileSpec) -> pd.DataFrame:
         """Forecasts at all cutoffs."""
@@ -276,8 +277,7 @@ class _Run:
             self.data.static is None
         ):
             logger.info(f"{self.model} cannot read all past and static covariates and runs without them")
-        with quiet_training():
-            made = train(self.known, self.model, self.horizon, refit=True, **self.recipe)
+        made = train_to_score(replace(self.request, started=started), self.known)
         self.training += time.monotonic() - started
         for number, origin in enumerate(origins):
             if self.refits and number:

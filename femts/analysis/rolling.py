@@ -216,7 +216,7 @@ class _Gaps:
             if np.isnan(recent).sum() > len(made.odd):
                 earlier = before.values[: -len(recent), np.isnan(recent[0])]
                 never = np.isnan(earlier).all(axis=0).any() and not forecaster.config.reads_raw
-                mean = " or, if there is none, with the training mean" * bool(never)
+                mean = ", or the training mean where there is none" * bool(never)
                 self.filled[f"rows with gaps, which are filled with the last value before them{mean}"] += 1
             if np.isnan(before.covariates[-len(recent) :]).any():
                 self.filled["rows with gaps in future covariates, which are filled with the training mean"] += 1

@@ -59,7 +59,7 @@ def load_dataset(
 
             `na`: numbers that mean "missing", in addition to empty cells, or `none`. By default, those that stand apart
             from all others and repeat, such as -9999, are found. Missing values count neither in losses nor in scores;
-            models read the last value before them.
+            most models read the last value before them.
 
             `columns`: your names for the standard columns, as a mapping from `time`, and for long tables `series` and
             `value`. By default, the column of dates and, if these repeat, the columns that name series are found.
@@ -341,5 +341,6 @@ def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index |
     when = f"row {row + 1}" if dates is None else str(dates[row])
     missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
     where = f"in {gappy} of {count(len(columns), 'column')}, the first in '{quote(columns[column])}' at {when}"
-    rule = "they are excluded from losses and scores, and models read the last value before them"
+    they, them = ("it is", "it") if missing == 1 else ("they are", "them")
+    rule = f"{they} excluded from losses and scores, and most models read the last value before {them}"
     return f"{missing} of {count(observed.size, 'value')} {are(missing)} missing, {where}; {rule}"

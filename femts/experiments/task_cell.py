@@ -17,13 +17,12 @@ from femts.analysis.rolling_scores import QUANTILES
 from femts.config.model import AUTO
 from femts.config.records import fingerprint
 from femts.data.cutoffs import Cutoff, rolling_cutoffs
-from femts.errors import UsageError, memory_checked
+from femts.errors import UsageError
 from femts.experiments.cell import check_settings, name_of_settings
 from femts.experiments.results import AnyRecord, Count, Job, Loss, OpenPart, Part, Positive, Sha256
 from femts.experiments.summary import NAIVE
 from femts.experiments.tasks import Task, read_tasks, resolve_source, score_forecasts
 from femts.forecaster.bounds import QuantileSpec
-from femts.logging import quiet_training
 
 if TYPE_CHECKING:
     from femts.data.dataset import Dataset
@@ -227,16 +226,11 @@ class _Training:
                 yield made, forecast
 
     def _train(self, data: Dataset, work: Path | None) -> Forecaster:
-        """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise.
-
-        Apart from the windows of the task, no more are scored than intervals are calibrated on.
-        """
+        """Train with the absolute error, as the metrics of tasks are, unless the settings or the model say otherwise."""
         from femts.models.registry import model_card
-        from femts.training.data_module import split_for
-        from femts.training.refit import most_held_out
         from femts.training.request import FitRequest
         from femts.training.resolve import Lengths
-        from femts.training.train import carry_out
+        from femts.training.train import train_to_score
 
         cell, own, steps = self.cell, dict[str, Any](), self.cell.task.horizon
         limit = cell.task.time_limit
@@ -249,11 +243,8 @@ class _Training:
             lengths=Lengths(steps),
             out=work,
             resume=work is not None,
-            refit=True,
-            most_windows=most_held_out(steps, data.n_targets),
         )
-        with quiet_training(), memory_checked():
-            return carry_out(request, split_for(data, steps))
+        return train_to_score(request, data)
 
 
 def make_task_cells(

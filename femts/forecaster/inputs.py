@@ -163,9 +163,9 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame, planned: bool)
     recent, before = values[-read:], values[:-read]
     rule = "the last value before each is read instead"
     if isinstance(forecaster.model, ZeroShot):
-        rule = "they are left out"
+        rule = "they are left out" if np.isnan(recent).sum() > 1 else "it is left out"
     if (np.isnan(recent[0]) & np.isnan(before).all(axis=0)).any() and not config.reads_raw:
-        rule += " or, if there is none, with the training mean"
+        rule += ", or the training mean where there is none"
     _warn_gaps(recent, columns, where, rule)
     _warn_gaps(data.covariates[-read:], config.schema.roles.future, where, "the training mean is read instead")
     return History(data, rows.time, rows.given if rows.long else ())

@@ -19,14 +19,16 @@ from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, warn
 from femts.forecaster.forecaster import Forecaster
 from femts.forecaster.run_folder import check_replaceable
+from femts.logging import quiet_training
 from femts.text import argument, marked
 from femts.training.data_module import as_dataset, split_for
 from femts.training.evaluate import accuracy_notes, scale_notes
 from femts.training.fit import fit
 from femts.training.loop import launch
 from femts.training.nodes import take_part
+from femts.training.refit import most_held_out
 from femts.training.request import FitRequest
-from femts.training.resolve import Lengths
+from femts.training.resolve import Lengths, horizon
 from femts.training.run import overwriting
 from femts.training.select.look_back import with_look_back
 from femts.training.select.run import choose
@@ -149,6 +151,26 @@ def train(
 def carry_out(request: FitRequest, data: Dataset) -> Forecaster:
     """Train and score the model of `request`, or the one that `auto` chooses, on `data`, split for its horizon."""
     return choose(request, data) if request.model == AUTO else fit(with_look_back(request, data), data)
+
+
+def train_to_score(request: FitRequest, data: Dataset) -> Forecaster:
+    """Train a model whose forecasts the caller scores, refitted on all rows of `data`, without notes.
+
+    The training itself scores no more windows than intervals are calibrated on.
+
+    Args:
+        request: the model and its recipe.
+        data: the rows before the first forecast.
+
+    Raises:
+        UsageError: As in `train`.
+        RunFailure: As in `train`.
+    """
+    take_part(launch)
+    steps = horizon(data, request.lengths.pred_len).steps
+    request = replace(request, refit=True, most_windows=most_held_out(steps, data.n_targets))
+    with quiet_training(), memory_checked():
+        return carry_out(request, split_for(data, steps))
 
 
 def _check_overwrite(folder: Path | None, resume: bool) -> None:

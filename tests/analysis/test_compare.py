@@ -246,7 +246,7 @@ def test_models_run_without_covariates_that_they_cannot_read() -> None:
     ],
 )
 def test_mistakes_are_refused(options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("femts.analysis.compare.train", None)  # nothing is trained
+    monkeypatch.setattr("femts.analysis.compare.train_to_score", None)  # nothing is trained
     with pytest.raises(UsageError, match=message):
         compared(**options)
 

@@ -149,7 +149,7 @@ def test_headerless_matrix_keeps_values_before_the_gap(tmp_path: Path) -> None:
 def test_warning_locates_leading_gaps() -> None:
     frame = sparse()
     made = femts.train(frame, "ridge", **QUICK)
-    with pytest.warns(GapWarning, match=r"is read instead or, if there is none, with the training mean\."):
+    with pytest.warns(GapWarning, match=r"is read instead, or the training mean where there is none\."):
         made.predict(frame.tail(L))
     with pytest.warns(GapWarning, match=r"the last value before each is read instead\."):
         made.predict(frame)
