@@ -94,6 +94,7 @@ class SeriesForecasts:
         targets: T.
         odd: readings of the look-backs that are read as missing.
         unlike: factor (S, 1, T) of at least 1 on the widths of intervals; None if all are 1.
+        closed: mask (S, P, T) of steps at times at which a series never has a value; None if there are none.
     """
 
     series: Sequence[str]
@@ -105,6 +106,7 @@ class SeriesForecasts:
     targets: int
     odd: tuple[OddReading, ...] = ()
     unlike: torch.Tensor | None = None
+    closed: NDArray[np.bool_] | None = None
 
     def first(self, steps: int) -> SeriesForecasts:
         """The same forecasts, truncated to `steps` steps."""
@@ -117,9 +119,22 @@ class SeriesForecasts:
         return replace(self, stamps=self.stamps[kept], scaled=scaled, offsets=offsets)
 
     def raw(self) -> Array:
-        """The forecasts in raw units, (S, P, T); NaN for a target that has `ended`."""
+        """The forecasts in raw units, (S, P, T); NaN where they are `absent`."""
         made = self.preprocess.inverse(self.scaled.points[..., : self.targets].cpu().double().numpy(), self.offsets)
-        return np.where(self.ended[:, None], np.nan, made)
+        return np.where(self.absent, np.nan, made)
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """Mask (S, P) of the steps that are `closed` for all targets."""
+        steps = len(self.stamps) // len(self.series)
+        closed = np.zeros((len(self.series), steps, 1), bool) if self.closed is None else self.closed
+        return np.asarray(closed.all(axis=2))
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Mask (S, P, T) of the steps without a forecast: those of targets that have `ended`, and `closed` ones."""
+        ended = np.repeat(self.ended[:, None], len(self.stamps) // len(self.series), axis=1)
+        return ended if self.closed is None else ended | self.closed
 
     @property
     def ended(self) -> NDArray[np.bool_]:

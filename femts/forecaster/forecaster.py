@@ -246,7 +246,8 @@ class Forecaster:
             `horizon` rows in raw units for each series, in the order of `history`: the time stamp in `date` (or the row
             number in `step`), then the targets, each followed by `NAME-lo-80`, `NAME-hi-80` and so on, or by
             `NAME-q-10`. The table is in long form if `history` is, with its column names. With several scenarios, the
-            first column, `scenario`, names them.
+            first column, `scenario`, names them. Steps at times of the day, week or year at which a series never has
+            a value, such as nights or Sundays, are left out, and a `GapWarning` says so; see `femts.data.closures`.
 
         Raises:
             UsageError: An argument cannot be used; the message says which one and why.

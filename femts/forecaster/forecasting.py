@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from femts.config.values import check_steps
 from femts.data.batch import Batch
+from femts.data.closures import closures
 from femts.data.dataset import Dataset
+from femts.data.describe import count
 from femts.data.frequency import last_dates
 from femts.data.preprocess import Preprocess
 from femts.data.schema import check_outliers
@@ -129,7 +131,7 @@ def forecast_history(
         tables = {name: _scenario(forecaster, past.data, name, each, ahead, steps) for name, each in named.items()}
         parts = list[pd.DataFrame]()
         for name, in_advance in tables.items():
-            made = forecast_series(forecaster, past.data, ahead, in_advance).first(steps)
+            made = forecast_open(forecaster, past.data, ahead, in_advance, steps)
             parts.append(_as_table(forecaster, past, made, ends))
             if inputs.SCENARIO in parts[-1].columns:
                 raise UsageError(
@@ -186,7 +188,7 @@ def _after(
     forecaster: Forecaster, past: inputs.History, future: inputs.Future | None, steps: int, ahead: pd.Index
 ) -> SeriesForecasts:
     in_advance = inputs.future_values(forecaster, past.data, future, ahead, steps)
-    return forecast_series(forecaster, past.data, ahead, in_advance).first(steps)
+    return forecast_open(forecaster, past.data, ahead, in_advance, steps)
 
 
 def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded: bool) -> None:
@@ -202,6 +204,7 @@ def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded:
         warn(f"{marked(inputs.odd_note(made.odd))}.", GapWarning)
     if bounded:
         inputs.warn_unlike(made)
+    inputs.warn_closed(made)
     lost = data.series if config.schema.panel else targets
     gone = np.flatnonzero(made.ended.all(axis=1) if config.schema.panel else made.ended.T[:, 0])
     if len(gone):
@@ -239,9 +242,10 @@ def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecast
     bounds = raw_bounds(forecaster, made, points, ends) if any(ends) else {}
     flat = {name: each.reshape(-1, len(targets)) for name, each in bounds.items()}
     forecast = with_bounds(pd.DataFrame(points.reshape(-1, len(targets)), columns=list(targets)), flat)
+    kept = ~made.left_out
     if not config.schema.panel:
         forecast.insert(0, "step" if data.freq is None else "date", ahead)
-        return past.named(forecast, config.schema.form, targets)
+        return past.named(forecast[kept[0]].reset_index(drop=True), config.schema.form, targets)
     if past.wide:
         parts = [forecast[s * steps : (s + 1) * steps].reset_index(drop=True) for s in range(len(data))]
         named = [
@@ -250,10 +254,10 @@ def _as_table(forecaster: Forecaster, past: inputs.History, made: SeriesForecast
         ]
         wide = pd.concat(named, axis=1)
         wide.insert(0, past.time, ahead[:steps])
-        return wide
+        return wide[kept.any(axis=0)].reset_index(drop=True)
     forecast.insert(0, past.time, ahead)
     forecast.insert(0, config.schema.form.series, np.repeat(np.array(data.series, dtype=object), steps))
-    return forecast
+    return forecast[kept.ravel()].reset_index(drop=True)
 
 
 def windows_ahead(
@@ -334,6 +338,25 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
         () if odd is None else OddReading.all(read, odd.cpu().numpy()),
         windows.context(every).unlike,
     )
+
+
+def forecast_open(
+    forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array, steps: int
+) -> SeriesForecasts:
+    """As `forecast_series`, for the first `steps` steps, without those at times at which a series never has a value.
+
+    Raises:
+        UsageError: No step is left.
+    """
+    made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+    made = replace(made, closed=closures(data, made.stamps))
+    if made.left_out.all():
+        later = closures(data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
+        needed = {"horizon": int(later.argmin()) + 1}
+        text = f"The history never has a value at the times of the {count(steps, 'step')} after it"
+        text = f"{text}; ask for at least {arguments(needed)}."
+        raise UsageError(text, argument="horizon", value=steps, remedy=needed)
+    return made
 
 
 def explain_table(

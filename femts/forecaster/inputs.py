@@ -527,6 +527,20 @@ def warn_unlike(made: SeriesForecasts) -> None:
     )
 
 
+def warn_closed(made: SeriesForecasts) -> None:
+    """Warn about steps without a forecast, at times at which a series never has a value."""
+    closed = made.left_out
+    if not closed.any():
+        return
+    many, first = int(closed.sum()), made.stamps[int(closed.argmax())]
+    fall, they = ("falls", "it is") if many == 1 else ("fall", "they are")
+    warn(
+        f"{many} of {count(closed.size, 'step')} {fall} on times of the day, week or year at which the history never has a "
+        f"value, the first on {first}; {they} left out of the forecast.",
+        GapWarning,
+    )
+
+
 def ended_note(names: Sequence[str], steps: int) -> str:
     """Sentence about targets `names` without any value in the last `steps` steps."""
     some = ", ".join(f"'{quote(name)}'" for name in names[:6]) + f" and {len(names) - 6} more" * (len(names) > 6)

@@ -21,7 +21,7 @@ from femts.evaluation.intervals import with_bounds
 from femts.evaluation.quantiles import ends_of
 from femts.forecaster import inputs
 from femts.forecaster.bounds import QuantileSpec, SeriesForecasts, sample_paths
-from femts.forecaster.forecasting import forecast_history, forecast_series, treating
+from femts.forecaster.forecasting import forecast_history, forecast_open, treating
 from femts.text import argument, quote
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class NewSeries(NamedTuple):
     stamps: pd.Index
     alike: NDArray[np.intp]
     made: SeriesForecasts
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Mask (P, T) of the steps at which none of these has a forecast."""
+        return np.asarray(self.made.absent.all(axis=0))
 
 
 def forecast_with_new(
@@ -209,7 +214,7 @@ def _forecasts(
     ahead = inputs.steps_ahead(one, forecaster.config.known_steps(steps))
     in_advance = inputs.future_values(forecaster, one, future, ahead, steps)
     every = inputs.steps_ahead(data, forecaster.config.known_steps(steps))
-    made = forecast_series(forecaster, data, every, np.repeat(in_advance, len(data), axis=0)).first(steps)
+    made = forecast_open(forecaster, data, every, np.repeat(in_advance, len(data), axis=0), steps)
     return ahead[:steps], some, made
 
 
@@ -231,4 +236,4 @@ def _as_rows(forecaster: Forecaster, time: str, new: NewSeries, ends: QuantileSp
     rows = with_bounds(points, bounds)
     rows.insert(0, time, new.stamps)
     rows.insert(0, forecaster.config.schema.form.series, new.name)
-    return rows
+    return rows[~new.absent.all(axis=1)]

@@ -33,6 +33,7 @@ How: TypeAlias = Literal["sum", "mean", "max", "min"]
 PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
 DAYS = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}  # at most
 REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum}
+NOTHING = {"sum": 0.0, "mean": 0.0, "max": -np.inf, "min": np.inf}  # what changes no total
 ALL = "all"  # one group of all series
 SAMPLE = "sample"
 NOTED = 0.01  # smallest relative difference between a total and the sum of the forecasts that is noted
@@ -57,12 +58,12 @@ def sample(
     keys = _keys(forecaster, past, made, others)
     if SAMPLE in {*keys.columns, *forecaster.targets}:
         raise UsageError(f"The table has a column '{SAMPLE}' of its own; rename it to draw sample paths.")
-    ended, parts = _ended(made, others), list[pd.DataFrame]()
+    absent, parts = _absent(made, others), list[pd.DataFrame]()
+    nothing = np.logical_and.reduce(absent, axis=2)
+    kept = ~(nothing & ~nothing.all(axis=1, keepdims=True)).ravel()
     for k, path in enumerate(_paths(forecaster, made, others, number, seed)):
-        values = pd.DataFrame(
-            np.where(ended[:, None], np.nan, path).reshape(len(keys), -1), columns=list(forecaster.targets)
-        )
-        parts.append(pd.concat([keys, values], axis=1))
+        values = pd.DataFrame(np.where(absent, np.nan, path).reshape(len(keys), -1), columns=list(forecaster.targets))
+        parts.append(pd.concat([keys, values], axis=1)[kept])
         parts[-1].insert(0, SAMPLE, k)
     return pd.concat(parts, ignore_index=True)
 
@@ -99,17 +100,19 @@ def totals(
     period = _period(keys[time], over)
     # First the sum over the series of a group at each step, then over the steps of each period.
     each, stamps = _numbered(cells)
-    ended = _ended(made, others)
-    each, stamps = _complete(each, stamps, ended, list(keys.iloc[::steps, 0]), _numbered(groups.assign(**{time: 0}))[0])
+    absent = _absent(made, others)
+    each, stamps = _complete(
+        each, stamps, absent, list(keys.iloc[::steps, 0]), _numbered(groups.assign(**{time: 0}))[0]
+    )
     rows = pd.DataFrame({name: stamps[name] for name in groups.columns} | {time: period[stamps.index].to_numpy()})
     of_period, periods = _numbered(rows)
     paths = _paths(forecaster, made, others, number, seed)
-    made_of = _drawn(paths, number, ended, each, of_period, how)
+    made_of = _drawn(paths, number, absent, each, of_period, how)
     if how in ("sum", "mean"):
         nothing = np.full((len(others), steps, made.targets), np.nan)
         points = np.concatenate([made.raw(), nothing])
         of_forecast, size = (
-            _drawn(iter([each_one]), 1, ended, each, of_period, how)[0] for each_one in (points, np.abs(points))
+            _drawn(iter([each_one]), 1, absent, each, of_period, how)[0] for each_one in (points, np.abs(points))
         )
         _warn_of_difference(made_of, of_forecast, size)
     count = np.bincount(of_period, minlength=len(periods))
@@ -151,31 +154,33 @@ def _paths(
     return map(np.concatenate, zip(known, paths_like(others, forecaster, number, seed), strict=True))
 
 
-def _ended(made: SeriesForecasts, others: Sequence[NewSeries]) -> NDArray[np.bool_]:
-    """Mask (S, T) of the targets that have ended; those of the `others` have not."""
-    return np.concatenate([made.ended, np.zeros((len(others), made.targets), dtype=bool)])
+def _absent(made: SeriesForecasts, others: Sequence[NewSeries]) -> NDArray[np.bool_]:
+    """Mask (S, P, T) of the steps at which the series, and the `others` without history, have no forecast."""
+    return np.concatenate([made.absent, *(each.absent[None] for each in others)])
 
 
 def _complete(
     each: NDArray[np.intp],
     stamps: pd.DataFrame,
-    ended: NDArray[np.bool_],
+    absent: NDArray[np.bool_],
     names: Sequence[str],
     group: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], pd.DataFrame]:
-    """Keep the `stamps` that are forecast for all series of a group which have not ended: `each` is the number of the
-    stamp of every forecast value, or behind the last one for values that no total has. A `GapWarning` names series that
-    end before others of their group.
+    """Keep the `stamps` that are forecast for all series of a group which have not ended, and at which these are not all
+    `absent` (S, P, T): `each` is the number of the stamp of every forecast value, or behind the last one for values that
+    no total has. A `GapWarning` names series that end before others of their group.
 
     Raises:
         UsageError: No group has such a stamp.
     """
-    going, steps = np.logical_or.reduce(~ended, axis=1), len(each) // len(ended)
+    going, steps = ~np.logical_and.reduce(absent, axis=(1, 2)), absent.shape[1]
     there = np.bincount(each, going.repeat(steps), len(stamps))
     wanted = np.bincount(group, going)[group.repeat(steps)[stamps.index]]
+    some = np.bincount(each, ~absent.all(axis=2).ravel(), len(stamps)) > 0
     kept = there == wanted
+    counted = kept & (some | (wanted == 0))
     if kept.all():
-        return each, stamps
+        return _renumbered(each, stamps, counted)
     first = stamps.iloc[each[::steps], -1].to_numpy()
     latest = pd.Series(first).where(going).groupby(group).transform("max").to_numpy()
     behind = [
@@ -189,33 +194,40 @@ def _complete(
             f"{text}, so no step is forecast for all of them; add the missing rows, or ask for more steps."
         )
     warn(f"{text}, so totals cover only the steps that are forecast for all; add the missing rows.", GapWarning)
+    return _renumbered(each, stamps, counted)
+
+
+def _renumbered(
+    each: NDArray[np.intp], stamps: pd.DataFrame, kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], pd.DataFrame]:
+    """The numbers `each` among the stamps that are `kept`, and these."""
     return np.where(kept, kept.cumsum() - 1, kept.sum())[each], stamps[kept]
 
 
 def _drawn(
     paths: Iterator[Array],
     number: int,
-    ended: NDArray[np.bool_],
+    absent: NDArray[np.bool_],
     each: NDArray[np.intp],
     of_period: NDArray[np.intp],
     how: How,
 ) -> Array:
     """Totals (number, periods, T) of sample `paths`: `each` (S P,) is the number of the group and stamp of every
-    forecast value, and `of_period` the period of each of these; values behind the last one have none."""
+    forecast value, and `of_period` the period of each of these; values behind the last one have none. Values that are
+    `absent` (S, P, T) do not count, and a total without any value is NaN."""
     first = np.flatnonzero(np.diff(of_period, prepend=-1))  # periods are in order
-    count, targets = np.bincount(of_period)[:, None], ended.shape[1]
-    steps = len(each) // len(ended)
-    size = len(of_period)
-    alive = [np.bincount(each, np.repeat(~column, steps), size)[:size] > 0 for column in ended.T]
-    none = ~np.stack(alive, axis=1)  # groups whose series have all ended have no total
+    size, targets = len(of_period), absent.shape[2]
+    present = [np.bincount(each, column, size)[:size] > 0 for column in ~absent.reshape(-1, targets).T]
+    some = np.stack(present, axis=1)  # of the stamps, by target
+    count = np.add.reduceat(some, first, axis=0, dtype=np.int64)
     drawn = np.empty((number, len(first), targets))
     for k, path in enumerate(paths):
-        values = np.where(ended[:, None], 0.0, path).reshape(-1, targets)
+        values = np.where(absent, 0.0, path).reshape(-1, targets)
         added = np.stack([np.bincount(each, column, size)[:size] for column in values.T], axis=1)
-        drawn[k] = REDUCE[how].reduceat(np.where(none, np.nan, added), first, axis=0)
+        drawn[k] = REDUCE[how].reduceat(np.where(some, added, NOTHING[how]), first, axis=0)
         if how == "mean":
-            drawn[k] /= count
-    return drawn
+            drawn[k] /= np.maximum(count, 1)
+    return np.where(count > 0, drawn, np.nan)
 
 
 def _warn_of_difference(drawn: Array, of_forecast: Array, size: Array) -> None:

@@ -129,10 +129,10 @@ def predict(
     else:
         write_table(forecast, out)
         by = forecaster.config.schema.form.series
-        many = forecast[by].nunique() if by in forecast.columns else 1
-        what = f"{many} series" if by in forecast.columns else count(len(forecaster.targets), "column")
+        sizes = forecast[by].value_counts() if by in forecast.columns else [len(forecast)]
+        what = f"{len(sizes)} series" if by in forecast.columns else count(len(forecaster.targets), "column")
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
-        length = count(len(forecast) // many // max(1, len(known)), "step")
+        length = count(max(sizes) // max(1, len(known)), "step")
         say(f"{printable(out)}: {length} of {what}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)

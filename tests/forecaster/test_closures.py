@@ -1,0 +1,149 @@
+"""Times at which a series never has a value, such as nights or Sundays, are left out of forecasts and totals."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import femts
+from femts.cli import main
+from femts.data.closures import closures
+from femts.errors import GapWarning, UsageError
+
+SHUT = {"north": 6, "south": 0}  # weekday of each shop
+
+
+def daily(shut: int = 6, rows: int = 100) -> pd.DataFrame:
+    """Visits on days from a Wednesday on, without one day of the week."""
+    dates = pd.date_range("2024-01-03", periods=rows)
+    table = pd.DataFrame({"date": dates, "visits": 50 + 10 * (dates.dayofweek == 5) + np.arange(rows) % 3})
+    return table[dates.dayofweek != shut]
+
+
+def shops() -> pd.DataFrame:
+    return pd.concat([daily(shut).assign(shop=name) for name, shut in SHUT.items()], ignore_index=True)
+
+
+def masked(table: pd.DataFrame, steps: int, freq: str | None = None) -> pd.DataFrame:
+    """The closures of the steps after a table with one column of values, by stamp."""
+    data = femts.load_dataset(table, freq=freq)
+    assert data.stamps is not None and data.freq is not None
+    ahead = pd.date_range(data.stamps[-1], periods=steps + 1, freq=data.freq)[1:]
+    return pd.DataFrame(closures(data, ahead)[0], ahead)
+
+
+def test_a_day_of_the_week() -> None:
+    made = masked(daily(), 28)
+    assert (made[0] == (made.index.dayofweek == 6)).all() and made[0].sum() == 4
+
+
+def test_nights_and_weekends_of_readings_by_the_half_hour() -> None:
+    dates = pd.date_range("2024-01-01", "2024-02-15", freq="30min")
+    opens = (dates.dayofweek < 5) & (dates.hour >= 8) & (dates.hour < 17)
+    table = pd.DataFrame({"date": dates, "visits": np.arange(len(dates)) % 7 + 0.5})[opens]
+    made = masked(table, 14 * 48)
+    assert (~made[0]).equals(
+        pd.Series((made.index.dayofweek < 5) & (made.index.hour >= 8) & (made.index.hour < 17), made.index)
+    )
+
+
+def test_months_of_a_season() -> None:
+    dates = pd.date_range("2015-01-01", "2022-03-01", freq="MS")
+    table = pd.DataFrame({"date": dates, "visits": np.arange(len(dates)) % 7 + 0.5})[dates.month < 5]
+    made = masked(table, 12, "MS")
+    assert (made[0] == (made.index.month >= 5)).all()
+
+
+@pytest.mark.parametrize("kept", [0.6, 0.85])
+def test_values_that_are_missing_by_chance(kept: float) -> None:
+    table = daily(shut=7, rows=60).reset_index(drop=True)
+    table["visits"] = table["visits"].where(np.random.default_rng(1).random(60) < kept)
+    assert not masked(table, 14).to_numpy().any()
+
+
+def test_three_times_are_too_few() -> None:
+    assert not masked(daily(rows=25), 14).to_numpy().any() and masked(daily(rows=33), 14).to_numpy().any()
+
+
+def test_readings_that_are_coarser_than_the_step_are_filled() -> None:
+    dates = pd.date_range("2024-01-01", periods=200, freq="3h")
+    data = femts.load_dataset(pd.DataFrame({"date": dates, "load": np.arange(200) % 8 + 0.5}), freq="h")
+    ahead = pd.date_range(dates[-1], periods=25, freq="h")[1:]
+    assert not closures(data, ahead).any()
+
+
+def test_columns_have_their_own() -> None:
+    table = daily(6).merge(daily(0), "outer", "date", suffixes=("_north", "_south")).sort_values("date")
+    with pytest.warns(GapWarning, match="lacks"):
+        made = femts.forecast(table, 14, level=None)
+    days = pd.DatetimeIndex(made["date"]).dayofweek
+    assert len(made) == 14
+    assert (made["visits_north"].isna() == (days == 6)).all() and (made["visits_south"].isna() == (days == 0)).all()
+
+
+def test_forecasts_leave_them_out_and_say_so() -> None:
+    table = daily()
+    match = r"2 of 14 steps fall on times of the day, week or year at which .* the first on 2024-04-14 .*; they are left out"
+    with pytest.warns(GapWarning, match=match):
+        made = femts.forecast(table, 14)
+    assert len(made) == 12 and not made.isna().to_numpy().any()
+    assert (pd.DatetimeIndex(made["date"]).dayofweek != 6).all()
+
+
+def test_a_horizon_without_any_step_names_one_that_has() -> None:
+    table = daily()
+    table = table[table["date"] <= "2024-04-06"]  # a Saturday
+    with pytest.raises(UsageError, match="the 1 step after it; ask for at least horizon=2") as refused:
+        femts.forecast(table, 1)
+    assert refused.value.remedy == {"horizon": 2}
+    assert femts.forecast(table, 2)["date"].tolist() == [pd.Timestamp("2024-04-08")]
+
+
+@pytest.fixture(scope="module")
+def of_shops() -> femts.Forecaster:
+    return femts.train(femts.load_dataset(shops(), target="visits"), "ridge", 14, seq_len=35, refit=True)
+
+
+def open_days(made: pd.DataFrame) -> bool:
+    return all(
+        (pd.DatetimeIndex(of_one["date"]).dayofweek != SHUT[name]).all() for name, of_one in made.groupby("shop")
+    )
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_forecasts_and_paths_of_a_panel(of_shops: femts.Forecaster) -> None:
+    made, paths = of_shops.predict(shops()), of_shops.sample(shops(), 2)
+    assert len(made) == 24 and len(paths) == 48 and open_days(made) and open_days(paths)
+    assert not paths.isna().to_numpy().any()
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_totals_are_over_open_days(of_shops: femts.Forecaster) -> None:
+    made = of_shops.predict(shops())
+    each = of_shops.totals(shops(), over="total", by="shop").set_index("shop")
+    assert each["steps"].tolist() == [12, 12]
+    assert each["visits"].to_numpy() == pytest.approx(made.groupby("shop", sort=False)["visits"].sum(), rel=0.02)
+    least = of_shops.totals(shops(), over="total", by="shop", how="min")["visits"]
+    assert (least > 45).all()
+    steps = of_shops.totals(shops(), over="step", by="all").set_index("date")["visits"]
+    assert len(steps) == 14 and steps.loc["2024-04-14"] < 60 < steps.loc["2024-04-16"]
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_new_series_have_those_that_all_have(of_shops: femts.Forecaster) -> None:
+    table = shops()
+    both = table[pd.DatetimeIndex(table["date"]).dayofweek != 0]
+    new = of_shops.predict(both, new=["west"])
+    assert len(new) == 10 + 12 + 12 and (pd.DatetimeIndex(new[new["shop"] == "west"]["date"]).dayofweek != 0).all()
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "visits.csv", tmp_path / "out.csv"
+    daily().to_csv(path, index=False)
+    with warnings.catch_warnings():
+        assert main(["forecast", str(path), "--horizon", "14", "--out", str(out)]) == 0
+    assert "note: 2 of 14 steps fall on times" in capsys.readouterr().err and len(pd.read_csv(out)) == 12
