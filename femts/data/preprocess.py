@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from femts.data.catalog import CATALOG
 from femts.data.categories import origins
+from femts.data.closures import Closures
 from femts.data.column_names import ColumnNames
 from femts.data.dataset import Dataset
 from femts.data.domain import ANY, Domain
@@ -56,6 +57,7 @@ class Preprocess:
         outliers: usual distances between readings, by which odd ones in look-backs are found and read as missing; None
             keeps all.
         usual: values of the future covariates in training, by which others are noticed; None without any.
+        closures: times at which a series never had a value; None if there are none.
         reads_raw: whether the model reads values before scaling; look-backs may then begin before their series.
     """
 
@@ -70,6 +72,7 @@ class Preprocess:
     known: KnownInputs | None = None
     outliers: Outliers | None = None
     usual: UsualValues | None = None
+    closures: Closures | None = None
     reads_raw: bool = False
 
     @classmethod
@@ -130,8 +133,8 @@ class Preprocess:
         static, known = (None, None) if units is None else (units.static, units.known)
         if static is None and data.static is not None and roles.static:
             static = StaticCodes.fit(data.static[list(roles.static)])
-        made = replace(made, static=static, known=known)
         training = data.part("train")
+        made = replace(made, static=static, known=known, closures=Closures.fit(data, training))
         if roles.future:
             made = replace(made, usual=UsualValues.fit(data.covariates, training))
         if known is None and reads.any:
@@ -208,14 +211,15 @@ class Preprocess:
         if self.own_effects:
             own = {k: self.own_effects[n] for k, n in enumerate(series.tolist()) if n in self.own_effects}
         outliers = None if self.outliers is None else self.outliers.take(series)
-        return replace(
-            self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own, outliers=outliers
-        )
+        closures = None if self.closures is None else self.closures.take(series)
+        made = replace(self, series=(), scaler=self.scaler.take(series), power=power, own_effects=own)
+        return replace(made, outliers=outliers, closures=closures)
 
     def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
-        """As `take`, but without effects and usual distances of single series, and returns itself if there is a single
-        series."""
-        return self if len(self.scaler.mean) == 1 else replace(self, own_effects={}, outliers=None).take(numbers)
+        """As `take`, but without effects, usual distances and closures of single series, and returns itself if there is a
+        single series."""
+        shared = replace(self, own_effects={}, outliers=None, closures=None)
+        return self if len(self.scaler.mean) == 1 else shared.take(numbers)
 
     def for_series(self, data: Dataset) -> Preprocess:
         """Preprocessing of the series of `data`, matched by name; new series are scaled by their own rows."""
@@ -405,7 +409,7 @@ class Preprocess:
             "series": list(self.series),
             "scaler": self.scaler.to_dict(),
         }
-        names = ("effects", "power", "static", "known", "outliers", "usual")
+        names = ("effects", "power", "static", "known", "outliers", "usual", "closures")
         parts = {name: getattr(self, name) for name in names}
         for name, part in parts.items():
             record |= {} if part is None else {name: part.to_dict()}
@@ -432,6 +436,7 @@ class Preprocess:
             KnownInputs.from_dict(record["known"]) if "known" in record else None,
             Outliers.from_dict(record["outliers"]) if "outliers" in record else None,
             UsualValues.from_dict(record["usual"]) if "usual" in record else None,
+            Closures.from_dict(record["closures"]) if "closures" in record else None,
         )
 
 

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from femts.config.values import check_steps
 from femts.data.batch import Batch
-from femts.data.closures import closures
 from femts.data.dataset import Dataset
 from femts.data.describe import count
 from femts.data.frequency import last_dates
@@ -349,9 +348,9 @@ def forecast_open(
         UsageError: No step is left.
     """
     made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
-    made = replace(made, closed=closures(data, made.stamps))
+    made = replace(made, closed=inputs.closed(forecaster, data, made.stamps))
     if made.left_out.all():
-        later = closures(data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
+        later = inputs.closed(forecaster, data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
         needed = {"horizon": int(later.argmin()) + 1}
         text = f"The history never has a value at the times of the {count(steps, 'step')} after it"
         text = f"{text}; ask for at least {arguments(needed)}."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from femts.config.arguments import check_names, check_text
 from femts.data.ahead import after_readings
 from femts.data.categories import origins
+from femts.data.closures import closed_ahead
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import is_table, to_frame
 from femts.data.dataset import Dataset
@@ -245,7 +246,7 @@ def future_values(
     forecaster: Forecaster, data: Dataset, future: pd.DataFrame | None, ahead: pd.Index, first: int, scenario: str = ""
 ) -> Array:
     """Future covariates at the stamps `ahead` of each series, (S, steps, K), from a user's table that covers at least
-    the first `first` of these steps; later ones repeat its last row.
+    the first `first` of these steps, except at times at which a series never has a value; other steps repeat the row before.
 
     Raises:
         UsageError: The table is missing, lacks a required value, or is not expected.
@@ -276,7 +277,10 @@ def future_values(
         )
     values = _known(forecaster, future, data, ahead)
     within = np.arange(len(ahead)) % steps
-    missing = np.argwhere(np.isnan(values) & (within < first)[:, None])
+    lacking = np.isnan(values) & (within < first)[:, None]
+    if lacking.any():  # no forecast is left where the series are closed
+        lacking &= ~closed(forecaster, data, ahead).all(axis=2).ravel()[:, None]
+    missing = np.argwhere(lacking)
     if len(missing):
         row, column = missing[0]
         series = f" of series '{quote(data.series[row // steps])}'" if schema.panel else ""
@@ -289,10 +293,17 @@ def future_values(
             )
             raise UsageError(text, argument="horizon", value=first, remedy={"horizon": there})
         raise UsageError(f"{where} has no '{quote(name)}'{series} at {ahead[row]}; give {needed}.")
-    filled = pd.DataFrame(values).groupby(np.arange(len(ahead)) // steps).ffill()
+    of_series = np.arange(len(ahead)) // steps
+    filled = pd.DataFrame(values).groupby(of_series).ffill().groupby(of_series).bfill()
     made = filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
     _warn_unusual(forecaster, data, made[:, :first], f" of scenario '{quote(scenario)}'" if scenario else "")
     return made
+
+
+def closed(forecaster: Forecaster, data: Dataset, ahead: pd.Index) -> NDArray[np.bool_]:
+    """Mask (S, P, T) of the steps `ahead` (S P,) after each series of `data` at times at which it never has a value."""
+    preprocess = forecaster.preprocess
+    return closed_ahead(preprocess.closures, preprocess.places(data.series), data, ahead)
 
 
 def _warn_unusual(forecaster: Forecaster, data: Dataset, ahead: Array, of: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import femts
 from femts.cli import main
-from femts.data.closures import closures
+from femts.data.closures import Closures, closed_ahead
 from femts.errors import GapWarning, UsageError
 
 SHUT = {"north": 6, "south": 0}  # weekday of each shop
@@ -28,12 +29,12 @@ def shops() -> pd.DataFrame:
     return pd.concat([daily(shut).assign(shop=name) for name, shut in SHUT.items()], ignore_index=True)
 
 
-def masked(table: pd.DataFrame, steps: int, freq: str | None = None) -> pd.DataFrame:
+def masked(table: pd.DataFrame, steps: int, **reading: Any) -> pd.DataFrame:
     """The closures of the steps after a table with one column of values, by stamp."""
-    data = femts.load_dataset(table, freq=freq)
+    data = femts.load_dataset(table, **reading)
     assert data.stamps is not None and data.freq is not None
     ahead = pd.date_range(data.stamps[-1], periods=steps + 1, freq=data.freq)[1:]
-    return pd.DataFrame(closures(data, ahead)[0], ahead)
+    return pd.DataFrame(closed_ahead(None, np.array([-1]), data, ahead)[0], ahead)
 
 
 def test_a_day_of_the_week() -> None:
@@ -54,7 +55,7 @@ def test_nights_and_weekends_of_readings_by_the_half_hour() -> None:
 def test_months_of_a_season() -> None:
     dates = pd.date_range("2015-01-01", "2022-03-01", freq="MS")
     table = pd.DataFrame({"date": dates, "visits": np.arange(len(dates)) % 7 + 0.5})[dates.month < 5]
-    made = masked(table, 12, "MS")
+    made = masked(table, 12, freq="MS")
     assert (made[0] == (made.index.month >= 5)).all()
 
 
@@ -72,8 +73,7 @@ def test_three_times_are_too_few() -> None:
 def test_readings_that_are_coarser_than_the_step_are_filled() -> None:
     dates = pd.date_range("2024-01-01", periods=200, freq="3h")
     data = femts.load_dataset(pd.DataFrame({"date": dates, "load": np.arange(200) % 8 + 0.5}), freq="h")
-    ahead = pd.date_range(dates[-1], periods=25, freq="h")[1:]
-    assert not closures(data, ahead).any()
+    assert Closures.fit(data) is None
 
 
 def test_columns_have_their_own() -> None:
@@ -134,11 +134,37 @@ def test_totals_are_over_open_days(of_shops: femts.Forecaster) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
-def test_new_series_have_those_that_all_have(of_shops: femts.Forecaster) -> None:
-    table = shops()
-    both = table[pd.DatetimeIndex(table["date"]).dayofweek != 0]
-    new = of_shops.predict(both, new=["west"])
-    assert len(new) == 10 + 12 + 12 and (pd.DatetimeIndex(new[new["shop"] == "west"]["date"]).dayofweek != 0).all()
+def test_new_series_have_those_that_all_have() -> None:
+    table = pd.concat([daily().assign(shop=name) for name in SHUT], ignore_index=True)
+    fc = femts.train(femts.load_dataset(table, target="visits"), "ridge", 14, seq_len=35)
+    made = fc.predict(table, new=["west"])
+    assert made["shop"].value_counts().to_dict() == {"north": 12, "south": 12, "west": 12}
+    assert (pd.DatetimeIndex(made["date"]).dayofweek != 6).all()
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_a_saved_run_knows_them_and_a_history_can_open_them(of_shops: femts.Forecaster, tmp_path: Path) -> None:
+    of_shops.save(tmp_path / "run")
+    loaded, recent = femts.load(tmp_path / "run"), shops().groupby("shop").tail(15)
+    pd.testing.assert_frame_equal(loaded.predict(recent), of_shops.predict(recent))
+    assert open_days(loaded.predict(recent)) and len(loaded.of("north").predict(daily().tail(30))) == 12
+    sunday = pd.DataFrame({"date": [pd.Timestamp("2024-04-07")], "visits": 40.0, "shop": "north"})
+    opened = pd.concat([shops(), sunday]).sort_values(["shop", "date"])
+    made = loaded.predict(opened)
+    assert made["shop"].value_counts().to_dict() == {"north": 14, "south": 12}
+
+
+def test_future_covariates_are_not_needed_where_all_is_closed() -> None:
+    table = daily(rows=150).assign(promotion=0.0)
+    table.loc[table.index % 3 == 0, ["promotion", "visits"]] = 1.0, 80.0
+    known, later = table[:-12], table[-12:].drop(columns="visits")
+    data = femts.load_dataset(known, target="visits", future_covariates="promotion")
+    fc = femts.train(data, "ridge", 14, seq_len=28)
+    with pytest.warns(GapWarning, match="2 of 14 steps"):
+        made = fc.predict(known, future=later)
+    assert made["date"].tolist() == later["date"].tolist() and made["visits"].max() > 65
+    with pytest.raises(UsageError, match="has no 'promotion' at 2024-05-18"):
+        fc.predict(known, future=later[later["date"] != "2024-05-18"])
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

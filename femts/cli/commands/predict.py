@@ -129,10 +129,11 @@ def predict(
     else:
         write_table(forecast, out)
         by = forecaster.config.schema.form.series
-        sizes = forecast[by].value_counts() if by in forecast.columns else [len(forecast)]
-        what = f"{len(sizes)} series" if by in forecast.columns else count(len(forecaster.targets), "column")
+        what = (
+            f"{forecast[by].nunique()} series" if by in forecast.columns else count(len(forecaster.targets), "column")
+        )
         each = f", each in {len(known)} scenarios" if len(known) > 1 else ""
-        length = count(max(sizes) // max(1, len(known)), "step")
+        length = count(steps or forecaster.config.pred_len, "step")
         say(f"{printable(out)}: {length} of {what}{each}")
     if plot is not None and picture is not None:
         write_file(plot, picture)
