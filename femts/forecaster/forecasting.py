@@ -124,13 +124,14 @@ def forecast_history(
     past, steps, ahead = _read(forecaster, history, horizon, ends.needed, series, future)
     named = inputs.scenarios(future)
     if named is None:
-        made = _after(forecaster, past, future, steps, ahead)
+        in_advance = inputs.future_values(forecaster, past.data, future, ahead, steps)
+        made = _after(forecaster, past.data, in_advance, steps, ahead)
         table = _as_table(forecaster, past, made, ends)
     else:
         tables = {name: _scenario(forecaster, past.data, name, each, ahead, steps) for name, each in named.items()}
         parts = list[pd.DataFrame]()
         for name, in_advance in tables.items():
-            made = forecast_open(forecaster, past.data, ahead, in_advance, steps)
+            made = _after(forecaster, past.data, in_advance, steps, ahead)
             parts.append(_as_table(forecaster, past, made, ends))
             if inputs.SCENARIO in parts[-1].columns:
                 raise UsageError(
@@ -158,7 +159,8 @@ def forecast_once(
     calibrated(forecaster).check((), steps)
     if inputs.scenarios(future) is not None:
         raise UsageError("Sample paths are drawn for one scenario at a time; pass one table of future covariates.")
-    made = _after(forecaster, past, future, steps, ahead)
+    in_advance = inputs.future_values(forecaster, past.data, future, ahead, steps)
+    made = _after(forecaster, past.data, in_advance, steps, ahead)
     _warn(forecaster, past.data, made, True)
     return past, made
 
@@ -183,11 +185,16 @@ def _read(
     return past, steps, inputs.steps_ahead(past.data, config.known_steps(steps))
 
 
-def _after(
-    forecaster: Forecaster, past: inputs.History, future: inputs.Future | None, steps: int, ahead: pd.Index
-) -> SeriesForecasts:
-    in_advance = inputs.future_values(forecaster, past.data, future, ahead, steps)
-    return forecast_open(forecaster, past.data, ahead, in_advance, steps)
+def _after(forecaster: Forecaster, data: Dataset, in_advance: Array, steps: int, ahead: pd.Index) -> SeriesForecasts:
+    """As `forecast_open`; raises UsageError if no step is left."""
+    made = forecast_open(forecaster, data, ahead, in_advance, steps)
+    if made.left_out.all():
+        later = inputs.closed(forecaster, data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
+        needed = {"horizon": int(later.argmin()) + 1}
+        text = f"The history never has a value at the times of the {count(steps, 'step')} after it"
+        text = f"{text}; ask for at least {arguments(needed)}."
+        raise UsageError(text, argument="horizon", value=steps, remedy=needed)
+    return made
 
 
 def _warn(forecaster: Forecaster, data: Dataset, made: SeriesForecasts, bounded: bool) -> None:
@@ -342,20 +349,9 @@ def forecast_series(forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_a
 def forecast_open(
     forecaster: Forecaster, data: Dataset, ahead: pd.Index, in_advance: Array, steps: int
 ) -> SeriesForecasts:
-    """As `forecast_series`, for the first `steps` steps, without those at times at which a series never has a value.
-
-    Raises:
-        UsageError: No step is left.
-    """
+    """As `forecast_series`, for the first `steps` steps, without those at times at which a series never has a value."""
     made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
-    made = replace(made, closed=inputs.closed(forecaster, data, made.stamps))
-    if made.left_out.all():
-        later = inputs.closed(forecaster, data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
-        needed = {"horizon": int(later.argmin()) + 1}
-        text = f"The history never has a value at the times of the {count(steps, 'step')} after it"
-        text = f"{text}; ask for at least {arguments(needed)}."
-        raise UsageError(text, argument="horizon", value=steps, remedy=needed)
-    return made
+    return replace(made, closed=inputs.closed(forecaster, data, made.stamps))
 
 
 def explain_table(

@@ -12,6 +12,7 @@ import pandas as pd
 from femts.config.arguments import check_names
 from femts.data.columns import match_columns
 from femts.data.dataset import Dataset
+from femts.data.frequency import grid_of
 from femts.data.normalise import normalise
 from femts.data.roles import NO_ROLES
 from femts.data.stamps import read_dates
@@ -57,6 +58,7 @@ def draw_forecast(
     ahead = {name: _wide_forecast(forecaster, each) for name, each in forecasts.items()}
     first = next(iter(ahead.values()))
     past = read_columns(forecaster, history, "The history", forecaster.targets, 2 * max(len(first), forecaster.season))
+    ahead = {name: _with_gaps(each, past, forecaster.freq) for name, each in ahead.items()}
     happened = None
     if actual is not None:
         shown = [name for name in named or forecaster.targets if name in forecaster.targets]
@@ -86,6 +88,17 @@ def _wide_forecast(forecaster: Forecaster, table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, axis=1).reset_index()
 
 
+def _with_gaps(forecast: pd.DataFrame, past: pd.DataFrame, freq: str | None) -> pd.DataFrame:
+    """The forecast with empty rows at the steps that it leaves out, so that no line is drawn across them."""
+    if freq is None or "date" not in forecast or "date" not in past:
+        return forecast
+    dates = pd.Index([past["date"].iloc[-1], *forecast["date"]])
+    steps = grid_of(dates, freq)[1:]
+    if not dates[1:].isin(steps).all() or len(steps) == len(forecast):
+        return forecast
+    return forecast.set_index("date").reindex(steps).rename_axis("date").reset_index()
+
+
 def _series_picture(
     forecaster: Forecaster,
     history: pd.DataFrame | Dataset,
@@ -106,8 +119,9 @@ def _series_picture(
     target, strips = forecaster.targets[0], []
     chosen, why = (named, "") if named else _worth_seeing(ahead, after, target)
     for name in chosen:
-        rows = {scenario: series[name] for scenario, series in each.items()}
-        strips.append(Strip(name, target, _frame(past, name), rows, after[name]))
+        before = _frame(past, name)
+        rows = {scenario: _with_gaps(series[name], before, past.freq) for scenario, series in each.items()}
+        strips.append(Strip(name, target, before, rows, after[name]))
     return strips_picture(strips, past.season, why)
 
 

@@ -173,3 +173,11 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         assert main(["forecast", str(path), "--horizon", "14", "--out", str(out)]) == 0
     assert "note: 2 of 14 steps fall on times" in capsys.readouterr().err and len(pd.read_csv(out)) == 12
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_pictures_leave_a_gap(of_shops: femts.Forecaster) -> None:
+    panel = of_shops.plot(shops()).axes[0]
+    line = next(each for each in panel.lines if each.get_label() == "forecast")
+    days, values = pd.DatetimeIndex(line.get_xdata()), np.asarray(line.get_ydata(), dtype=float)
+    assert len(days) == 15 and (np.isnan(values) == (days.dayofweek == 6)).all()

@@ -21,7 +21,7 @@ from femts.data.describe import shown_past
 from femts.data.frequency import last_dates
 from femts.forecaster.bounds import QuantileSpec, raw_bounds
 from femts.forecaster.forecaster import Forecaster
-from femts.forecaster.forecasting import forecast_series
+from femts.forecaster.forecasting import forecast_open
 from femts.forecaster.inputs import future_values, steps_ahead
 
 
@@ -58,7 +58,7 @@ def forecast_ahead(
     channels = min(len(forecaster.targets), max(1, MOST_VALUES // (each * len(data))))
     ahead = steps_ahead(data, config.known_steps(steps))
     in_advance = future_values(forecaster, data, future, ahead, steps)
-    made = forecast_series(forecaster, data, ahead, in_advance).first(steps)
+    made = forecast_open(forecaster, data, ahead, in_advance, steps)
     points = made.raw()
     bounds = raw_bounds(forecaster, made, points, QuantileSpec(tuple(levels))) if levels else {}
     windows = []
