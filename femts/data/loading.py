@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from pandas.tseries.frequencies import to_offset
 from femts.config.arguments import check_kind, check_path
 from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.check import sentinels
+from femts.data.closures import Closures
 from femts.data.dataset import Dataset
 from femts.data.describe import are, count
 from femts.data.download import fetch
@@ -320,8 +321,7 @@ def _checked(data: Dataset) -> Dataset:
             raise _without_values(data, [each for each, low in zip(data.columns, low, strict=True) if np.isnan(low)])
         if least == most:
             notes += (f"column '{quote(name)}' is constant in training, so its scale is 1",)
-    gaps = () if data.observed is None else (_gaps(data.observed, data.columns, data.stamps),)
-    return replace(data, notes=(*notes, *gaps))
+    return replace(data, notes=(*notes, *_gaps(data)))
 
 
 def _without_values(data: Dataset, empty: list[str]) -> UsageError:
@@ -335,12 +335,27 @@ def _without_values(data: Dataset, empty: list[str]) -> UsageError:
     return UsageError(f"{fault}; leave {which} out with {arguments({'drop': drop})}.", remedy={"drop": drop})
 
 
-def _gaps(observed: NDArray[np.bool_], columns: Sequence[str], dates: pd.Index | None) -> str:
-    """Describe how many values are missing and where the first gap is."""
-    row, column = np.argwhere(~observed)[0]
-    when = f"row {row + 1}" if dates is None else str(dates[row])
-    missing, gappy = int((~observed).sum()), int((~observed).any(0).sum())
-    where = f"in {gappy} of {count(len(columns), 'column')}, the first in '{quote(columns[column])}' at {when}"
-    they, them = ("it is", "it") if missing == 1 else ("they are", "them")
-    rule = f"{they} excluded from losses and scores, and most models read the last value before {them}"
-    return f"{missing} of {count(observed.size, 'value')} {are(missing)} missing, {where}; {rule}"
+def _gaps(data: Dataset) -> Iterator[str]:
+    """Describe how many values of a single series are missing and where the first gap is."""
+    if data.observed is None:
+        return
+    missing, closed = ~data.observed, np.zeros_like(data.observed)
+    closures = Closures.fit(data)
+    if closures is not None and data.stamps is not None:
+        of_targets = closures.at(data.stamps)[0]
+        closed[of_targets.all(axis=1)] = True
+        closed[:, : data.n_targets] = of_targets
+    never = "at times of the day, week or year that never have one"
+    rules = {
+        f" {never}": "forecasts leave such times out",
+        "": "{} excluded from losses and scores, and most models read the last value before {}",
+    }
+    for (where, rule), some in zip(rules.items(), (missing & closed, missing & ~closed), strict=True):
+        number = int(some.sum())
+        if not number:
+            continue
+        row, column = np.argwhere(some)[0]
+        when = f"row {row + 1}" if data.stamps is None else str(data.stamps[row])
+        they = ("it is", "it") if number == 1 else ("they are", "them")
+        first = f"in {int(some.any(0).sum())} of {count(len(data.columns), 'column')}, the first in '{quote(data.columns[column])}' at {when}"
+        yield f"{number} of {count(some.size, 'value')} {are(number)} missing{where}, {first}; {rule.format(*they)}"

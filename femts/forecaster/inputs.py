@@ -161,14 +161,18 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame, planned: bool)
             GapWarning,
         )
     where, values = f"The recent history ({count(read, 'row')})", data.values
-    recent, before = values[-read:], values[:-read]
+    recent, before = values[-read:].copy(), values[:-read]
+    counted = np.ones(read, dtype=bool)
+    if data.stamps is not None:  # nothing is missing where there never is a value
+        never = closed(forecaster, data, data.stamps[-read:])[0]
+        recent[:, : data.n_targets][never], counted = 0.0, ~never.all(axis=1)
     rule = "the last value before each is read instead"
     if isinstance(forecaster.model, ZeroShot):
         rule = "they are left out" if np.isnan(recent).sum() > 1 else "it is left out"
     if (np.isnan(recent[0]) & np.isnan(before).all(axis=0)).any() and not config.reads_raw:
         rule += ", or the training mean where there is none"
-    _warn_gaps(recent, columns, where, rule)
-    _warn_gaps(data.covariates[-read:], config.schema.roles.future, where, "the training mean is read instead")
+    _warn_gaps(recent[counted], columns, where, rule)
+    _warn_gaps(data.covariates[-read:][counted], config.schema.roles.future, where, "the training mean is read instead")
     return History(data, rows.time, rows.given if rows.long else ())
 
 

@@ -157,7 +157,7 @@ def test_explicit_frequency_overrides_inference() -> None:
     trained = femts.train(femts.load_dataset(some, freq="D"), "naive", 7)
     assert trained.freq == trained.config.schema.freq == "D"
     with pytest.warns(femts.errors.GapWarning):
-        assert list(trained.predict(some)["date"].diff().dropna().unique()) == [pd.Timedelta(days=1)]
+        assert set(trained.predict(some)["date"].dt.day_of_week) == {0, 2, 4}, "never a value on other days"
     assert femts.load_dataset(days.iloc[::2], freq="D").values.shape == (299, 1), "guessed to be of every second day"
     assert femts.load_dataset(days.head(2).assign(date=[1, 3]), freq="1").freq == "1"
     assert femts.load_dataset(waves("2B"), freq="2B").season == 5, "shown as of two days, with gaps"

@@ -21,8 +21,8 @@ SHUT = {"north": 6, "south": 0}  # weekday of each shop
 def daily(shut: int = 6, rows: int = 100) -> pd.DataFrame:
     """Visits on days from a Wednesday on, without one day of the week."""
     dates = pd.date_range("2024-01-03", periods=rows)
-    table = pd.DataFrame({"date": dates, "visits": 50 + 10 * (dates.dayofweek == 5) + np.arange(rows) % 3})
-    return table[dates.dayofweek != shut]
+    table = pd.DataFrame({"date": dates, "visits": 50 + 10 * (dates.day_of_week == 5) + np.arange(rows) % 3})
+    return table[dates.day_of_week != shut]
 
 
 def shops() -> pd.DataFrame:
@@ -39,16 +39,16 @@ def masked(table: pd.DataFrame, steps: int, **reading: Any) -> pd.DataFrame:
 
 def test_a_day_of_the_week() -> None:
     made = masked(daily(), 28)
-    assert (made[0] == (made.index.dayofweek == 6)).all() and made[0].sum() == 4
+    assert (made[0] == (made.index.day_of_week == 6)).all() and made[0].sum() == 4
 
 
 def test_nights_and_weekends_of_readings_by_the_half_hour() -> None:
     dates = pd.date_range("2024-01-01", "2024-02-15", freq="30min")
-    opens = (dates.dayofweek < 5) & (dates.hour >= 8) & (dates.hour < 17)
+    opens = (dates.day_of_week < 5) & (dates.hour >= 8) & (dates.hour < 17)
     table = pd.DataFrame({"date": dates, "visits": np.arange(len(dates)) % 7 + 0.5})[opens]
     made = masked(table, 14 * 48)
     assert (~made[0]).equals(
-        pd.Series((made.index.dayofweek < 5) & (made.index.hour >= 8) & (made.index.hour < 17), made.index)
+        pd.Series((made.index.day_of_week < 5) & (made.index.hour >= 8) & (made.index.hour < 17), made.index)
     )
 
 
@@ -80,7 +80,7 @@ def test_columns_have_their_own() -> None:
     table = daily(6).merge(daily(0), "outer", "date", suffixes=("_north", "_south")).sort_values("date")
     with pytest.warns(GapWarning, match="lacks"):
         made = femts.forecast(table, 14, level=None)
-    days = pd.DatetimeIndex(made["date"]).dayofweek
+    days = pd.DatetimeIndex(made["date"]).day_of_week
     assert len(made) == 14
     assert (made["visits_north"].isna() == (days == 6)).all() and (made["visits_south"].isna() == (days == 0)).all()
 
@@ -91,7 +91,7 @@ def test_forecasts_leave_them_out_and_say_so() -> None:
     with pytest.warns(GapWarning, match=match):
         made = femts.forecast(table, 14)
     assert len(made) == 12 and not made.isna().to_numpy().any()
-    assert (pd.DatetimeIndex(made["date"]).dayofweek != 6).all()
+    assert (pd.DatetimeIndex(made["date"]).day_of_week != 6).all()
 
 
 def test_a_horizon_without_any_step_names_one_that_has() -> None:
@@ -110,7 +110,7 @@ def of_shops() -> femts.Forecaster:
 
 def open_days(made: pd.DataFrame) -> bool:
     return all(
-        (pd.DatetimeIndex(of_one["date"]).dayofweek != SHUT[name]).all() for name, of_one in made.groupby("shop")
+        (pd.DatetimeIndex(of_one["date"]).day_of_week != SHUT[name]).all() for name, of_one in made.groupby("shop")
     )
 
 
@@ -139,7 +139,7 @@ def test_new_series_have_those_that_all_have() -> None:
     fc = femts.train(femts.load_dataset(table, target="visits"), "ridge", 14, seq_len=35)
     made = fc.predict(table, new=["west"])
     assert made["shop"].value_counts().to_dict() == {"north": 12, "south": 12, "west": 12}
-    assert (pd.DatetimeIndex(made["date"]).dayofweek != 6).all()
+    assert (pd.DatetimeIndex(made["date"]).day_of_week != 6).all()
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
@@ -180,4 +180,4 @@ def test_pictures_leave_a_gap(of_shops: femts.Forecaster) -> None:
     panel = of_shops.plot(shops()).axes[0]
     line = next(each for each in panel.lines if each.get_label() == "forecast")
     days, values = pd.DatetimeIndex(line.get_xdata()), np.asarray(line.get_ydata(), dtype=float)
-    assert len(days) == 15 and (np.isnan(values) == (days.dayofweek == 6)).all()
+    assert len(days) == 15 and (np.isnan(values) == (days.day_of_week == 6)).all()
