@@ -544,14 +544,14 @@ def warn_unlike(made: SeriesForecasts) -> None:
 
 def warn_closed(made: SeriesForecasts) -> None:
     """Warn about steps without a forecast, at times at which a series never has a value."""
-    closed = made.left_out
-    if not closed.any():
+    if made.closed is None or not made.closed.any():
         return
-    many, first = int(closed.sum()), made.stamps[int(closed.argmax())]
+    many, first = int(made.closed.sum()), made.stamps[int(made.closed.any(axis=2).argmax())]
+    of = count(made.closed.size, "step" if made.targets == 1 else "value")
     fall, they = ("falls", "it is") if many == 1 else ("fall", "they are")
     warn(
-        f"{many} of {count(closed.size, 'step')} {fall} on times of the day, week or year at which the history never has a "
-        f"value, the first on {first}; {they} left out of the forecast.",
+        f"{many} of {of} {fall} on times of the day, week or year at which the history never has a value, the first on "
+        f"{first}; {they} left out of the forecast.",
         GapWarning,
     )
 
