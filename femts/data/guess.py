@@ -30,6 +30,7 @@ MISTAKES = 0.05  # share of rows that may repeat others in every cell
 SHARED, ALWAYS = 0.25, 0.8  # share of rows whose date repeats, below which series have to have all their dates
 LONG, ALIVE = 5, 0.3  # rows per series, and share of the dates between its first and last, that suffice otherwise
 PER_SERIES = 2  # rows per series on the average
+MOVED = 0.1  # share of series whose attribute, such as an altitude, may change once
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
 FEWEST_STEPS = 8  # in the span of a table
 FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
@@ -120,7 +121,7 @@ def series_keys(
         alike = _alike(frame, dates, varied)
         if not _any_twice([dates[~alike]]) and _by_mistake(dates):
             return ()
-    sure, unsure = _candidates(frame, columns, rows)
+    sure, unsure = _candidates(frame, columns, rows, int(dates.max()) + 1)
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
@@ -152,8 +153,11 @@ def _are_almost_keys(frame: pd.DataFrame, name: str, stamps: pd.Index | None) ->
     return bool(again.mean() <= MISTAKES) and _by_design(dates[~again], series[~again], balanced=False)
 
 
-def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp]) -> tuple[list[int], list[int]]:
-    """Numbers of the columns that may name series: categories, and whole numbers, best first."""
+def _candidates(
+    frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp], dates: int
+) -> tuple[list[int], list[int]]:
+    """Numbers of the columns that may name series: categories, and whole numbers, best first. Numbers repeat more often
+    than by chance, or at each of the `dates`."""
     once = Counter(each.name for each in columns)
     whole = [n for n, each in enumerate(columns) if not each.missing and once[each.name] == 1]
     sure = [n for n in whole if columns[n].kind == "category"]
@@ -163,7 +167,7 @@ def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np
         if columns[n].kind in ("number", "running number")
         and columns[n].whole
         and not is_value(columns[n].name)
-        and 3 * columns[n].distinct <= len(frame)
+        and (3 * columns[n].distinct <= len(frame) or dates * columns[n].distinct == len(frame))
     ]
     # names with the most values tell rows apart best; numbers that name series occur about equally often
     sure.sort(key=lambda n: -columns[n].distinct)
@@ -396,7 +400,7 @@ def _static(frame: pd.DataFrame, columns: Sequence[Column], keys: Sequence[str])
         codes = _codes(frame.iloc[rows, place])
         there = codes >= 0
         pairs = len(np.unique(_joined([series[there], codes[there]])))
-        if there.sum() > 2 * pairs and pairs == len(np.unique(series[there])):
+        if there.sum() > 2 * pairs and pairs <= (1 + MOVED) * len(np.unique(series[there])):
             found.append(each.name)
     return tuple(found)
 

@@ -14,7 +14,7 @@ from femts.data.describe import are, count
 from femts.data.describe import names as listed
 from femts.data.month_names import month_number
 from femts.data.name_words import calendar_field, words_in
-from femts.data.stamps import as_text
+from femts.data.stamps import as_text, without_revisions
 from femts.text import quote
 
 VALUE = "value"  # name of the column of values, of which the table has only the months
@@ -38,7 +38,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     if found is None:
         return given, ()
     year, months = found
-    text = as_text(frame[year]).str.strip()
+    written = as_text(frame[year]).str.strip()
+    text = without_revisions(written)
     dated = text.str.fullmatch(r"[12]\d{3}(\.0+)?").fillna(False).to_numpy(dtype=bool)
     if 2 * dated.sum() < len(frame):
         return given, ()
@@ -71,6 +72,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     if len(without):
         of = count(len(without), "row")
         notes.append(f"{of} without a year {are(len(without))} left out ({listed(tuple(without))})")
+    if (revised := written != text)[dated].any():
+        notes.append(f"marks behind years, as in '{quote(written[revised & dated].iloc[0])}', are left out")
     if len(missing):
         notes.append(f"the number {missing[0]:g} below its rows stands for missing values")
     return made, tuple(notes)

@@ -100,6 +100,7 @@ def is_id(name: str) -> bool:
     return bool(words) and (
         not _IDS.isdisjoint(words)
         or words[-1].endswith(("num", "nbr", "code"))
+        or (words[-1].endswith("id") and words[-1][:-2] in _ENTITIES)
         or (len(words) > 1 and words[-1] in ("no", "number", "num") and words[0] != "total")
     )
 

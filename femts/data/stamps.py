@@ -67,9 +67,14 @@ _MARKED = r"^\s*(\d{1,2})([-/.])(\d{1,2})\2(?=\d{4}\b)"
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PLAIN = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?")
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
+_EAST_ASIAN = re.compile(  # Chinese, Japanese and Korean dates of a day, a month, a quarter or a year
+    r"(\d{4})\s*[\u5e74\ub144](?:\u5ea6|\s*\u7b2c?\s*(?P<quarter>[1-4])\s*(?:\u5b63\u5ea6|\u56db\u534a\u671f|\ubd84\uae30)|"
+    r"\s*(\d{1,2})\s*[\u6708\uc6d4](?:\s*(\d{1,2})\s*[\u65e5\uc77c])?)?"
+)
+_REVISED = r"(?i)(?<=\d)\s*(?:\*+|[\u2020\u2021\u00b9\u00b2\u00b3]|\((?:[a-z\d]|prov|prel|est|rev)[a-z]*\.?\))\s*$|(?<=^\d{4})[rpe]$"
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
-_SHORT_MONTH = re.compile(rf"\s*({LETTERS}{{3,10}})\.?[ \-/']?(\d{{2}})\s*", re.IGNORECASE)  # as Excel shows months
+_SHORT_MONTH = re.compile(rf"\s*({LETTERS}{{3,12}})\.?[ \-/']?(\d{{2}})\s*", re.IGNORECASE)  # as Excel shows months
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
 _PERIODS = [  # names of periods, in the order in which they are tried
     re.compile(pattern, re.IGNORECASE)
@@ -80,8 +85,8 @@ _PERIODS = [  # names of periods, in the order in which they are tried
         rf"{_YEAR}{_GAP}M(?P<month>\d{{1,2}})",
         rf"{_YEAR}(?P<month>0[1-9]|1[0-2])",
         rf"(?P<month>\d{{1,2}})[/.]{_YEAR}",
-        rf"(?P<name>{LETTERS}{{3,10}})\.?{_GAP}{_YEAR}",
-        rf"{_YEAR}{_GAP}(?P<name>{LETTERS}{{3,10}})\.?",
+        rf"(?P<name>{LETTERS}{{3,12}})\.?{_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}(?P<name>{LETTERS}{{3,12}})\.?",
     )
 ]
 
@@ -117,7 +122,7 @@ def read_stamps(
             column = column.dt.to_timestamp()
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
-        text = starts_of(as_text(column))
+        text = plain_dates(as_text(column))
         if len(text) and _NUMBER.fullmatch(str(text.iloc[0])):
             if text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
                 text = text.str.partition(".")[0]
@@ -125,6 +130,11 @@ def read_stamps(
             if found is not None:
                 return found
         dates, notes = _parsed(text, where)
+        if dates.isna().any() and (revised := text.str.contains(_REVISED)).any():
+            plain = without_revisions(text).rename(column.name)
+            dates, notes = read_stamps(plain, where, freq)
+            first = quote(text[revised].iloc[0])
+            return dates, (*notes, f"marks of revisions and footnotes behind dates, as in '{first}', are left out")
         if dates.isna().any() and (seasons := text.str.contains(_SEASON)).any():
             first, text = text[seasons].iloc[0], text.str.replace(_SEASON, "", regex=True)
             dates, notes = _parsed(text, where)
@@ -223,11 +233,23 @@ def as_text(column: pd.Series) -> pd.Series:
         return column.map(quote).astype(str)
 
 
-def starts_of(text: pd.Series) -> pd.Series:
-    """Cells without the end of a period, as in `01.01.2024 00:00 - 01.01.2024 01:00`."""
-    if len(text) and _PERIOD_OF_TIME.match(str(text.iloc[0])):
+def plain_dates(text: pd.Series) -> pd.Series:
+    """Cells without the end of a period, as in `01.01.2024 00:00 - 01.01.2024 01:00`, and with hyphens in East Asian
+    dates."""
+    first = str(text.iloc[0]) if len(text) else ""
+    if _PERIOD_OF_TIME.match(first):
         return text.str.replace(_PERIOD_OF_TIME, r"\1", regex=True)
-    return text
+    return text.str.replace(_EAST_ASIAN, _with_hyphens, regex=True) if _EAST_ASIAN.match(first) else text
+
+
+def _with_hyphens(match: re.Match[str]) -> str:
+    year, quarter, *parts = match.groups()
+    return f"{year}Q{quarter}" if quarter else "-".join([year, *(part.zfill(2) for part in parts if part)])
+
+
+def without_revisions(text: pd.Series) -> pd.Series:
+    """Cells without a mark of a footnote or a revision behind the date, as in `2023(r)` or `2024-01*`."""
+    return text.str.replace(_REVISED, "", regex=True)
 
 
 def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
