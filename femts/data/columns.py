@@ -308,8 +308,9 @@ def holds_dates(column: pd.Series) -> bool:
         cells = _plain(column)
     # Years, months (202412), days or Unix time: accepted if in order, or if the name says so.
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy()
-    if not len(numbers) or not np.isfinite(numbers).all():
-        return False
+    others = cells[np.isnan(numbers)]  # months or quarters among years are refused later
+    if not len(numbers) or len(others) or not np.isfinite(numbers).all():
+        return is_named_date(column.name) and len(others) < len(cells) and _are_dates(others.head(SAMPLE))
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)

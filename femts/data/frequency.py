@@ -84,7 +84,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """
     if len(dates) < 3:
         raise UsageError(
-            f"{where} has {count(len(dates), 'data row')}; at least 3 are needed to infer the step between them."
+            f"{where} has {count(len(dates), 'time stamp')}; at least 3 are needed to infer the step between them."
         )
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))

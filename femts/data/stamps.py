@@ -153,6 +153,9 @@ def read_stamps(
             raise _beyond(where, int(year[0]), row)
         cell = quote(column.iloc[row])
         fault = f"{where} has '{cell}' where data row {row + 1} should have a date"
+        if (other := _other_period(column)) is not None:
+            mixed = f"{where} has the dates '{quote(other[0])}' and '{quote(other[1])}', which are of different lengths"
+            raise UsageError(f"{mixed}; keep the rows of one length, such as those of quarters, or of years.")
         if cell.replace(".", "").isdecimal():  # whose meaning depends on the other rows
             raise UsageError(f"{fault}; {_WRITE}.")
         raise TableFault(fault, f"; {_WRITE}.", column=str(column.name))
@@ -477,6 +480,16 @@ def first_days(text: pd.Series) -> pd.Series | None:
     first = next((str(cell) for cell in cells if isinstance(cell, str) and cell), "")
     pattern = next((pattern for pattern in _PERIODS if _first_day(pattern, first)), None)
     return None if pattern is None else cells.map({cell: _first_day(pattern, str(cell)) for cell in cells.unique()})
+
+
+def _other_period(column: pd.Series) -> tuple[str, str] | None:
+    """A year and a quarter, week or month from a column that has nothing but these; None for other columns."""
+    cells = as_text(column).str.strip().drop_duplicates()
+    years = cells.str.fullmatch(r"[12]\d{3}")
+    if years.all() or not years.any():
+        return None
+    periods = first_days(cells[~years])
+    return None if periods is None else (cells[years].iloc[0], cells[~years].iloc[0])
 
 
 def _first_day(pattern: re.Pattern[str], cell: str) -> str:
