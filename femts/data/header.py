@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.columns import NOTES
+from femts.data.describe import are
 from femts.data.month_names import LETTERS, month_number
 from femts.data.stamps import as_text
 from femts.text import quote
@@ -436,6 +437,24 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     note = f"{what} left out as a footer ({shown or 'empty'})"
     kept = kept.infer_objects()
     kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), note)}
+    return kept
+
+
+def without_headers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame without rows that repeat its header between two others, as in files that were joined; a note says so."""
+    names = list(map(str, frame.columns))
+    same = as_text(frame.iloc[:, 0]) == names[0] if names and not is_numeric_dtype(frame.dtypes.iloc[0]) else None
+    if same is None or not same.any():
+        return frame
+    rows = np.flatnonzero(same)
+    again = [row for row in rows if as_text(frame.iloc[row]).tolist() == names]
+    again = [row for row in again if row and frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
+    if not again:
+        return frame
+    kept = frame.drop(index=frame.index[again]).reset_index(drop=True)
+    kept = kept.assign(**{name: _numeric(kept[name]) for name in names[1:]})
+    what = "1 row that repeats" if len(again) == 1 else f"{len(again)} rows that repeat"
+    kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), f"{what} its header {are(len(again))} left out")}
     return kept
 
 

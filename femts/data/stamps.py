@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.column_names import ROW
 from femts.data.describe import stamp
 from femts.data.month_names import LETTERS, in_english, month_number
 from femts.data.near_steps import near_midnights, onto_steps
@@ -19,7 +20,7 @@ from femts.data.pieces import slices
 from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
 from femts.errors import TableFault, UsageError
-from femts.text import quote
+from femts.text import arguments, quote
 
 YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
 MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
@@ -51,6 +52,7 @@ EVEN, UNEVEN = (
     10.0,
 )  # longest step, in usual ones, of dates read in the right order of day and month, and in others
 SAMPLE = 20  # cells that are inspected first
+MOST_TITLES = 5  # rows between a table and the header of another one below it
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
@@ -156,6 +158,8 @@ def read_stamps(
         if (other := _other_period(column)) is not None:
             mixed = f"{where} has the dates '{quote(other[0])}' and '{quote(other[1])}', which are of different lengths"
             raise UsageError(f"{mixed}; keep the rows of one length, such as those of quarters, or of years.")
+        if column.name in column.iloc[row : row + MOST_TITLES].tolist():
+            raise UsageError(f"{where} has another table from data row {row + 1} on ('{cell}'); give each a file of its own.")
         if cell.replace(".", "").isdecimal():  # whose meaning depends on the other rows
             raise UsageError(f"{fault}; {_WRITE}.")
         raise TableFault(fault, f"; {_WRITE}.", column=str(column.name))
@@ -614,7 +618,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
                 f"{where} has ambiguous dates such as '{quote(cells.iloc[row])}', whose day could be "
-                f"the month{year}; {_WRITE}."
+                f"the month{year}; {_WRITE}, or number the rows with {arguments({'columns': {'time': ROW}})}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
 

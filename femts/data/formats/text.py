@@ -25,7 +25,7 @@ from femts.data.eurostat import is_eurostat, unjoined
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
 from femts.data.growing import Growing
-from femts.data.header import ABOVE, MOST_FOOTERS, is_data, without_footer
+from femts.data.header import ABOVE, MOST_FOOTERS, is_data, without_footer, without_headers
 from femts.data.stamps import as_text
 from femts.data.unpack import WINDOWS, TextBytes, check_columns, open_bytes, place
 from femts.errors import UsageError
@@ -142,7 +142,7 @@ def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
     else:
         pieces = _parts(file, cells)
     for piece in pieces:
-        made = without_empty(_without_empty_rows(piece), file.nameless)
+        made = without_headers(without_empty(_without_empty_rows(piece), file.nameless))
         missing = [name for name in file.nameless if name in made.columns]
         if missing and missing == [file.names[0]]:
             first = first if first in ("date", NAMELESS) else name_of_first(made, names)
