@@ -296,7 +296,8 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
         remedy = "enter a number, or leave the cell empty"
-        if share_unit(as_text(column[unread]).str.strip()):
+        cells = as_text(column[unread]).str.strip()
+        if share_unit(cells) and measured(cells) is None:
             remedy = "write its numbers with decimals, or without thousands separators, to tell one from the other"
         elif _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
             remedy = "remove thousands separators"

@@ -59,8 +59,8 @@ _EMPTY = (
 _TIMES = re.compile(
     r"\W*(date|time|year|month|day|hour|ds|timestamp|datum|zeit|jahr|monat|fecha|period)", re.IGNORECASE
 )
-_TOTALS = re.compile(
-    r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme",
+TOTALS = re.compile(
+    r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme|totale|suma|razem|toplam|\u5408\u8ba1|\u5408\u8a08",
     re.IGNORECASE,
 )
 _LABELS = re.compile(  # of what statistics offices and central banks write below the names of their series
@@ -250,7 +250,7 @@ def _is_full_date(cell: str) -> bool:
 
 def _are_values(row: Sequence[str]) -> bool:
     """Return whether a row of numbers cannot hold the names of columns, which may be numbered."""
-    if not all(map(_NUMBER.fullmatch, row)):
+    if not all(map(_NUMBER.fullmatch, row)) or (len(row) == 1 and "," in row[0]):
         return False
     if not all(map(str.isdecimal, row)):
         return True
@@ -448,7 +448,7 @@ def without_headers(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     rows = np.flatnonzero(same)
     again = [row for row in rows if as_text(frame.iloc[row]).tolist() == names]
-    again = [row for row in again if row and frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
+    again = [row for row in again if not row or frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
     if not again:
         return frame
     kept = frame.drop(index=frame.index[again]).reset_index(drop=True)
@@ -479,7 +479,7 @@ def _is_footer(cell: str, others: Sequence[str], dated: bool) -> bool:
         return False
     if dated:  # words of a remark may be in several cells
         wordy = not any(map(_NUMBER.fullmatch, others)) and not any(other.lower() in _EMPTY for other in others)
-        return wordy or bool(_TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
+        return wordy or bool(TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
     return not others and bool(_REMARKS.match(cell))
 
 

@@ -43,6 +43,9 @@ _OTHER_NAMES = {  # of components
     **dict.fromkeys(("ano", "a\u00f1o", "ann\u00e9e", "annee", "anno"), "year"),
     **dict.fromkeys(("monat", "mes", "m\u00eas", "mois", "mese"), "month"),
     **dict.fromkeys(("tag", "dia", "d\u00eda", "jour", "giorno"), "day"),
+    **dict.fromkeys(("rok", "y\u0131l", "\u5e74", "\u5e74\u4efd", "\ub144"), "year"),
+    **dict.fromkeys(("miesi\u0105c", "ay", "\u6708", "\u6708\u4efd", "\uc6d4"), "month"),
+    **dict.fromkeys(("dzie\u0144", "g\u00fcn", "\u65e5", "\uc77c"), "day"),
     **dict.fromkeys(("date of month", "day of month", "dayofmonth", "dom", "mday"), "day"),
 }
 _WITH_CLOCK = (
