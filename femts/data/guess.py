@@ -247,8 +247,10 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
         if (stamps.day == 1).all():
             steps = steps[4:] if (stamps.month == 1).all() else steps[2:]
     share = {step: len(np.unique(_steps(stamps, step))) / max(1.0, span / _SPANS[step]) for step in steps}
-    several = [step for step in steps if span / _SPANS[step] >= FEWEST_STEPS]
-    return next((step for step in (*several, *steps) if 2 * share[step] >= 1), max(steps, key=share.__getitem__))
+    several = [step for step in steps if span / _SPANS[step] >= FEWEST_STEPS] or steps[:1]
+    fullest = max(several, key=share.__getitem__)
+    several = several if MOST_EMPTY * share[fullest] >= 1 else steps
+    return next((step for step in several if 2 * share[step] >= 1), max(several, key=share.__getitem__))
 
 
 def _steps(stamps: pd.DatetimeIndex, step: str) -> NDArray[np.int64]:

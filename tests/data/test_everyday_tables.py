@@ -339,3 +339,12 @@ def test_constant_columns_share_a_note() -> None:
     table = pd.DataFrame({"date": DAYS, "load": WAVE} | {f"c{n}": np.arange(60) // 58 * 1.5 for n in range(8)})
     told = [note for note in femts.load_dataset(table).notes if "constant" in note]
     assert told == ["columns 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' and 2 more are constant in training, so their scales are 1"]
+
+
+def test_days_above_their_times(tmp_path: Path) -> None:
+    rows = [line for day, value in zip(DAYS, WAVE, strict=True) for line in (f'" {day:%b} {day.day}, {day:%Y}",', f"7:30 PM,{value} kg,")]
+    (tmp_path / "mine.csv").write_text("Time,Weight,\n" + "\n".join(rows) + "\n")
+    data = femts.load_dataset(tmp_path / "mine.csv")
+    assert (data.rows, data.freq, str(data.stamps[0])) == (60, "D", "2024-01-01 19:30:00")
+    assert data.values[:, 0].tolist() == WAVE.tolist()
+    assert "rows with a date alone in column 'Time' are read as the days of the times below them" in notes(data)
