@@ -163,7 +163,9 @@ def _equal(numbers: Array, dates: Dates) -> str | None:
         if np.mean(numbers == factor * dates.year + dates.parts[part][0]) >= AGREE:
             return part
     days = numbers - dates.ordinal
-    if _share(days) >= AGREE and len(np.unique(np.diff(np.unique(dates.ordinal)))) > 1:  # even ones are numbered as well
+    if (
+        _share(days) >= AGREE and len(np.unique(np.diff(np.unique(dates.ordinal)))) > 1
+    ):  # even ones are numbered as well
         return "day"
     for part, (values, least) in dates.parts.items():
         several = min(distinct, dates.counts[part])

@@ -220,7 +220,8 @@ def _without_header(
     if len(table) < FEWEST or any(len(row) != width or not _is_row(row) for row in table):
         return None
     times = _times(table, blanks) if width > 1 else []
-    alike = all(len({is_data(cell) for cell in cells if cell.lower() not in _EMPTY}) < 2 for cells in zip(*table))
+    columns = ([cell for cell in cells if cell.lower() not in _EMPTY] for cells in zip(*table, strict=True))
+    alike = all(len(set(map(is_data, cells))) < 2 for cells in columns)
     if not alike or not (times or (not place and _are_values(table[0]))):
         return None
     words = rows[filled[place - 1]] if place else remark

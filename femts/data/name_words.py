@@ -69,7 +69,9 @@ _CUMULATED = frozenset("cum cumulative cumulated cumul kumuliert cumule cumulee 
 
 def words_in(name: str) -> list[str]:
     """Words of a name such as `storeNbr` or `día_del_mes`, in lower case and without accents."""
-    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("\u0131", "i")).encode("ascii", "ignore").decode()
+    plain = (
+        unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("\u0131", "i")).encode("ascii", "ignore").decode()
+    )
     return [word.lower() for word in _PARTS.findall(plain)]
 
 

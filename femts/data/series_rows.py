@@ -75,7 +75,7 @@ def from_rows(
     )
     others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
     named = f"column{'s' * (len(keys) > 1)} {quoted_names(keys)}"
-    notes = (f"each row is read as a series, named by {named}; {others}",)
+    notes: tuple[str, ...] = (f"each row is read as a series, named by {named}; {others}",)
     if totals.any():
         notes += (f"row '{quote(total)}' is left out, since it is the sum of the others",)
     if not left:

@@ -159,7 +159,9 @@ def read_stamps(
             mixed = f"{where} has the dates '{quote(other[0])}' and '{quote(other[1])}', which are of different lengths"
             raise UsageError(f"{mixed}; keep the rows of one length, such as those of quarters, or of years.")
         if column.name in column.iloc[row : row + MOST_TITLES].tolist():
-            raise UsageError(f"{where} has another table from data row {row + 1} on ('{cell}'); give each a file of its own.")
+            raise UsageError(
+                f"{where} has another table from data row {row + 1} on ('{cell}'); give each a file of its own."
+            )
         if cell.replace(".", "").isdecimal():  # whose meaning depends on the other rows
             raise UsageError(f"{fault}; {_WRITE}.")
         raise TableFault(fault, f"; {_WRITE}.", column=str(column.name))

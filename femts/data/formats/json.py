@@ -246,7 +246,11 @@ def _named_pairs(content: Any) -> dict[str, list[tuple[Any, Any]]] | None:
         return found or None
     each = [_named_pairs(row) for row in content]
     names = [next((str(row[name]) for name in _NAMES if isinstance(row.get(name), str)), None) for row in content]
-    if not all(found is not None and len(found) == 1 for found in each) or None in names or len(set(names)) < len(names):
+    if (
+        not all(found is not None and len(found) == 1 for found in each)
+        or None in names
+        or len(set(names)) < len(names)
+    ):
         return None
     return {str(name): pairs for name, found in zip(names, each, strict=True) if found for pairs in found.values()}
 
@@ -261,7 +265,9 @@ def _pairs(content: Any) -> list[tuple[Any, Any]] | None:
         values = [pair[1 - time] for pair in content]
         if all(cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) for cell in values):
             stamps = [pair[time] for pair in content]
-            if all(isinstance(cell, str | int | float) for cell in stamps) and holds_dates(pd.Series(stamps, name="date")):
+            if all(isinstance(cell, str | int | float) for cell in stamps) and holds_dates(
+                pd.Series(stamps, name="date")
+            ):
                 return list(zip(stamps, values, strict=True))
     return None
 
