@@ -22,7 +22,7 @@ from femts.text import Blank, arguments, quote
 
 _THOUSANDS_BY_POINTS = r"[+-]?\d{1,3}(?:\.\d{3})+"
 _BLANK = "[ '\u2019\u00a0\u202f]"
-_THOUSANDS_BY_BLANKS = rf"[+-]?\d{{1,3}}(?:{_BLANK}\d{{3}})+(?:[.,]\d+)?"
+_THOUSANDS_BY_BLANKS = rf"[+-]?(?!0)\d{{1,3}}(?:{_BLANK}\d{{3}})+(?:[.,]\d+)?"
 LARGEST = 3.4e38  # largest number in single precision
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"

@@ -250,13 +250,16 @@ def _is_full_date(cell: str) -> bool:
 
 
 def _are_values(row: Sequence[str]) -> bool:
-    """Return whether a row of numbers cannot hold the names of columns, which may be numbered."""
+    """Return whether a row of numbers cannot hold the names of columns, which may be numbers at even steps."""
     if not all(map(_NUMBER.fullmatch, row)) or (len(row) == 1 and "," in row[0]):
         return False
-    if not all(map(str.isdecimal, row)):
+    if not all(re.fullmatch(r"\d+(\.\d+)?", cell) for cell in row):
         return True
-    steps = np.diff([int(cell) for cell in row])
-    return len(set(steps)) != 1 or not steps[0] if len(row) > 2 else row != ["0"] and steps.tolist() != [1]
+    numbers = [float(cell) for cell in row]
+    steps = np.diff(numbers)
+    if len(row) > 2:
+        return not steps[0] or not np.allclose(steps, steps[0])
+    return numbers not in ([0], [numbers[0], numbers[0] + 1])
 
 
 def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
@@ -443,13 +446,12 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
 
 def without_headers(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame without rows that repeat its header between two others, as in files that were joined; a note says so."""
-    names = list(map(str, frame.columns))
-    same = as_text(frame.iloc[:, 0]) == names[0] if names and not is_numeric_dtype(frame.dtypes.iloc[0]) else None
-    if same is None or not same.any():
+    names, first = list(map(str, frame.columns)), frame.iloc[:, 0]
+    cells = first.cat.categories if isinstance(first.dtype, pd.CategoricalDtype) else first
+    if is_numeric_dtype(first) or not (cells == names[0]).any():
         return frame
-    rows = np.flatnonzero(same)
-    again = [row for row in rows if as_text(frame.iloc[row]).tolist() == names]
-    again = [row for row in again if not row or frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
+    rows = [row for row in np.flatnonzero(first == names[0]) if as_text(frame.iloc[row]).tolist() == names]
+    again = [row for row in rows if not row or frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
     if not again:
         return frame
     kept = frame.drop(index=frame.index[again]).reset_index(drop=True)

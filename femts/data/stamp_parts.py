@@ -162,10 +162,13 @@ def _part(name: str) -> str:
 def _with_days_above(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The frame with dates before the times of day in its first column, and a note, if each day has a row of its own with
     nothing but its date, above those of its times."""
-    if frame.shape[1] < 2 or not len(frame) or pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
+    first = str(frame.columns[0]) if frame.shape[1] > 1 else ""
+    if not len(frame) or names.time not in (None, first) or pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
         return frame, ()
-    alone, first = frame.iloc[:, 1:].isna().all(axis=1), str(frame.columns[0])
-    if not alone.iloc[0] or names.time not in (None, first) or not are_clocks(frame.iloc[:, 0][~alone]):
+    if frame.iloc[0, 1:].notna().any():  # as in most tables
+        return frame, ()
+    alone = frame.iloc[:, 1:].isna().all(axis=1)
+    if not are_clocks(frame.iloc[:, 0][~alone]):
         return frame, ()
     cells = as_text(frame.iloc[:, 0]).str.strip()
     if not _are_days(cells[alone]):

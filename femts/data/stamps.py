@@ -158,7 +158,7 @@ def read_stamps(
         if (other := _other_period(column)) is not None:
             mixed = f"{where} has the dates '{quote(other[0])}' and '{quote(other[1])}', which are of different lengths"
             raise UsageError(f"{mixed}; keep the rows of one length, such as those of quarters, or of years.")
-        if column.name in column.iloc[row : row + MOST_TITLES].tolist():
+        if isinstance(column.name, str) and column.name in column.iloc[row : row + MOST_TITLES].tolist():
             raise UsageError(
                 f"{where} has another table from data row {row + 1} on ('{cell}'); give each a file of its own."
             )

@@ -156,6 +156,12 @@ def test_names_and_numbers_in_order_are_headers(header: str, tmp_path: Path) -> 
     assert len(read_table(tmp_path / "mine.csv")) == 60
 
 
+def test_blanks_around_names_are_left_out(tmp_path: Path) -> None:
+    rows = [(f"{day:%Y-%m-%d}", f" {value}", f" {n}") for n, (day, value) in enumerate(zip(DAYS, WAVE, strict=True))]
+    (tmp_path / "mine.csv").write_text(lines(("date", " load", " heat "), *rows))
+    assert femts.load_dataset(tmp_path / "mine.csv", target="load").values[:, 0].tolist() == WAVE.tolist()
+
+
 SPACED: dict[str, tuple[list[str], list[float]]] = {
     "blanks": (["1 222,8", "726,3", "12 001 222"], [1222.8, 726.3, 12001222]),
     "narrow blanks": (["1\u202f222,8", "726,3", "5"], [1222.8, 726.3, 5]),

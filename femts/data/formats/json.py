@@ -84,8 +84,7 @@ def _table(content: Any, path: Path) -> pd.DataFrame | None:
     if all(isinstance(row, dict) for row in content):
         if (pairs := _named_pairs(content)) is not None:
             return _of_pairs(pairs, path)
-        tables = [each for row in content for each in row.get("series", [row]) if isinstance(each, Mapping)]
-        if tables and all({"columns", "values"} <= each.keys() for each in tables):
+        if (tables := _of_results(content)) is not None:
             return _of_influx(tables, path)
         if all({"metric", "values", "timestamps"} <= row.keys() for row in content):
             series = [(row["metric"], list(zip(row["timestamps"], row["values"], strict=True))) for row in content]
@@ -244,6 +243,8 @@ def _named_pairs(content: Any) -> dict[str, list[tuple[Any, Any]]] | None:
     if isinstance(content, Mapping):
         found = {str(name): pairs for name, each in content.items() if (pairs := _pairs(each)) is not None}
         return found or None
+    if _named_pairs(content[0]) is None:
+        return None
     each = [_named_pairs(row) for row in content]
     names = [next((str(row[name]) for name in _NAMES if isinstance(row.get(name), str)), None) for row in content]
     if (
@@ -279,6 +280,14 @@ def _of_pairs(series: Mapping[str, list[tuple[Any, Any]]], path: Path) -> pd.Dat
         _check_room(len(times[0]), len(series) + 1, len(times[0]) * (len(series) + 1), path)
         return pd.DataFrame({"date": times[0]} | {name: [cell for _, cell in each] for name, each in series.items()})
     return _of_series([({}, pairs) for pairs in series.values()], list(series), path)
+
+
+def _of_results(content: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+    """The series in the results of InfluxDB, or these series themselves; None for anything else."""
+    if not ({"columns", "values"} <= content[0].keys() or isinstance(content[0].get("series"), list)):
+        return None
+    tables = [each for row in content for each in row.get("series", [row])]
+    return tables if tables and all({"columns", "values"} <= each.keys() for each in tables) else None
 
 
 def _of_influx(tables: Sequence[Mapping[str, Any]], path: Path) -> pd.DataFrame:
