@@ -162,10 +162,10 @@ def _part(name: str) -> str:
 def _with_days_above(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The frame with dates before the times of day in its first column, and a note, if each day has a row of its own with
     nothing but its date, above those of its times."""
-    first = str(frame.columns[0]) if frame.shape[1] > 1 else ""
-    if not len(frame) or names.time not in (None, first) or pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
+    if frame.shape[1] < 2 or not len(frame) or frame.iloc[0, 1:].notna().any():  # as in most tables
         return frame, ()
-    if frame.iloc[0, 1:].notna().any():  # as in most tables
+    first = str(frame.columns[0])
+    if names.time not in (None, first) or pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
         return frame, ()
     alone = frame.iloc[:, 1:].isna().all(axis=1)
     if not are_clocks(frame.iloc[:, 0][~alone]):
