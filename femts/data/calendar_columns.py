@@ -54,6 +54,11 @@ class Dates:
         return self.stamps.normalize().asi8
 
     @cached_property
+    def ordinal(self) -> Array:
+        """Days since 1970."""
+        return np.asarray((self.stamps.tz_localize(None) - pd.Timestamp(0)).days, dtype=np.float64)
+
+    @cached_property
     def day_of_year(self) -> Array:
         return np.asarray(self.stamps.day_of_year, dtype=np.float64)
 
@@ -154,9 +159,14 @@ def _equal(numbers: Array, dates: Dates) -> str | None:
     years = len(np.unique(dates.year))
     if _share(numbers - dates.year) >= AGREE and years == distinct and dates.distinct > 2 * distinct:
         return "year"
-    for part, factor in (("month", 100), ("quarter", 10)):  # 202412, 20244
+    for part, factor in (("month", 100), ("quarter", 10), ("day of year", 1000)):  # 202412, 20244, 2024366
         if np.mean(numbers == factor * dates.year + dates.parts[part][0]) >= AGREE:
             return part
+    days = numbers - dates.ordinal
+    if (
+        _share(days) >= AGREE and len(np.unique(np.diff(np.unique(dates.ordinal)))) > 1
+    ):  # even ones are numbered as well
+        return "day"
     for part, (values, least) in dates.parts.items():
         several = min(distinct, dates.counts[part])
         if several < min(least, 28):

@@ -21,6 +21,8 @@ from femts.errors import TableFault, UsageError
 from femts.text import Blank, arguments, quote
 
 _THOUSANDS_BY_POINTS = r"[+-]?\d{1,3}(?:\.\d{3})+"
+_BLANK = "[ '\u2019\u00a0\u202f]"
+_THOUSANDS_BY_BLANKS = rf"[+-]?(?!0)\d{{1,3}}(?:{_BLANK}\d{{3}})+(?:[.,]\d+)?"
 LARGEST = 3.4e38  # largest number in single precision
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(,\d{3})+\.\d+|(\.\d{3})+,\d+|([.,]\d{3}){2,}|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
@@ -187,9 +189,14 @@ def parsed(column: pd.Series, na: Sequence[float] = ()) -> tuple[NDArray[np.floa
 
 
 def with_decimal_points(text: pd.Series) -> pd.Series | None:
-    """Cells such as 1.234,56 and 7,5 as 1234.56 and 7.5; None unless a cell has both marks, and every point within a
-    number separates thousands."""
+    """Cells such as 1.234,56, 1 234,56 and 7,5 as 1234.56 and 7.5; None unless every blank within a number, or else every
+    point, separates thousands, which is clear if a number has both marks."""
     cells = text.drop_duplicates().str.strip()
+    spaced = cells[cells.str.contains(rf"\d{_BLANK}\d", regex=True)]
+    if len(spaced) and spaced.str.fullmatch(_THOUSANDS_BY_BLANKS).all():
+        whole = text.str.replace(rf"(?<=\d){_BLANK}(?=\d)", "", regex=True)
+        commas, points = (cells.str.contains(rf"\d\{mark}\d").any() for mark in ",.")
+        return None if commas and points else whole.str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
     pointed = cells[cells.str.contains(r"\d\.|\.\d", regex=True)]
     if not pointed.str.fullmatch(rf"{_THOUSANDS_BY_POINTS},\d+").any():
         return None
@@ -289,7 +296,8 @@ def numbers_of(column: pd.Series, name: str, where: str, na: Sequence[float] = (
         row = int(np.argmax(unread))
         text = quote(column.iloc[row])
         remedy = "enter a number, or leave the cell empty"
-        if share_unit(as_text(column[unread]).str.strip()):
+        cells = as_text(column[unread]).str.strip()
+        if share_unit(cells) and measured(cells) is None:
             remedy = "write its numbers with decimals, or without thousands separators, to tell one from the other"
         elif _THOUSANDS.fullmatch(text.strip()) or re.fullmatch(r"[+-]?\d{1,3},\d{3}", text.strip()):
             remedy = "remove thousands separators"

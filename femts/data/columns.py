@@ -22,11 +22,12 @@ from femts.data.stamps import (
     as_text,
     first_days,
     is_short_month,
+    plain_dates,
     read_dates,
     short_months,
-    starts_of,
     times_of,
     whole_numbers,
+    without_revisions,
 )
 from femts.data.units import measured
 from femts.data.zone_names import without_zone
@@ -299,13 +300,17 @@ def holds_dates(column: pd.Series) -> bool:
         return True
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return False
-    text = starts_of(as_text(column.dropna().head(SAMPLE)).str.strip())
-    if not pd.api.types.is_numeric_dtype(column) and not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
-        return _are_dates(text)
+    cells = as_text(column)
+    if not pd.api.types.is_numeric_dtype(column):
+        text = _plain(column.dropna().head(SAMPLE))
+        if not text.str.fullmatch(r"-?\d+(\.\d+)?").any():
+            return _are_dates(text)
+        cells = _plain(column)
     # Years, months (202412), days or Unix time: accepted if in order, or if the name says so.
-    numbers = pd.to_numeric(as_text(column), errors="coerce").to_numpy()
-    if not len(numbers) or not np.isfinite(numbers).all():
-        return False
+    numbers = pd.to_numeric(cells, errors="coerce").to_numpy()
+    others = cells[np.isnan(numbers)]  # months or quarters among years are refused later
+    if not len(numbers) or len(others) or not np.isfinite(numbers).all():
+        return is_named_date(column.name) and len(others) < len(cells) and _are_dates(others.head(SAMPLE))
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)
@@ -316,6 +321,11 @@ def holds_dates(column: pd.Series) -> bool:
     return times_of(numbers, name=str(column.name)) is not None and (
         named or bool((steps > 0).all() or (steps < 0).all())
     )
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """Text of dates without what may stand behind them."""
+    return without_revisions(plain_dates(as_text(column).str.strip()))
 
 
 def _are_dates(text: pd.Series) -> bool:

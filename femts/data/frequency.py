@@ -56,13 +56,15 @@ def order_of(dates: pd.Index, where: str = "The frame") -> NDArray[np.intp] | No
 
 def is_set_back(dates: pd.Index, again: NDArray[np.bool_]) -> bool:
     """Return whether the dates that repeat, in the rows `again`, may be hours that clocks without a time zone show
-    twice: at most one at night of a day, months apart."""
+    twice: at most one at night of a day, months apart, and most of its readings."""
     if not isinstance(dates, pd.DatetimeIndex) or dates.tz is not None or (dates == dates.normalize()).all():
         return False
     twice = dates[again].unique().sort_values()
     evening = pd.Timedelta(hours=1)  # some clocks are set back from midnight to 11 pm
     days, hours = (twice + evening).normalize(), np.asarray(twice.hour)
     apart = np.diff(days.unique())
+    if 2 * len(twice) <= dates.unique().floor("h").isin(twice.floor("h")).sum():
+        return False
     return bool(
         ((hours <= 3) | (hours == 23)).all()
         and (apart >= LEAST_APART).all()
@@ -82,7 +84,7 @@ def step_of(dates: pd.Index, where: str = "The frame") -> str:
     """
     if len(dates) < 3:
         raise UsageError(
-            f"{where} has {count(len(dates), 'data row')}; at least 3 are needed to infer the step between them."
+            f"{where} has {count(len(dates), 'time stamp')}; at least 3 are needed to infer the step between them."
         )
     if not isinstance(dates, pd.DatetimeIndex):
         step = int(np.gcd.reduce(np.diff(dates)))

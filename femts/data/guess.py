@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.categories import MOST_CATEGORIES
+from femts.data.describe import quoted_names
 from femts.data.kinds import Column, column_kinds, mark_running_totals
 from femts.data.name_words import is_amount, is_attribute, is_bound, is_level, is_value
 from femts.data.stamps import as_text
@@ -30,8 +31,10 @@ MISTAKES = 0.05  # share of rows that may repeat others in every cell
 SHARED, ALWAYS = 0.25, 0.8  # share of rows whose date repeats, below which series have to have all their dates
 LONG, ALIVE = 5, 0.3  # rows per series, and share of the dates between its first and last, that suffice otherwise
 PER_SERIES = 2  # rows per series on the average
+MOVED = 0.1  # share of series whose attribute, such as an altitude, may change once
 STEADY = 0.5  # variance of the number of rows per step over its mean, below which rows are readings rather than events
-FEWEST_STEPS = 8  # in the span of a table
+FEWEST_STEPS = 8  # in the span of a table, if that can be
+MOST_EMPTY = 10  # steps for each row
 FEW = 1.5  # rows per step on the average, below which repeated rows are exceptions
 _MONTHS = {"MS": 1, "QS": 3, "YS": 12}  # in a step
 _SPANS = {"min": 60.0, "h": 3600.0, "D": 86_400.0, "W": 604_800.0}  # in seconds
@@ -120,7 +123,7 @@ def series_keys(
         alike = _alike(frame, dates, varied)
         if not _any_twice([dates[~alike]]) and _by_mistake(dates):
             return ()
-    sure, unsure = _candidates(frame, columns, rows)
+    sure, unsure = _candidates(frame, columns, rows, int(dates.max()) + 1)
     most = int(np.bincount(dates[rows] + 1).max())
     for places, balanced in ((sure, False), ([*sure[: MOST_TRIED // 2], *unsure], True)):
         codes = {n: _codes(frame.iloc[rows, n]) for n in places}
@@ -152,8 +155,11 @@ def _are_almost_keys(frame: pd.DataFrame, name: str, stamps: pd.Index | None) ->
     return bool(again.mean() <= MISTAKES) and _by_design(dates[~again], series[~again], balanced=False)
 
 
-def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp]) -> tuple[list[int], list[int]]:
-    """Numbers of the columns that may name series: categories, and whole numbers, best first."""
+def _candidates(
+    frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np.intp], dates: int
+) -> tuple[list[int], list[int]]:
+    """Numbers of the columns that may name series: categories, and whole numbers, best first. Numbers repeat more often
+    than by chance, or at each of the `dates`."""
     once = Counter(each.name for each in columns)
     whole = [n for n, each in enumerate(columns) if not each.missing and once[each.name] == 1]
     sure = [n for n in whole if columns[n].kind == "category"]
@@ -163,7 +169,7 @@ def _candidates(frame: pd.DataFrame, columns: Sequence[Column], rows: NDArray[np
         if columns[n].kind in ("number", "running number")
         and columns[n].whole
         and not is_value(columns[n].name)
-        and 3 * columns[n].distinct <= len(frame)
+        and (3 * columns[n].distinct <= len(frame) or dates * columns[n].distinct == len(frame))
     ]
     # names with the most values tell rows apart best; numbers that name series occur about equally often
     sure.sort(key=lambda n: -columns[n].distinct)
@@ -218,7 +224,7 @@ def _rank(column: Column) -> tuple[int, ...]:
 def step_at_hand(stamps: pd.Index | None) -> str | None:
     """The step by which to aggregate rows, a pandas frequency; None for numbered rows.
 
-    It is the usual distance between time stamps if that is below a day. Otherwise it is the finest one of minutes, hours,
+    It is the usual distance between time stamps if that is below a day and not too short for the gaps. Otherwise it is the finest one of minutes, hours,
     days, weeks, months and years that is not below the resolution of the time stamps and of which at least half have
     rows.
     """
@@ -232,6 +238,7 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
         usual = apart[np.argsort(apart.to_numpy())[len(apart) // 2]]
         least = pd.Timedelta(1, "s" if rows < FEW * len(stamps) else "min")  # seconds for readings, but not for events
         steady = np.mean(apart == usual) >= 0.5 and usual % least == pd.Timedelta(0)
+        steady &= MOST_EMPTY * len(stamps) >= (stamps[-1] - stamps[0]) / usual
         if steady and least <= usual < pd.Timedelta(days=1):
             return str(to_offset(usual).freqstr)
     steps, span = list(_SPANS), (stamps[-1] - stamps[0]).total_seconds()
@@ -241,6 +248,8 @@ def step_at_hand(stamps: pd.Index | None) -> str | None:
             steps = steps[4:] if (stamps.month == 1).all() else steps[2:]
     share = {step: len(np.unique(_steps(stamps, step))) / max(1.0, span / _SPANS[step]) for step in steps}
     several = [step for step in steps if span / _SPANS[step] >= FEWEST_STEPS] or steps[:1]
+    fullest = max(several, key=share.__getitem__)
+    several = several if MOST_EMPTY * share[fullest] >= 1 else steps
     return next((step for step in several if 2 * share[step] >= 1), max(several, key=share.__getitem__))
 
 
@@ -396,7 +405,7 @@ def _static(frame: pd.DataFrame, columns: Sequence[Column], keys: Sequence[str])
         codes = _codes(frame.iloc[rows, place])
         there = codes >= 0
         pairs = len(np.unique(_joined([series[there], codes[there]])))
-        if there.sum() > 2 * pairs and pairs == len(np.unique(series[there])):
+        if there.sum() > 2 * pairs and pairs <= (1 + MOVED) * len(np.unique(series[there])):
             found.append(each.name)
     return tuple(found)
 
@@ -435,8 +444,8 @@ def _left_out(
 
 
 def reasons_in_words(left_out: Sequence[tuple[str, str]]) -> str:
-    """One phrase that names all columns left out, grouped by their reason."""
+    """One phrase that names the columns left out, grouped by their reason."""
     groups = dict[str, list[str]]()
     for name, reason in left_out:
-        groups.setdefault(reason, []).append(f"'{quote(name)}'")
-    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in groups.items())
+        groups.setdefault(reason, []).append(name)
+    return "; ".join(f"{quoted_names(names)} ({reason})" for reason, names in groups.items())

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.columns import NOTES
+from femts.data.describe import are
 from femts.data.month_names import LETTERS, month_number
 from femts.data.stamps import as_text
 from femts.text import quote
@@ -27,12 +28,12 @@ SHOWN = 4  # cells of a row that a note quotes
 _NUMBER = re.compile(r"[+-]?(?:\d[\d.,'\u00a0\u202f]*|[.,]\d+)(?:[eE][+-]?\d+)?\s?%?|[+-]?(?:inf|nan)", re.IGNORECASE)
 _DATE = re.compile(
     r"(?=.*\d).{0,12}\d{1,4}\s?[-/.:]\s?\d{1,2}.{0,30}|\d{4}[- ]?[QKMW]\d{1,2}.{0,3}|[QKMW]\d{1,2}[- /]?\d{4}|"
-    r"\d{8}T?\d{0,6}Z?",
+    r"\d{8}T?\d{0,6}Z?|\d{4} ?[\u5e74\ub144].{0,20}|\d{4} ?(?:[rpe]|\*+|\([a-z\d]{1,4}\.?\))",
     re.IGNORECASE,
 )
 _NAMED_MONTH = re.compile(
-    rf"(?:\d{{1,2}}[-./ ]{{0,2}})?(?:de )?({LETTERS}{{3,10}})\.?(?: de)?[-./' ]?\d{{2,4}}.{{0,20}}|"
-    rf"\d{{4}}[-./ ]?({LETTERS}{{3,10}})\.?.{{0,20}}",
+    rf"(?:\d{{1,2}}[-./ ]{{0,2}})?(?:de )?({LETTERS}{{3,12}})\.?(?: de)?[-./' ]?\d{{2,4}}.{{0,20}}|"
+    rf"\d{{4}}[-./ ]?({LETTERS}{{3,12}})\.?.{{0,20}}",
     re.IGNORECASE,
 )
 _FULL_DATE = r"(?:\d{4}-\d\d-\d\d|\d\d?[-/.]\d\d?[-/.]\d{4})(?:[ T]\d\d?:\d\d(?::\d\d)?)?"
@@ -58,8 +59,8 @@ _EMPTY = (
 _TIMES = re.compile(
     r"\W*(date|time|year|month|day|hour|ds|timestamp|datum|zeit|jahr|monat|fecha|period)", re.IGNORECASE
 )
-_TOTALS = re.compile(
-    r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme",
+TOTALS = re.compile(
+    r"(grand |sub)?totals?|sum|summe|gesamt|insgesamt|average|mean|avg|minimum|maximum|min|max|total general|somme|totale|suma|razem|toplam|\u5408\u8ba1|\u5408\u8a08",
     re.IGNORECASE,
 )
 _LABELS = re.compile(  # of what statistics offices and central banks write below the names of their series
@@ -100,6 +101,8 @@ def is_plain(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if len(table) == 1:
         return True
+    if all(_is_full_date(row[0]) for row in table[:FEWEST]):
+        return False
     if _LABELS.fullmatch(table[1][0]) or all(map(is_data, table[0])):
         return False
     return any(map(is_data, table[1])) or not any(any(map(is_data, row)) for row in table[2:ABOVE])
@@ -118,7 +121,7 @@ def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, remark: Seq
         return None
     width, full = _width([rows[number] for number in filled])
     if width < 2:
-        return None
+        return _without_header(rows, filled, blanks, remark)
     year_rows = _year_rows(rows, filled)
     if year_rows is not None:
         return year_rows
@@ -136,6 +139,7 @@ def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, remark: Seq
             or len(row) != len(rows[block[0]])
             or sum(map(bool, row)) < 2
             or any(map(is_data, row))
+            or _is_title(row, rows[filled[place]])
         ):
             break
         block.insert(0, above)
@@ -150,6 +154,13 @@ def find_header(rows: Sequence[Sequence[str]], blanks: bool = False, remark: Seq
     names, first, notes = _names([[*rows[each], *[""] * width][:width] for each in block])
     before = block[first]
     return Header(names, before, block[-1] + 1, (*_before(rows, filled, before), *notes))
+
+
+def _is_title(row: Sequence[str], header: Sequence[str]) -> bool:
+    """Return whether a row above a header with dates as names is a title, in one language or several, since it has no
+    cell above any of them."""
+    dated = [n for n, cell in enumerate(header) if is_data(cell)]
+    return len(dated) >= FEWEST and not any(row[n] for n in dated)
 
 
 def _place(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int, full: int) -> int | None:
@@ -199,16 +210,19 @@ def _is_metadata(row: Sequence[str]) -> bool:
 def _without_header(
     rows: Sequence[Sequence[str]], filled: Sequence[int], blanks: bool, remark: Sequence[str]
 ) -> Header | None:
-    """Header of a table without one, whose rows are numbers behind a year, a month or a day; None if there is none."""
+    """Header of a table without one, whose rows begin with a year, a month or a day, or of which no row but numbers is
+    there; None if there is none."""
     place = next((n for n, number in enumerate(filled[:MOST_BEFORE]) if _is_row(rows[number])), None)
     if place is None:
         return None
     table = [rows[number] for number in filled[place : place + ABOVE]]
     width = len(table[0])
-    if len(table) < FEWEST or width < 2 or any(len(row) != width or not _is_row(row) for row in table):
+    if len(table) < FEWEST or any(len(row) != width or not _is_row(row) for row in table):
         return None
-    times = _times(table, blanks)
-    if not times:
+    times = _times(table, blanks) if width > 1 else []
+    columns = ([cell for cell in cells if cell.lower() not in _EMPTY] for cells in zip(*table, strict=True))
+    alike = all(len(set(map(is_data, cells))) < 2 for cells in columns)
+    if not alike or not (times or (not place and _are_values(table[0]))):
         return None
     words = rows[filled[place - 1]] if place else remark
     named = len(words) == width or (times == ["date"] and not blanks and sum(map(bool, words)) > 1)
@@ -218,12 +232,34 @@ def _without_header(
     told = len(set(words)) == len(words) == width and not any(map(is_data, words))
     names = [*times, *(words[len(times) :] if told else (f"column {n + 1}" for n in range(len(times), width)))]
     first = filled[place]
-    note = f"it has no header, so its columns are called {_shown(names)}"
-    return Header(names, first, first, (*_before(rows, filled, first), note))
+    called = f"its columns are called {_shown(names)}" if width > 1 else f"its column is called {_shown(names)}"
+    return Header(names, first, first, (*_before(rows, filled, first), f"it has no header, so {called}"))
 
 
 def _is_row(row: Sequence[str]) -> bool:
-    return bool(row) and is_data(row[0]) and all(is_data(cell) or cell.lower() in _EMPTY for cell in row)
+    """Return whether a row is one of numbers behind a number or a date, or has words behind a full date as well."""
+    if not row or not is_data(row[0]):
+        return False
+    return all(is_data(cell) or cell.lower() in _EMPTY for cell in row) or (
+        _is_full_date(row[0]) and any(map(is_data, row[1:]))
+    )
+
+
+def _is_full_date(cell: str) -> bool:
+    return bool(re.fullmatch(_FULL_DATE, cell))
+
+
+def _are_values(row: Sequence[str]) -> bool:
+    """Return whether a row of numbers cannot hold the names of columns, which may be numbers at even steps."""
+    if not all(map(_NUMBER.fullmatch, row)) or (len(row) == 1 and "," in row[0]):
+        return False
+    if not all(re.fullmatch(r"\d+(\.\d+)?", cell) for cell in row):
+        return True
+    numbers = [float(cell) for cell in row]
+    steps = np.diff(numbers)
+    if len(row) > 2:
+        return not steps[0] or not np.allclose(steps, steps[0])
+    return numbers not in ([0], [numbers[0], numbers[0] + 1])
 
 
 def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
@@ -241,9 +277,11 @@ def _times(table: Sequence[Sequence[str]], blanks: bool) -> list[str]:
     if all(re.fullmatch(r"(?:1[6-9]|20|21)\d{2}(?:0[1-9]|1[0-2])", cell) for cell in first):
         months = [12 * int(cell[:4]) + int(cell[4:]) for cell in first]
         return ["date"] if (np.diff(months) == 1).all() else []
-    plain = r"\d+[-/.]\d+([-/.]\d+)?" if blanks else _FULL_DATE
+    if not blanks:
+        return ["date"] if all(map(_is_full_date, first)) else []
+    plain = r"\d+[-/.]\d+([-/.]\d+)?"
     dated = len(set(first)) == len(first) and all(re.fullmatch(plain, cell) and _DATE.fullmatch(cell) for cell in first)
-    return ["date"] if dated and not (blanks and all(map(_NUMBER.fullmatch, first))) else []
+    return ["date"] if dated and not all(map(_NUMBER.fullmatch, first)) else []
 
 
 def _is_later(day: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -406,6 +444,23 @@ def without_footer(frame: pd.DataFrame, words: Collection[str] = (), above: Sequ
     return kept
 
 
+def without_headers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame without rows that repeat its header between two others, as in files that were joined; a note says so."""
+    names, first = list(map(str, frame.columns)), frame.iloc[:, 0]
+    cells = first.cat.categories if isinstance(first.dtype, pd.CategoricalDtype) else first
+    if is_numeric_dtype(first) or not (cells == names[0]).any():
+        return frame
+    rows = [row for row in np.flatnonzero(first == names[0]) if as_text(frame.iloc[row]).tolist() == names]
+    again = [row for row in rows if not row or frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
+    if not again:
+        return frame
+    kept = frame.drop(index=frame.index[again]).reset_index(drop=True)
+    kept = kept.assign(**{name: _numeric(kept[name]) for name in names[1:]})
+    what = "1 row that repeats" if len(again) == 1 else f"{len(again)} rows that repeat"
+    kept.attrs = {**frame.attrs, NOTES: (*frame.attrs.get(NOTES, ()), f"{what} its header {are(len(again))} left out")}
+    return kept
+
+
 def _holds_sums(frame: pd.DataFrame, place: int) -> bool:
     """Return whether a row holds the sum of the rows above it in a column."""
     for n in range(1, frame.shape[1]):
@@ -427,7 +482,7 @@ def _is_footer(cell: str, others: Sequence[str], dated: bool) -> bool:
         return False
     if dated:  # words of a remark may be in several cells
         wordy = not any(map(_NUMBER.fullmatch, others)) and not any(other.lower() in _EMPTY for other in others)
-        return wordy or bool(_TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
+        return wordy or bool(TOTALS.fullmatch(cell.rstrip(": ")) or _REMARKS.match(cell))
     return not others and bool(_REMARKS.match(cell))
 
 

@@ -23,7 +23,7 @@ from femts.data.schema import COUNT
 from femts.data.sentinels import may_have_sentinels, sentinels_by_column
 from femts.data.stamp_parts import is_clock
 from femts.data.stamps import as_text, whole_numbers
-from femts.data.units import measured
+from femts.data.units import SCALED, measured
 from femts.errors import TableFault, UsageError
 from femts.text import Blank, Message, argument, arguments, quote
 
@@ -197,14 +197,17 @@ def _with_units(rows: Rows) -> Rows:
             units[name], made[name] = found.unit, pd.Series(found.numbers, text.index).reindex(column.index)
     if not units:
         return rows
-    listed = [
-        f"'{quote(unit)}' in {names(tuple(name for name in units if units[name] == unit))}"
-        for unit in dict.fromkeys(units.values())
-    ]
+    by_unit = {unit: names(tuple(name for name in units if units[name] == unit)) for unit in units.values()}
+    scaled = by_unit.pop(SCALED, None)
+    notes = list(rows.notes)
+    if by_unit:
+        listed = [f"'{quote(unit)}' in {of}" for unit, of in by_unit.items()]
+        notes.append(f"units within cells are left out: {', '.join(listed)}")
+    if scaled:
+        notes.append(f"K, M and B behind numbers of {scaled} are read as thousands, millions and billions")
     form = replace(rows.schema.form, units=tuple(units.items()))
-    note = f"units within cells are left out: {', '.join(listed)}"
     frame, schema = rows.frame.assign(**made), replace(rows.schema, form=form)
-    return replace(rows, frame=frame, schema=schema, notes=(*rows.notes, note))
+    return replace(rows, frame=frame, schema=schema, notes=tuple(notes))
 
 
 def _with_sentinels(rows: Rows) -> Rows:

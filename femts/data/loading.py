@@ -20,7 +20,7 @@ from femts.data.catalog import CATALOG, DatasetCard, card
 from femts.data.check import sentinels
 from femts.data.closures import Closures
 from femts.data.dataset import Dataset
-from femts.data.describe import are, count
+from femts.data.describe import are, count, quoted_names
 from femts.data.download import fetch
 from femts.data.faults import faults_of, is_large
 from femts.data.holidays import holiday_terms
@@ -316,11 +316,13 @@ def _checked(data: Dataset) -> Dataset:
         data = replace(data, sha256=data.fingerprint())
     train, notes = data.train_values, data.notes
     low, high = (bound.reduce(train, axis=0, initial=np.nan) for bound in (np.fmin, np.fmax))
-    for name, least, most in zip(data.columns, low, high, strict=True):
-        if np.isnan(least):
-            raise _without_values(data, [each for each, low in zip(data.columns, low, strict=True) if np.isnan(low)])
-        if least == most:
-            notes += (f"column '{quote(name)}' is constant in training, so its scale is 1",)
+    if np.isnan(low).any():
+        raise _without_values(data, [name for name, least in zip(data.columns, low, strict=True) if np.isnan(least)])
+    constant = [data.columns[place] for place in np.flatnonzero(low == high)]
+    if len(constant) == 1:
+        notes += (f"column '{quote(constant[0])}' is constant in training, so its scale is 1",)
+    elif constant:
+        notes += (f"columns {quoted_names(constant)} are constant in training, so their scales are 1",)
     return replace(data, notes=(*notes, *_gaps(data)))
 
 

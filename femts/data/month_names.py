@@ -9,24 +9,25 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-_NAMES = (  # from January to December: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian
-    "january januar janvier enero gennaio janeiro januari",
-    "february februar fevrier febrero febbraio fevereiro februari",
-    "march marz maerz mrz mars marzo marco maart mrt marts",
-    "april avril abril aprile",
-    "may mai mayo maggio maio mei maj",
-    "june juni juin junio giugno junho",
-    "july juli juillet julio luglio julho",
-    "august aout agosto augustus augusti",
-    "september septembre septiembre setiembre settembre setembro",
-    "october oktober octobre octubre ottobre outubro",
-    "november novembre noviembre novembro",
-    "december dezember decembre diciembre dicembre dezembro desember",
+_NAMES = (  # from January to December: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish,
+    # Norwegian, Indonesian, Turkish, and Polish with the forms that stand behind a day
+    "january januar janvier enero gennaio janeiro januari ocak styczen stycznia",
+    "february februar fevrier febrero febbraio fevereiro februari subat luty lutego",
+    "march marz maerz mrz mars marzo marco maart mrt marts maret marzec marca",
+    "april avril abril aprile nisan kwiecien kwietnia",
+    "may mai mayo maggio maio mei maj mayis maja",
+    "june juni juin junio giugno junho haziran czerwiec czerwca",
+    "july juli juillet julio luglio julho temmuz lipiec lipca",
+    "august aout agosto augustus augusti agustus agustos sierpien sierpnia",
+    "september septembre septiembre setiembre settembre setembro eylul wrzesien wrzesnia",
+    "october oktober octobre octubre ottobre outubro ekim pazdziernik pazdziernika",
+    "november novembre noviembre novembro kasim listopad listopada",
+    "december dezember decembre diciembre dicembre dezembro desember aralik grudzien grudnia",
 )
 LETTERS = r"[a-z\u00c0-\u017f]"  # of such names, in any case
 SAMPLE = 20  # cells that are inspected first
 _WITH_MONTH = re.compile(
-    rf"\.?(?<!{LETTERS})(\s*)(?:de\s+)?({LETTERS}{{3,10}})(?!{LETTERS})\.?(?:\s+del?\b)?", re.IGNORECASE
+    rf"\.?(?<!{LETTERS})(\s*)(?:de\s+)?({LETTERS}{{3,12}})(?!{LETTERS})\.?(?:\s+del?\b)?", re.IGNORECASE
 )
 
 
@@ -48,7 +49,8 @@ _NUMBERS = _unambiguous()
 
 def month_number(name: str) -> int | None:
     """The number of the month that a name or its abbreviation means, from 1 on; None if it means none or several."""
-    plain = unicodedata.normalize("NFKD", name.strip().rstrip(".").lower()).encode("ascii", "ignore").decode()
+    bare = name.strip().rstrip(".").lower().replace("\u0131", "i")
+    plain = unicodedata.normalize("NFKD", bare).encode("ascii", "ignore").decode()
     return _NUMBERS.get(plain)
 
 

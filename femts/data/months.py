@@ -14,11 +14,12 @@ from femts.data.describe import are, count
 from femts.data.describe import names as listed
 from femts.data.month_names import month_number
 from femts.data.name_words import calendar_field, words_in
-from femts.data.stamps import as_text
+from femts.data.stamps import as_text, plain_dates, without_revisions
 from femts.text import quote
 
 VALUE = "value"  # name of the column of values, of which the table has only the months
-_YEARS = frozenset("year yr years jahr ano annee anno rok jaar ar".split())
+_YEARS = frozenset("year yr years jahr ano annee anno rok jaar ar yil yillar".split())
+_EAST_ASIAN_YEARS = ("\u5e74", "\u5e74\u5ea6", "\u5e74\u4efd", "\ub144", "\uc5f0\ub3c4")
 _TWELVE, _MOST_TURNED = list(range(1, 13)), 24  # months, and rows of a table with a column for each year
 _GAP = r"(?i)[*.\-\u2013?:]*|n/?a|nan|null|none"
 
@@ -38,7 +39,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     if found is None:
         return given, ()
     year, months = found
-    text = as_text(frame[year]).str.strip()
+    written = plain_dates(as_text(frame[year]).str.strip())
+    text = without_revisions(written)
     dated = text.str.fullmatch(r"[12]\d{3}(\.0+)?").fillna(False).to_numpy(dtype=bool)
     if 2 * dated.sum() < len(frame):
         return given, ()
@@ -71,6 +73,8 @@ def months_in_rows(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFram
     if len(without):
         of = count(len(without), "row")
         notes.append(f"{of} without a year {are(len(without))} left out ({listed(tuple(without))})")
+    if (revised := written != text)[dated].any():
+        notes.append(f"marks behind years, as in '{quote(written[revised & dated].iloc[0])}', are left out")
     if len(missing):
         notes.append(f"the number {missing[0]:g} below its rows stands for missing values")
     return made, tuple(notes)
@@ -89,7 +93,7 @@ def _year_and_months(frame: pd.DataFrame, names: ColumnNames) -> tuple[str, list
     if places is None:
         return None
     others = [n for n in range(len(columns)) if n not in places]
-    named = [n for n in others if not _YEARS.isdisjoint(words_in(columns[n]))]
+    named = [n for n in others if columns[n] in _EAST_ASIAN_YEARS or not _YEARS.isdisjoint(words_in(columns[n]))]
     if "date" in columns:  # the name of a first column without one, unless 1 to 12 are names of series
         named = [columns.index("date")] if all(map(month_number, (columns[n] for n in places))) else []
     year = min(named, key=lambda n: len(words_in(columns[n])), default=None)
@@ -112,8 +116,8 @@ def _turned(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame | None:
 
 
 def _month_of(name: str) -> int | None:
-    """The month that a name such as January, Jan (mm), 01 or M01 means; None if it means none."""
-    digits = re.fullmatch(r"[mM]?0?(\d{1,2})", name)
+    """The month that a name such as January, Jan (mm), 01, M01 or 1\u6708 means; None if it means none."""
+    digits = re.fullmatch(r"[mM]?0?(\d{1,2}) ?[\u6708\uc6d4]?", name)
     if digits:
         return int(digits[1])
     return month_number(next(iter(words_in(name)), ""))

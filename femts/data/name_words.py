@@ -6,11 +6,11 @@ import re
 import unicodedata
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_YEAR = "year yr yyyy jahr annee anno ano rok god jaar vuosi"
+_YEAR = "year yr yyyy jahr annee anno ano rok god jaar vuosi yil yillar"
 _QUARTER = "quarter qtr quartal trimestre kwartaal"
-_MONTH = "month mnth monat mois mes mese maand miesiac kuukausi"
+_MONTH = "month mnth monat mois mes mese maand miesiac kuukausi ay"
 _WEEK = "week wk woche kw semaine semana settimana tydzien uge vecka viikko isoweek"
-_DAY = "day dd tag jour dia giorno dag dzien mday"
+_DAY = "day dd tag jour dia giorno dag dzien gun mday"
 _WEEKDAY = "weekday dow wday wochentag dayofweek weekend wochenende workday werktag"
 _HOUR = "hour hr hh stunde heure hora ora uur godzina"
 _CLOCK = "minute"
@@ -69,7 +69,9 @@ _CUMULATED = frozenset("cum cumulative cumulated cumul kumuliert cumule cumulee 
 
 def words_in(name: str) -> list[str]:
     """Words of a name such as `storeNbr` or `día_del_mes`, in lower case and without accents."""
-    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
+    plain = (
+        unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("\u0131", "i")).encode("ascii", "ignore").decode()
+    )
     return [word.lower() for word in _PARTS.findall(plain)]
 
 
@@ -100,6 +102,7 @@ def is_id(name: str) -> bool:
     return bool(words) and (
         not _IDS.isdisjoint(words)
         or words[-1].endswith(("num", "nbr", "code"))
+        or (words[-1].endswith("id") and words[-1][:-2] in _ENTITIES)
         or (len(words) > 1 and words[-1] in ("no", "number", "num") and words[0] != "total")
     )
 

@@ -10,13 +10,16 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import check_values, words_of
 from femts.data.column_names import ROW, ColumnNames
 from femts.data.columns import BETWEEN, holds_dates
 from femts.data.describe import quoted_names
+from femts.data.header import SAME, TOTALS
 from femts.data.stamps import as_text, is_short_month
+from femts.text import quote
 
 LEAST_DATES = 3  # columns whose names are dates
 MOST_KEYS = 4  # columns that name a series together
@@ -53,6 +56,9 @@ def from_rows(
         cells = frame[keys].apply(as_text).agg(BETWEEN.join, axis=1) if len(keys) > 1 else as_text(frame[keys[0]])
     table = check_values(values, None, where, na)
     numbers, headers = table.to_numpy(), pd.Series(table.columns, name="date")
+    totals = _totals(cells, numbers)
+    total = "".join(cells[totals])
+    cells, numbers = cells[~totals], numbers[~totals]
     dated = names.time is None and holds_dates(headers)
     here = ~np.isnan(numbers)
     begins, ends = here.argmax(1), here.shape[1] - here[:, ::-1].argmax(1)
@@ -69,11 +75,24 @@ def from_rows(
     )
     others = "the names of the other columns are its dates" if dated else "the other columns are its steps, from 0"
     named = f"column{'s' * (len(keys) > 1)} {quoted_names(keys)}"
-    note = f"each row is read as a series, named by {named}; {others}"
+    notes: tuple[str, ...] = (f"each row is read as a series, named by {named}; {others}",)
+    if totals.any():
+        notes += (f"row '{quote(total)}' is left out, since it is the sum of the others",)
     if not left:
-        return long, names, (note,)
+        return long, names, notes
     rest = f"column{'s' * (len(left) > 1)} {quoted_names(left)} {'are' if len(left) > 1 else 'is'}"
-    return long, names, (note, f"{rest} left out, since {named} name{'s' * (len(keys) == 1)} the series")
+    return long, names, (*notes, f"{rest} left out, since {named} name{'s' * (len(keys) == 1)} the series")
+
+
+def _totals(cells: pd.Series, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mask of the row that is called a total and holds the sums of all others, (N,); none of two series or fewer."""
+    named = cells.str.strip().str.fullmatch(TOTALS.pattern, flags=re.IGNORECASE).to_numpy(dtype=bool)
+    if named.sum() != 1 or len(cells) < 4:
+        return np.zeros(len(cells), dtype=bool)
+    sums, total = np.nansum(numbers[~named], axis=0), numbers[named][0]
+    there = ~np.isnan(total)
+    same = there.any() and np.allclose(sums[there], total[there], rtol=SAME)
+    return named if same else np.zeros(len(cells), dtype=bool)
 
 
 def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:

@@ -43,6 +43,9 @@ _OTHER_NAMES = {  # of components
     **dict.fromkeys(("ano", "a\u00f1o", "ann\u00e9e", "annee", "anno"), "year"),
     **dict.fromkeys(("monat", "mes", "m\u00eas", "mois", "mese"), "month"),
     **dict.fromkeys(("tag", "dia", "d\u00eda", "jour", "giorno"), "day"),
+    **dict.fromkeys(("rok", "y\u0131l", "\u5e74", "\u5e74\u4efd", "\ub144"), "year"),
+    **dict.fromkeys(("miesi\u0105c", "ay", "\u6708", "\u6708\u4efd", "\uc6d4"), "month"),
+    **dict.fromkeys(("dzie\u0144", "g\u00fcn", "\u65e5", "\uc77c"), "day"),
     **dict.fromkeys(("date of month", "day of month", "dayofmonth", "dom", "mday"), "day"),
 }
 _WITH_CLOCK = (
@@ -63,7 +66,9 @@ _FULL_HOUR = re.compile(r"(\d{1,2}):00(?::00)?")
 def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The frame with the columns that form time stamps together replaced by a first column `date`, and notes; unchanged
     if there are none. `dated` names the column of a table that holds dates, if that is clear."""
-    frame, notes = _with_rows_of_clocks(*_with_rows_of_hours(frame, names, dated), names, dated)
+    frame, notes = _with_days_above(frame, names)
+    frame, more = _with_rows_of_clocks(*_with_rows_of_hours(frame, names, dated), names, dated)
+    notes += more
     parts = stamp_parts(frame, names, dated)
     if not parts:
         return frame, notes
@@ -152,6 +157,27 @@ def _part(name: str) -> str:
     """The name of a column without marks and what is in parentheses, as the components are named here."""
     plain = " ".join(re.sub(r"\(.*?\)|[_.-]", " ", name.lower()).split())
     return _OTHER_NAMES.get(plain, plain)
+
+
+def _with_days_above(frame: pd.DataFrame, names: ColumnNames) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The frame with dates before the times of day in its first column, and a note, if each day has a row of its own with
+    nothing but its date, above those of its times."""
+    if frame.shape[1] < 2 or not len(frame) or frame.iloc[0, 1:].notna().any():  # as in most tables
+        return frame, ()
+    first = str(frame.columns[0])
+    if names.time not in (None, first) or pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
+        return frame, ()
+    alone = frame.iloc[:, 1:].isna().all(axis=1)
+    if not are_clocks(frame.iloc[:, 0][~alone]):
+        return frame, ()
+    cells = as_text(frame.iloc[:, 0]).str.strip()
+    if not _are_days(cells[alone]):
+        return frame, ()
+    made = frame[~alone].copy()
+    made.isetitem(0, (cells.where(alone).ffill() + " " + cells)[~alone])
+    made = made.reset_index(drop=True)
+    made.attrs = frame.attrs
+    return made, (f"rows with a date alone in column '{quote(first)}' are read as the days of the times below them",)
 
 
 def _with_rows_of_hours(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from femts.data.column_names import ROW
 from femts.data.describe import stamp
 from femts.data.month_names import LETTERS, in_english, month_number
 from femts.data.near_steps import near_midnights, onto_steps
@@ -19,7 +20,7 @@ from femts.data.pieces import slices
 from femts.data.wall_clock import NANOSECONDS, instants
 from femts.data.zone_names import Zoned, in_zone, note_on, split_zones
 from femts.errors import TableFault, UsageError
-from femts.text import quote
+from femts.text import arguments, quote
 
 YEARS = (1678, 2261)  # full years in the range of 64-bit nanoseconds
 MOST_NUMBER = 2**53  # largest numeric time stamp; beyond, float64 does not distinguish neighbours
@@ -51,6 +52,7 @@ EVEN, UNEVEN = (
     10.0,
 )  # longest step, in usual ones, of dates read in the right order of day and month, and in others
 SAMPLE = 20  # cells that are inspected first
+MOST_TITLES = 5  # rows between a table and the header of another one below it
 _WRITE = "write it as 2024-12-31 23:00:00"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _OFFSET = r"\s*(?:[zZ]|[+-]\d{2}(?::?\d{2}){0,2})$"
@@ -67,9 +69,14 @@ _MARKED = r"^\s*(\d{1,2})([-/.])(\d{1,2})\2(?=\d{4}\b)"
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 _PLAIN = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2})?)?")
 _PERIOD_OF_TIME = re.compile(rf"(.*\d{{1,2}}:\d{{2}}(?::\d{{2}})?)\s+[-\u2013]\s+\d.*{_CLOCK}.*")
+_EAST_ASIAN = re.compile(  # Chinese, Japanese and Korean dates of a day, a month, a quarter or a year
+    r"(\d{4})\s*[\u5e74\ub144](?:\u5ea6|\s*\u7b2c?\s*(?P<quarter>[1-4])\s*(?:\u5b63\u5ea6|\u56db\u534a\u671f|\ubd84\uae30)|"
+    r"\s*(\d{1,2})\s*[\u6708\uc6d4](?:\s*(\d{1,2})\s*[\u65e5\uc77c])?)?"
+)
+_REVISED = r"(?i)(?<=\d)\s*(?:\*+|[\u2020\u2021\u00b9\u00b2\u00b3]|\((?:[a-z\d]|prov|prel|est|rev)[a-z]*\.?\))\s*$|(?<=^\d{4})[rpe]$"
 _HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})((?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)\s*([aApP])\.?[mM]\b\.?")
 
-_SHORT_MONTH = re.compile(rf"\s*({LETTERS}{{3,10}})\.?[ \-/']?(\d{{2}})\s*", re.IGNORECASE)  # as Excel shows months
+_SHORT_MONTH = re.compile(rf"\s*({LETTERS}{{3,12}})\.?[ \-/']?(\d{{2}})\s*", re.IGNORECASE)  # as Excel shows months
 _GAP, _YEAR = r"[ \-/.:]?", r"(?P<year>\d{4})"
 _PERIODS = [  # names of periods, in the order in which they are tried
     re.compile(pattern, re.IGNORECASE)
@@ -80,8 +87,8 @@ _PERIODS = [  # names of periods, in the order in which they are tried
         rf"{_YEAR}{_GAP}M(?P<month>\d{{1,2}})",
         rf"{_YEAR}(?P<month>0[1-9]|1[0-2])",
         rf"(?P<month>\d{{1,2}})[/.]{_YEAR}",
-        rf"(?P<name>{LETTERS}{{3,10}})\.?{_GAP}{_YEAR}",
-        rf"{_YEAR}{_GAP}(?P<name>{LETTERS}{{3,10}})\.?",
+        rf"(?P<name>{LETTERS}{{3,12}})\.?{_GAP}{_YEAR}",
+        rf"{_YEAR}{_GAP}(?P<name>{LETTERS}{{3,12}})\.?",
     )
 ]
 
@@ -117,7 +124,7 @@ def read_stamps(
             column = column.dt.to_timestamp()
     dates, notes = column, tuple[str, ...]()
     if not pd.api.types.is_datetime64_any_dtype(column):
-        text = starts_of(as_text(column))
+        text = plain_dates(as_text(column))
         if len(text) and _NUMBER.fullmatch(str(text.iloc[0])):
             if text.str.fullmatch(r"-?\d{1,18}\.0+").all():  # whole, but stored as fractions
                 text = text.str.partition(".")[0]
@@ -125,6 +132,11 @@ def read_stamps(
             if found is not None:
                 return found
         dates, notes = _parsed(text, where)
+        if dates.isna().any() and (revised := text.str.contains(_REVISED)).any():
+            plain = without_revisions(text).rename(column.name)
+            dates, notes = read_stamps(plain, where, freq)
+            first = quote(text[revised].iloc[0])
+            return dates, (*notes, f"marks of revisions and footnotes behind dates, as in '{first}', are left out")
         if dates.isna().any() and (seasons := text.str.contains(_SEASON)).any():
             first, text = text[seasons].iloc[0], text.str.replace(_SEASON, "", regex=True)
             dates, notes = _parsed(text, where)
@@ -143,6 +155,13 @@ def read_stamps(
             raise _beyond(where, int(year[0]), row)
         cell = quote(column.iloc[row])
         fault = f"{where} has '{cell}' where data row {row + 1} should have a date"
+        if (other := _other_period(column)) is not None:
+            mixed = f"{where} has the dates '{quote(other[0])}' and '{quote(other[1])}', which are of different lengths"
+            raise UsageError(f"{mixed}; keep the rows of one length, such as those of quarters, or of years.")
+        if isinstance(column.name, str) and column.name in column.iloc[row : row + MOST_TITLES].tolist():
+            raise UsageError(
+                f"{where} has another table from data row {row + 1} on ('{cell}'); give each a file of its own."
+            )
         if cell.replace(".", "").isdecimal():  # whose meaning depends on the other rows
             raise UsageError(f"{fault}; {_WRITE}.")
         raise TableFault(fault, f"; {_WRITE}.", column=str(column.name))
@@ -223,11 +242,23 @@ def as_text(column: pd.Series) -> pd.Series:
         return column.map(quote).astype(str)
 
 
-def starts_of(text: pd.Series) -> pd.Series:
-    """Cells without the end of a period, as in `01.01.2024 00:00 - 01.01.2024 01:00`."""
-    if len(text) and _PERIOD_OF_TIME.match(str(text.iloc[0])):
+def plain_dates(text: pd.Series) -> pd.Series:
+    """Cells without the end of a period, as in `01.01.2024 00:00 - 01.01.2024 01:00`, and with hyphens in East Asian
+    dates."""
+    first = str(text.iloc[0]) if len(text) else ""
+    if _PERIOD_OF_TIME.match(first):
         return text.str.replace(_PERIOD_OF_TIME, r"\1", regex=True)
-    return text
+    return text.str.replace(_EAST_ASIAN, _with_hyphens, regex=True) if _EAST_ASIAN.match(first) else text
+
+
+def _with_hyphens(match: re.Match[str]) -> str:
+    year, quarter, *parts = match.groups()
+    return f"{year}Q{quarter}" if quarter else "-".join([year, *(part.zfill(2) for part in parts if part)])
+
+
+def without_revisions(text: pd.Series) -> pd.Series:
+    """Cells without a mark of a footnote or a revision behind the date, as in `2023(r)` or `2024-01*`."""
+    return text.str.replace(_REVISED, "", regex=True)
 
 
 def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
@@ -457,6 +488,16 @@ def first_days(text: pd.Series) -> pd.Series | None:
     return None if pattern is None else cells.map({cell: _first_day(pattern, str(cell)) for cell in cells.unique()})
 
 
+def _other_period(column: pd.Series) -> tuple[str, str] | None:
+    """A year and a quarter, week or month from a column that has nothing but these; None for other columns."""
+    cells = as_text(column).str.strip().drop_duplicates()
+    years = cells.str.fullmatch(r"[12]\d{3}")
+    if years.all() or not years.any():
+        return None
+    periods = first_days(cells[~years])
+    return None if periods is None else (cells[years].iloc[0], cells[~years].iloc[0])
+
+
 def _first_day(pattern: re.Pattern[str], cell: str) -> str:
     match = pattern.fullmatch(cell)
     if match is None:
@@ -579,7 +620,7 @@ def _parsed(cells: pd.Series, where: str) -> tuple[pd.Series, tuple[str, ...]]:
             year = " or the year" * ("year" in read or len(read) > 2)
             raise UsageError(
                 f"{where} has ambiguous dates such as '{quote(cells.iloc[row])}', whose day could be "
-                f"the month{year}; {_WRITE}."
+                f"the month{year}; {_WRITE}, or number the rows with {arguments({'columns': {'time': ROW}})}."
             )
     return min(read.values(), key=lambda dates: int(dates.isna().sum())), ()
 

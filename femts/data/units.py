@@ -1,4 +1,4 @@
-"""Units within cells, such as 4,7°C or 1,234 kWh."""
+"""Units within cells, such as 4,7°C or 1,234 kWh, and scales, such as 57.32K beside 1.2M."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ _CELL = (
     rf"^(?P<sign>[+-]?)\s*(?P<before>(?:{_MONEY}|USD|EUR|GBP|CHF|JPY)?)\s*"
     rf"(?:(?P<number>[+-]?{_NUMBER})|(?i:{_MARK}))\s*(?P<after>{_UNIT})?$"
 )
+SCALED = "K, M, B"  # the unit of numbers such as 57.32K beside 1.2M
+_ZEROS = {"": "e0", "k": "e3", "m": "e6", "b": "e9", "bn": "e9"}
+_SCALED = rf"^(?P<number>[+-]?\d+(?:\.\d+)?)\s?(?P<scale>(?i:{'|'.join(filter(None, reversed(_ZEROS)))}))?$"
 _DOUBTFUL = r"[+-]?(?:[1-9]\d{0,2}[.,]\d{3}|\d{1,3})"  # the mark could be a decimal or a thousands separator
 
 
@@ -48,6 +51,8 @@ def measured(text: pd.Series, unit: str | None = None) -> Measured | None:
         text: stripped cells, (N,), none of them missing.
         unit: the unit if it is known, so that there may be marks of missing values alone.
     """
+    if unit in (None, SCALED) and (numbers := _scaled(text, unit is not None)) is not None:
+        return Measured(numbers, SCALED)
     parts = _parts(text, unit)
     if parts is None:
         return None
@@ -63,7 +68,25 @@ def measured(text: pd.Series, unit: str | None = None) -> Measured | None:
 def share_unit(text: pd.Series) -> bool:
     """Return whether all cells are numbers with the same unit, even if their marks could separate decimals or thousands;
     arguments as in `measured`."""
-    return _parts(text) is not None
+    return _scaled(text) is not None or _parts(text) is not None
+
+
+def _scaled(text: pd.Series, sure: bool = False) -> NDArray[np.float64] | None:
+    """Numbers with K, M or B behind them for thousands, millions or billions; None for other cells and, unless that is
+    `sure`, for a single letter, which may be a unit, except for K beside numbers below 1000 without one; and for K beside
+    B, which may be bytes."""
+    if not len(text) or not re.match(_SCALED, text.iloc[0]):
+        return None
+    parts = text.str.extract(_SCALED)
+    if parts["number"].isna().any():
+        return None
+    scales = parts["scale"].fillna("").str.lower()
+    plain = parts["number"][scales == ""].astype(np.float64)
+    kinds = set(scales)
+    several = len(kinds - {""}) > 1 and not ("k" in kinds and kinds & {"b", "bn"})
+    if not (sure or several or (kinds == {"", "k"} and (plain.abs() < 1000).all())):
+        return None
+    return (parts["number"] + scales.map(_ZEROS)).to_numpy(dtype=np.float64)
 
 
 def _parts(text: pd.Series, unit: str | None = None) -> pd.DataFrame | None:

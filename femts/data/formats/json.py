@@ -19,6 +19,7 @@ from femts.text import quote
 
 ROOM, MOST_EMPTY = 2**24, 100  # most cells of a table, always and per value
 _NAME = "__name__"  # label with the name of a metric
+_NAMES = ("target", "name", "label", "id", "key")  # of series, in order
 
 
 def read_json(path: Path) -> pd.DataFrame:
@@ -32,7 +33,10 @@ def read_json(path: Path) -> pd.DataFrame:
     - an object with one of these in it, such as the response of Open-Meteo;
     - the response of Prometheus to a range query, or the export of VictoriaMetrics: a wide table for one series, and a
       long one for several, which are named by the labels that differ;
-    - the history of Home Assistant, in the same way by entity.
+    - the history of Home Assistant, in the same way by entity;
+    - the response of InfluxDB to a query;
+    - pairs of a time and a value, or of a value and a time, by the name of each series, as of Graphite, Dynatrace and
+      CoinGecko: a wide table if all have the same times, and otherwise a long one.
 
     Raises:
         UsageError: The file cannot be read, is none of these, or would not fit in memory.
@@ -78,6 +82,10 @@ def _table(content: Any, path: Path) -> pd.DataFrame | None:
     if not isinstance(content, list) or not content:
         return None
     if all(isinstance(row, dict) for row in content):
+        if (pairs := _named_pairs(content)) is not None:
+            return _of_pairs(pairs, path)
+        if (tables := _of_results(content)) is not None:
+            return _of_influx(tables, path)
         if all({"metric", "values", "timestamps"} <= row.keys() for row in content):
             series = [(row["metric"], list(zip(row["timestamps"], row["values"], strict=True))) for row in content]
             return _of_series(series, _named_by_labels([labels for labels, _ in series]), path)
@@ -109,6 +117,8 @@ def _of_object(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
         if key == ["index"] and "index" in frame:
             return _with_labels(frame.drop(columns="index"), frame["index"].tolist())
         return frame
+    if (pairs := _named_pairs(content)) is not None:
+        return _of_pairs(pairs, path)
     if columns and all(isinstance(each, Mapping) for each in columns):
         found = _of_mappings(content, path)
         if found is not None:
@@ -205,7 +215,11 @@ def _within(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
             if all(isinstance(cells, list) and len(cells) == len(lists[0]) > 1 for cells in lists):
                 sizes[name] = len(lists[0])
     if not sizes:
-        return None
+        inner = ((name, _of_object(each, path)) for name, each in content.items() if isinstance(each, Mapping) and each)
+        name, frame = next(((name, frame) for name, frame in inner if frame is not None), ("", None))
+        if frame is None or NOTES in frame.attrs:
+            return frame
+        return _with_note(frame, f"the table '{quote(name)}' in it is read")
     name = max(sizes, key=sizes.__getitem__)
     frame = _table(content[name], path)
     if frame is None:
@@ -215,8 +229,74 @@ def _within(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
     if isinstance(units, Mapping):
         shown = [f"{quote(key)} in {quote(unit)}" for key, unit in units.items() if key in frame and key != "time"]
         notes += [f"its units are {', '.join(shown[:6])}"] if shown else []
+    return _with_note(frame, *notes)
+
+
+def _with_note(frame: pd.DataFrame, *notes: str) -> pd.DataFrame:
     frame.attrs[NOTES] = (*notes, *frame.attrs.get(NOTES, ()))
     return frame
+
+
+def _named_pairs(content: Any) -> dict[str, list[tuple[Any, Any]]] | None:
+    """Pairs of a time and a value by the name of their series: those in an object, or in each of several objects, which
+    have a name besides; None if there are none."""
+    if isinstance(content, Mapping):
+        found = {str(name): pairs for name, each in content.items() if (pairs := _pairs(each)) is not None}
+        return found or None
+    if _named_pairs(content[0]) is None:
+        return None
+    each = [_named_pairs(row) for row in content]
+    names = [next((str(row[name]) for name in _NAMES if isinstance(row.get(name), str)), None) for row in content]
+    if (
+        not all(found is not None and len(found) == 1 for found in each)
+        or None in names
+        or len(set(names)) < len(names)
+    ):
+        return None
+    return {str(name): pairs for name, found in zip(names, each, strict=True) if found for pairs in found.values()}
+
+
+def _pairs(content: Any) -> list[tuple[Any, Any]] | None:
+    """Times with their values, from a list of pairs of both in either order; None for anything else."""
+    if not isinstance(content, list) or not content:
+        return None
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
+        return None
+    for time in (0, 1):
+        values = [pair[1 - time] for pair in content]
+        if all(cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) for cell in values):
+            stamps = [pair[time] for pair in content]
+            if all(isinstance(cell, str | int | float) for cell in stamps) and holds_dates(
+                pd.Series(stamps, name="date")
+            ):
+                return list(zip(stamps, values, strict=True))
+    return None
+
+
+def _of_pairs(series: Mapping[str, list[tuple[Any, Any]]], path: Path) -> pd.DataFrame:
+    """A table of named pairs: wide if all series have the same times."""
+    times = [[time for time, _ in pairs] for pairs in series.values()]
+    if all(each == times[0] for each in times):
+        _check_room(len(times[0]), len(series) + 1, len(times[0]) * (len(series) + 1), path)
+        return pd.DataFrame({"date": times[0]} | {name: [cell for _, cell in each] for name, each in series.items()})
+    return _of_series([({}, pairs) for pairs in series.values()], list(series), path)
+
+
+def _of_results(content: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+    """The series in the results of InfluxDB, or these series themselves; None for anything else."""
+    if not ({"columns", "values"} <= content[0].keys() or isinstance(content[0].get("series"), list)):
+        return None
+    tables = [each for row in content for each in row.get("series", [row])]
+    return tables if tables and all({"columns", "values"} <= each.keys() for each in tables) else None
+
+
+def _of_influx(tables: Sequence[Mapping[str, Any]], path: Path) -> pd.DataFrame:
+    """A table of the series in a response of InfluxDB, whose tags are columns."""
+    tags = [each.get("tags") or {} for each in tables]
+    rows, columns = sum(len(each["values"]) for each in tables), len(tables[0]["columns"]) + len(tags[0])
+    _check_room(rows, columns, rows * columns, path)
+    frames = [pd.DataFrame(each["values"], columns=each["columns"]) for each in tables]
+    return pd.concat([frame.assign(**tag) for frame, tag in zip(frames, tags, strict=True)], ignore_index=True)
 
 
 def _named_by_labels(labels: Sequence[Mapping[str, str]]) -> list[str]:

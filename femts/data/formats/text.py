@@ -25,7 +25,7 @@ from femts.data.eurostat import is_eurostat, unjoined
 from femts.data.first_column import name_of_first, with_first
 from femts.data.formats.registry import TEXT, Format, ReadOptions, register_format
 from femts.data.growing import Growing
-from femts.data.header import ABOVE, MOST_FOOTERS, is_data, without_footer
+from femts.data.header import ABOVE, MOST_FOOTERS, is_data, without_footer, without_headers
 from femts.data.stamps import as_text
 from femts.data.unpack import WINDOWS, TextBytes, check_columns, open_bytes, place
 from femts.errors import UsageError
@@ -52,6 +52,7 @@ class _File:
         dialect: how it is read.
         words: columns that are read as text.
         names: names of all columns, in which one without is `Unnamed: 3`, as pandas names it.
+        bare: whether names lack the blanks around them in the file.
         lax: whether rows with too many cells are left out, which are below the table.
     """
 
@@ -59,6 +60,7 @@ class _File:
     dialect: Dialect
     words: frozenset[str]
     names: tuple[str, ...]
+    bare: bool = False
     lax: bool = False
 
     def how(self) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class _File:
         how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": dialect.skip}
         if not dialect.plain:
             how |= {"header": None, "names": list(self.names)}
-        elif len(set(dialect.header)) < len(dialect.header):  # pandas would number them in its own way
+        elif self.bare or len(set(dialect.header)) < len(dialect.header):  # pandas would number them in its own way
             how |= {"header": 0, "names": list(self.names)}
         return how | {"comments": dialect.comments} | ({"on_bad_lines": "skip"} if self.lax else {})
 
@@ -82,7 +84,8 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     names, yielded = options.names, 0
     try:
         dialect = find_dialect(path, names.layout.skip_rows)
-        header = dialect.header
+        header = [name.strip() for name in dialect.header]
+        bare, dialect = header != dialect.header, replace(dialect, header=header)
         check_columns(len(header), path)
         if len(set(header)) < len(header) and all(map(is_data, header)):
             raise UsageError(
@@ -97,7 +100,7 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         words |= set() if names.time is None else {names.time}
         if not {"date", "ds", names.time} & set(header):
             words |= set(columns[:1])
-        file = _File(path, dialect, frozenset(words), columns)
+        file = _File(path, dialect, frozenset(words), columns, bare)
         try:
             for piece in _pieces(file, options):
                 yield piece
@@ -142,7 +145,7 @@ def _pieces(file: _File, options: ReadOptions) -> Iterator[pd.DataFrame]:
     else:
         pieces = _parts(file, cells)
     for piece in pieces:
-        made = without_empty(_without_empty_rows(piece), file.nameless)
+        made = without_headers(without_empty(_without_empty_rows(piece), file.nameless))
         missing = [name for name in file.nameless if name in made.columns]
         if missing and missing == [file.names[0]]:
             first = first if first in ("date", NAMELESS) else name_of_first(made, names)
