@@ -378,16 +378,16 @@ def test_pack_roundtrip() -> None:
 
 
 def test_report_of_many_channels_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = MOST_VALUES // 10  # a tenth of the channels take a tenth of the time
+    most = MOST_VALUES // 40  # fewer channels take less time
     monkeypatch.setattr(samples_module, "MOST_VALUES", most)
-    table = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 22)), columns=[f"c{i}" for i in range(22)])
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 6)), columns=[f"c{i}" for i in range(6)])
     table.insert(0, "date", pd.date_range("2024-01-01", periods=1000, freq="10min"))
     samples = numbers(femts.report(train(table, "naive", 100, seq_len=300), tmp_path / "page.html").read_text())[
         "samples"
     ]
     assert samples["past"] == 288  # two days
     values = 288 + 200 + 4 * 100  # history, truth and forecast, and two ends of two levels
-    assert (samples["channels"], len(samples["windows"])) == (most // (4 * values), 4) == (19, 4)
+    assert (samples["channels"], len(samples["windows"])) == (most // (4 * values), 4) == (4, 4)
     assert len(json.dumps(samples)) < 3.3 * most
 
 

@@ -77,8 +77,8 @@ def test_trials_depend_on_seed_but_not_test_rows() -> None:
 
 
 def test_trials_worse_than_the_median_are_pruned() -> None:
-    search, settings = {"training.lr": "1e-7..1e-1"}, {**SMALL, "model.d_model": 8, "training.max_steps": 64}
-    trials = tune_small(search=search, settings=settings, trials=12, seq_len=24).trials
+    search, settings = {"training.lr": "1e-7..1e-1"}, {**SMALL, "model.d_model": 8, "training.max_steps": 32}
+    trials = tune_small(search=search, settings=settings, trials=9, seq_len=24).trials
     assert (trials["state"] == "pruned").any()
     assert trials["score"].isna().eq(trials["state"] == "pruned").all()
 
@@ -185,13 +185,13 @@ def test_study_resumes_after_a_signal_or_time_limit(tmp_path: Path, monkeypatch:
         taken += 1
         if taken == 24:
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05 * (taken > 24))
+        time.sleep(0.03 * (taken > 24))
         take(self)
 
     monkeypatch.setattr(Trainer, "step", step)
     with pytest.raises(Interrupted, match=r"interrupted after 1 trial; run the same command again"):
         tune_small(out=tmp_path / "study", trials=5)
-    late = tune_small(out=tmp_path / "study", trials=None, time_limit="2s").trials
+    late = tune_small(out=tmp_path / "study", trials=None, time_limit="1.2s").trials
     assert 1 <= len(late) < 5
     monkeypatch.setattr(Trainer, "step", take)
     trials = tune_small(out=tmp_path / "study", trials=5).trials

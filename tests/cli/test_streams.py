@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bad_cases import OWN
+from forks import Forked
 from pages import ROOT
 from small_tables import small_table
 
@@ -86,7 +87,7 @@ for call in (lambda: femts.train(values, "fem_sm", 24, seq_len=48, max_steps=1),
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits memory on Linux")
 def test_out_of_memory_in_python() -> None:
-    done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = Forked(["-c", IN_PYTHON], ROOT).completed()
     assert done.returncode == 0, done.stderr
     assert [line.partition(";")[0] for line in done.stdout.splitlines()] == ["Out of memory"] * 2
 

@@ -20,6 +20,7 @@ from femts.errors import UsageError
 pytest.importorskip("holidays", reason="needs the extra holidays")
 
 DAYS = pd.date_range("2018-01-01", "2023-12-31")
+SETTINGS = {"boost": {"model.rows": 2000, "model.rounds": 20}, "tide": {"training.max_steps": 100}}
 
 
 def shop(days: pd.DatetimeIndex = DAYS, country: str = "DE") -> pd.DataFrame:
@@ -55,12 +56,11 @@ def test_known_inputs_have_holidays_first() -> None:
 @pytest.mark.parametrize(("model", "features"), [("ridge", 0), ("seasonal_naive", 0), ("boost", 5), ("tide", 2)])
 def test_holidays_help_every_family(model: str, features: int, tmp_path: Path) -> None:
     table = shop()
-    steps: dict[str, Any] = {"max_steps": 100} if model == "tide" else {}
-    settings: dict[str, Any] = {"model.rows": 8000, "model.rounds": 60} if model == "boost" else {}
+    settings: dict[str, Any] = SETTINGS.get(model, {})
     maes = list[float]()
     for holidays in (None, "DE"):
         given: dict[str, Any] = {} if holidays is None else {"holidays": holidays}
-        run = femts.train(table, model, 14, seq_len=28, refit=False, device="cpu", settings=settings, **steps, **given)
+        run = femts.train(table, model, 14, seq_len=28, refit=False, device="cpu", settings=settings, **given)
         maes.append(run.metrics["test"]["mae"])
     assert maes[1] < 0.7 * maes[0] and run.config.reads.calendar == features
     run.save(tmp_path / "run")
@@ -98,11 +98,8 @@ def test_terms_are_those_of_each_country() -> None:
 @pytest.mark.parametrize(("model", "features"), [("ridge", 0), ("boost", 5), ("tide", 2)])
 def test_series_have_the_holidays_of_their_country(model: str, features: int, tmp_path: Path) -> None:
     table = shops()
-    steps: dict[str, Any] = {"max_steps": 100} if model == "tide" else {}
-    settings: dict[str, Any] = {"model.rows": 8000, "model.rounds": 60} if model == "boost" else {}
-    run = femts.train(
-        table, model, 14, seq_len=28, refit=False, device="cpu", settings=settings, holidays="country", **steps
-    )
+    settings: dict[str, Any] = SETTINGS.get(model, {})
+    run = femts.train(table, model, 14, seq_len=28, refit=False, device="cpu", settings=settings, holidays="country")
     assert run.config.reads.calendar == features and run.config.schema.roles.static == ()
     history = table[table["ds"] <= "2022-12-30"]
     made = run.predict(history).pivot(index="ds", columns="unique_id", values="y")

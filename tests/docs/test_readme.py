@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from pages import ROOT, Reader, blocks, cells_in_this_process, commands, compare, less
 
+from femts.cli.commands import demo
 from femts.data.loading import load_dataset
 
 PAGE = ROOT / "README.md"
@@ -33,7 +34,8 @@ def test_every_code_block_is_tested() -> None:
     )
 
 
-def test_quickstart_output_matches_the_demo(reader: Reader) -> None:
+def test_quickstart_output_matches_the_demo(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SMALL", demo.SMALL.replace("--max-steps 100", "--max-steps 20"))  # its words, no figures
     assert 'exec .venv/bin/femts demo --out "$out"' in (ROOT / "scripts" / "quickstart").read_text(encoding="utf-8")
     status, printed = reader.type("femts demo --out runs/quickstart")
     assert status == 0, printed
@@ -64,7 +66,7 @@ def test_benchmark_table_runs_on_real_data(reader: Reader) -> None:
         pytest.skip("needs the real ETTh1; set FEMTS_DATA to a folder that holds it")
     (command,) = (line for line in COMMANDS if "ETTh1" in line)
     words = command.split()
-    for option, fewer in {"--datasets": "ETTh1", "--models": "naive", "--seeds": "42"}.items():
+    for option, fewer in {"--datasets": "ETTh1", "--models": "naive", "--horizons": "96", "--seeds": "42"}.items():
         words[words.index(option) + 1] = fewer
     with cells_in_this_process():
         status, said = reader.type(" ".join(words))

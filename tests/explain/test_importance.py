@@ -64,7 +64,7 @@ def test_tree_feature_groups() -> None:
         y[row] = 0.98 * y[row - 7] + 0.3 * rng.normal()  # each day of the week goes a way of its own
     date = pd.date_range("2023-01-01", periods=rows)
     frame = pd.DataFrame({"date": date, "y": y + cold, "cold": cold, "dice": dice})
-    settings = {"model.rounds": 60, "model.rows": 10_000, "training.covariates": "model"}
+    settings = {"model.rounds": 20, "model.rows": 3000, "training.covariates": "model"}
     data = femts.load_dataset(frame, target="y", future_covariates=["cold", "dice"])
     one = femts.train(data, "boost", 7, seq_len=28, refit=False, settings=settings)
     importance = one.importance()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from forks import Forked
 
 import femts
 
@@ -31,4 +31,5 @@ def test_forked_pool_can_forecast(own: Path, tmp_path: Path) -> None:
     """OpenMP threads do not survive a fork, which used to deadlock."""
     wide = {"model.d_model": 128}
     femts.train(own / "past.csv", "fem_sm", 12, seq_len=96, max_steps=2, settings=wide, out=tmp_path / "run")
-    subprocess.run([sys.executable, "-c", _POOL, tmp_path / "run", own / "past.csv"], check=True, timeout=600)
+    (tmp_path / "pool.py").write_text(_POOL)
+    assert Forked([tmp_path / "pool.py", tmp_path / "run", own / "past.csv"]).wait(600) == 0

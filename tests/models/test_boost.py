@@ -248,7 +248,7 @@ def driven() -> pd.DataFrame:
 def test_recursive_form_is_selected_on_validation(loss: str, pred_len: int, recursive: bool) -> None:
     data, settings = (
         femts.load_dataset(driven(), future_covariates="push"),
-        {**FEW, "training.loss": loss, "training.covariates": "model"},
+        {**FEW, "training.loss": loss, "training.covariates": "model", "training.quantiles": "0.5"},
     )
     model = femts.train(data, "boost", pred_len, seq_len=28, refit=False, settings=settings).model
     assert isinstance(model, Boost) and model.ensembles[0].form.recursive == recursive
@@ -291,14 +291,15 @@ def test_time_limit_reduces_training_rows(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_quantile_and_mae_losses() -> None:
-    model = trained(make((0.1, 0.5, 0.9)), loss="pinball")
+    model = trained(make((0.1, 0.5, 0.9), rows=2000), loss="pinball")
     made = model.rolled_out(Batch(weekly(L, seed=2)[None]), P)
     assert made.shape == (1, P, 3, C) and (made.diff(dim=2) >= 0).all()
     windows = Windows(weekly(seed=1), L, P)
     batch = windows.batch(torch.arange(len(windows)))
     below = (batch.target[:, :, None] <= model.rolled_out(batch, P)).float().mean((0, 1, 3))
     assert below.tolist() == pytest.approx([0.1, 0.5, 0.9], abs=0.12)
-    assert not torch.equal(trained(make(), loss="mae")(batch), trained(make())(batch))
+    absolute, squared = (trained(make(rows=500), loss=loss)(batch) for loss in ("mae", "mse"))
+    assert not torch.equal(absolute, squared)
 
 
 def test_future_covariates_interact() -> None:
@@ -307,14 +308,17 @@ def test_future_covariates_interact() -> None:
     y = 50 + 5 * (one ^ other) + draws.normal(size=600) * 0.2
     days = pd.date_range("2022-01-01", periods=600)
     frame = pd.DataFrame({"date": days, "y": y, "one": one.astype(float), "other": other.astype(float)})
-    data, run = femts.load_dataset(frame, future_covariates=["one", "other"]), {"seq_len": 28, "refit": False}
-    maes = [femts.train(data, name, 7, **run).metrics["test"]["mae"] for name in ("boost", "ridge")]  # type: ignore[arg-type]
+    data = femts.load_dataset(frame, future_covariates=["one", "other"])
+    maes = [
+        femts.train(data, name, 7, seq_len=28, refit=False, settings=settings).metrics["test"]["mae"]
+        for name, settings in (("boost", FEW), ("ridge", {}))
+    ]
     assert maes[0] < 0.3 * maes[1]
 
 
 @pytest.mark.slow
 def test_static_categories_interact_with_covariates() -> None:
-    settings = {"training.covariates": "model", "model.rounds": 80}
+    settings = {**FEW, "training.covariates": "model"}
     run: dict[str, Any] = {"seq_len": 7, "refit": False, "settings": settings}
     tables = [
         femts.load_dataset(panel(columns=BOTH), future_covariates="promo", static_covariates="kind"),

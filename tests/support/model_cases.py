@@ -26,7 +26,7 @@ from femts.training.train import train
 L, P, C, ROWS, START = 24, 6, 3, 80, 10
 HORIZONS = (6, 25, 4, 12, 19)  # in no order; below, at and beyond P, and what no whole number of forecasts fills
 SHORT = {"season": 5, "longest": 13, "patch_len": 8, "stride": 4}
-NARROW = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24, "rounds": 20}
+NARROW = {"d_model": 16, "d_ff": 16, "n_layers": 1, "n_heads": 2, "longest": 24, "rounds": 5, "rows": 500}
 DATA = load_dataset(synthetic_frame(600))
 
 

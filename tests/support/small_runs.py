@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
@@ -63,3 +66,18 @@ def signal_at(monkeypatch: pytest.MonkeyPatch, call: int, number: signal.Signals
         take(self)
 
     monkeypatch.setattr(Trainer, "step", step)
+
+
+@contextmanager
+def forked_workers() -> Iterator[None]:
+    """Fork the processes of trainings on several devices, instead of importing all anew in each."""
+    from lightning_fabric import strategies  # loaded by trainings of networks only
+
+    own = strategies.DDPStrategy
+
+    def forking(start_method: str) -> Any:
+        assert start_method == "spawn"
+        return own(start_method="fork")
+
+    with patch.object(strategies, "DDPStrategy", forking):
+        yield

@@ -79,7 +79,7 @@ def test_single_slow_step_does_not_stop_training(monkeypatch: pytest.MonkeyPatch
 
 
 def test_time_limit_stops_and_scores(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"max_epochs": 100_000, "time_limit": "3s", "settings": {"training.patience": 100_000}}
+    changes: dict[str, Any] = {"max_epochs": 100_000, "time_limit": "1.5s", "settings": {"training.patience": 100_000}}
     run = small_run(out=tmp_path / "run", **changes)
     assert run.metrics["stopped"] == "max_time" and run.metrics["steps"] > 10
     assert run.validations[-1]["lr"] == 0.0 and run.validations[-1]["step"] == run.metrics["steps"]

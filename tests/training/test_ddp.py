@@ -65,7 +65,7 @@ def test_two_processes_equal_one(python: Any, tmp_path: Path, monkeypatch: pytes
 _FAILING_AND_INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from small_runs import small_run
+from small_runs import forked_workers, small_run
 from femts.errors import RunFailure
 from femts.training.stopping import Interrupted
 
@@ -74,7 +74,7 @@ def interrupt(checkpoint):
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 
-if __name__ == "__main__":
+with forked_workers():
     out = Path(sys.argv[1])
     try:
         small_run(out=out / "failed", settings={"training.lr": 1e30, "training.devices": 2})

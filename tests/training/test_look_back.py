@@ -71,7 +71,7 @@ def test_auto_tries_several_look_backs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_catalogue_data_keep_the_protocol_look_back() -> None:
-    assert femts.train("synthetic", "ridge", 24).config.seq_len == 1024
+    assert look_back(femts.load_dataset("synthetic"), "ridge", Lengths(24, None, None)).steps == 1024
 
 
 def test_nhits_reads_three_horizons_or_a_week() -> None:

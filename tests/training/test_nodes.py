@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,6 +55,14 @@ sys.exit(main("train --dataset synthetic --model dlinear --horizon 24 --seq-len 
 """
 
 
+_STARTED = """
+from small_runs import forked_workers, small_run
+
+with forked_workers():
+    small_run("fem_sm", out="run", settings={"training.devices": 2})
+"""
+
+
 def _port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -63,7 +71,7 @@ def _port() -> int:
 
 def _variables(launcher: str, rank: int, port: int) -> dict[str, str]:
     """What the launcher tells the process of `rank`, the only one on its node."""
-    own = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "support"), str(ROOT)]), "MASTER_PORT": str(port)}
+    own = {"MASTER_PORT": str(port)}
     if launcher == "torchrun":
         names = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1}
         own |= {"TORCHELASTIC_RUN_ID": "1", "MASTER_ADDR": "127.0.0.1"}
@@ -74,10 +82,15 @@ def _variables(launcher: str, rank: int, port: int) -> dict[str, str]:
     return own | {name: str(value) for name, value in names.items()}
 
 
+def _python(command: Sequence[object], folder: Path, **variables: str) -> Forked:
+    path = os.pathsep.join([str(ROOT / "tests" / "support"), str(ROOT)])
+    return Forked(command, folder, {**os.environ, "PYTHONPATH": path, **variables})
+
+
 def _run(launcher: str, folder: Path, *command: object) -> list[subprocess.CompletedProcess[str]]:
     """Run a command as two processes, each on a node of its own."""
     port = _port()
-    running = [Forked(command, folder, {**os.environ, **_variables(launcher, rank, port)}) for rank in range(2)]
+    running = [_python(command, folder, **_variables(launcher, rank, port)) for rank in range(2)]
     return [process.completed() for process in running]
 
 
@@ -89,10 +102,12 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def spawned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Results of the same training by two processes that femts starts."""
-    out = tmp_path_factory.mktemp("spawned") / "run"
-    return essence(small_run("fem_sm", out=out, settings={"training.devices": 2}))
+    folder = tmp_path_factory.mktemp("started")
+    (folder / "started.py").write_text(_STARTED)
+    assert _python(["started.py"], folder).wait() == 0
+    return essence(femts.load(folder / "run"))
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +120,13 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Launched:
 
 
 @pytest.mark.slow
-def test_launched_processes_equal_spawned_ones(launched: Launched, spawned: dict[str, Any]) -> None:
+def test_launched_processes_equal_started_ones(launched: Launched, started: dict[str, Any]) -> None:
     folder, first, second = launched
     assert first.stdout.startswith("after\n"), first.stderr
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     loaded = femts.load(folder / "run")
     assert loaded.metrics["devices"] == 2
-    assert essence(loaded) == spawned
+    assert essence(loaded) == started
 
 
 @pytest.mark.slow
@@ -130,7 +145,7 @@ def test_bad_input_ends_all_processes(launched: Launched) -> None:
 
 @pytest.mark.slow
 def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
-    script: Path, tmp_path: Path, spawned: dict[str, Any]
+    script: Path, tmp_path: Path, started: dict[str, Any]
 ) -> None:
     first, second = _run("torchrun", tmp_path, script, tmp_path / "run", 5 + 2)
     assert second.returncode == -signal.SIGKILL
@@ -139,7 +154,7 @@ def test_a_process_that_dies_costs_the_steps_since_the_last_checkpoint(
     assert TrainState.load(tmp_path / "run" / "checkpoints" / "last.ckpt").step == 5
     first, _ = _run("srun", tmp_path, script, tmp_path / "run")
     assert (first.returncode, first.stderr) == (0, "")
-    assert essence(femts.load(tmp_path / "run")) == spawned
+    assert essence(femts.load(tmp_path / "run")) == started
 
 
 def _launched(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:

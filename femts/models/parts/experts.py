@@ -264,6 +264,9 @@ def _seasonal_scale(history: History, season: int, origins: Tensor, scale: Tenso
 
 
 def _extremes(history: History, origins: Tensor, sign: int) -> Tensor:
+    if torch.compiler.is_exporting():  # a running maximum would be a tenth of the graph
+        before = torch.arange(len(history.x)) < origins.clamp(min=1)[:, None]  # (O, T)
+        return sign * torch.where(before[..., None], sign * history.x, -torch.inf).amax(1)
     return sign * _running_max(sign * history.x).index_select(0, (origins - 1).clamp(min=0))
 
 
@@ -572,11 +575,11 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
     if not torch.compiler.is_exporting():
         solved: Tensor = torch.linalg.solve(a, b)
         return solved
-    system = torch.cat([a, b[..., None]], -1)
+    system, units = torch.cat([a, b[..., None]], -1), torch.eye(a.shape[-1], dtype=torch.bool)
     for k in range(a.shape[-1]):  # Gauss-Jordan elimination; ONNX has no operator for systems
-        pivot = system[..., k : k + 1, :] / system[..., k : k + 1, k : k + 1]
-        unit = torch.arange(a.shape[-1])[:, None] == k
-        system = torch.where(unit, pivot, system - system[..., k : k + 1] * pivot)
+        row = system.narrow(-2, k, 1)
+        pivot = row / row.narrow(-1, k, 1)
+        system = torch.where(units.narrow(-1, k, 1), pivot, system - system.narrow(-1, k, 1) * pivot)
     return system[..., -1]
 
 
