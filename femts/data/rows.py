@@ -89,7 +89,8 @@ class Rows:
     def taken(self, columns: Sequence[str]) -> Array:
         """As `values`, but the rows of a large table lose these columns, whose cells would be in memory twice."""
         made = self.values(columns)
-        self.frame.drop(columns=list(columns), inplace=True)
+        for name in columns:
+            del self.frame[name]
         return made
 
     def readable(self, columns: Sequence[str]) -> Array:
