@@ -40,14 +40,18 @@ def fit_effects(
     """
     season = min(season, int((training[:, 1] - training[:, 0]).max()) // 2)
     # rows followed by a row of the same series one season later
-    first = np.concatenate([np.arange(begin, stop - season) for begin, stop in training.tolist()])
-    before = first[_sampled(len(first))]
+    counts = np.maximum(training[:, 1] - season - training[:, 0], 0)
+    ends, chosen = counts.cumsum(), _sampled(int(counts.sum()))
+    before = chosen + (training[:, 0] - (ends - counts))[np.searchsorted(ends, chosen, side="right")]
 
     def part(of: Callable[[NDArray[np.int64]], Array]) -> tuple[Array, Array]:
         return of(before)[None], of(before + season)[None]
 
-    rows = np.concatenate([np.arange(begin, stop) for begin, stop in training.tolist()])
-    (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, dated, dates)
+    columns = (
+        np.concatenate([covariates[begin:stop, k] for begin, stop in training.tolist()])[None]
+        for k in range(covariates.shape[1])
+    )
+    (plain,) = _plain(columns, 1, dated, dates)
     terms = part(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
     earlier, later = part(scaled)
     return _fitted([plain], *terms, later - earlier)[0]

@@ -26,7 +26,7 @@ from femts.errors import UsageError
 CELLS = 2**21  # cells read at a time
 
 
-class _NeedsAll(Exception):  # noqa: N818  # no error of a user
+class _NeedsAll(Exception):
     """The forecast may depend on rows of the file that would be left out."""
 
 

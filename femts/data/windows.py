@@ -467,7 +467,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         values, lengths = data.values[rows], data.lengths[series]
         part = phases(None if data.stamps is None else data.stamps[rows], data.freq, data.season)
         if part is not None:
-            phase = np.empty(len(data.values), dtype=np.int32) if phase is None else phase
+            small = np.min_scalar_type(-data.season)
+            phase = np.empty(len(data.values), dtype=small) if phase is None else phase
             phase[rows] = part
         made, taken = preprocess.unfilled(data, series, rows)
         first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - rows.start, lengths)
