@@ -481,7 +481,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
         if known is not None and preprocess.known is not None:
-            known[rows] = preprocess.known.encode(data.covariates[rows], stamps)
+            known[rows] = preprocess.known.encode(data.known(rows), stamps)
         if raw is not None:
             raw[rows] = preprocess.at(data.codes(series)).unscaled(values, taken)
     mean, scale = (torch.from_numpy(each) for each in (preprocess.scaler.mean, preprocess.scaler.scale))
