@@ -60,7 +60,7 @@ def evenly_spaced(rows: Rows, values: Sequence[Array], freq: str | None) -> Even
     if single and order is not None:
         how = "run backwards" if rows.stamps.is_monotonic_decreasing else "are not in order of time"
         notes = (f"its rows {how} and were sorted",)
-    starts = np.searchsorted(codes, np.arange(len(rows.series)))
+    starts = np.searchsorted(codes, np.arange(len(rows.series), dtype=codes.dtype))  # of another type, it would copy
     counts = np.diff(starts, append=len(codes))
     numbers = as_numbers(stamps)
     again = numbers[1:] == numbers[:-1]

@@ -247,7 +247,8 @@ def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDAr
     if column is None:
         return np.zeros(rows, dtype=np.int32), ("",)
     try:
-        codes, cells = pd.factorize(column)
+        categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        codes, cells = _numbered_categories(column) if categorical else pd.factorize(column)
     except TypeError:  # unhashable cells, such as lists
         codes, cells = pd.factorize(column.map(quote))
     if (codes < 0).any():
@@ -257,7 +258,20 @@ def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDAr
     if len(set(names)) < len(names):  # 1 and "1" are written alike
         again, unique = pd.factorize(pd.Series(names))
         codes, names = again[codes], list(unique)
-    return codes.astype(np.int32), tuple(names)  # half the memory of the numbers of pandas
+    return codes.astype(np.int32, copy=False), tuple(names)  # half the memory of the numbers of pandas
+
+
+def _numbered_categories(column: pd.Series) -> tuple[NDArray[np.int32], pd.Index]:
+    """As `pd.factorize` of a categorical, with less memory."""
+    given = column.cat.codes.to_numpy()
+    there = pd.unique(given)
+    there = there[there >= 0]
+    places = np.full(len(column.cat.categories) + 1, -1, dtype=np.int32)  # the last one is of missing cells
+    places[there] = np.arange(len(there))
+    codes = np.empty(len(given), dtype=np.int32)
+    for rows in slices(len(given)):
+        codes[rows] = places[given[rows]]
+    return codes, column.cat.categories[there]
 
 
 def _numbered(
