@@ -75,13 +75,13 @@ def read_history(table: Path, forecaster: Forecaster, steps: int = 0, ends: bool
     from femts.data.recent import read_recent
     from femts.data.recent_series import read_recent_series
 
-    config, preprocess, columns, freq = forecaster.config, forecaster.preprocess, forecaster.columns, forecaster.freq
+    config, preprocess, freq = forecaster.config, forecaster.preprocess, forecaster.freq
     steps = max(config.seq_len + preprocess.reach, steps)
     if not config.schema.panel:
-        return read_recent(table, steps, config.schema, columns, freq)
+        return read_recent(table, steps, config.schema, forecaster.columns, freq)
     if not ends:
         return read_table(table, config.schema.form)
-    return read_recent_series(table, steps, config.schema, columns, freq, forecaster.series, preprocess.domain)
+    return read_recent_series(table, steps, config.schema, freq, preprocess)
 
 
 def names_or_file(given: str) -> tuple[str, ...] | Path:

@@ -14,9 +14,9 @@ from pandas.api.types import is_numeric_dtype, is_string_dtype, union_categorica
 
 from femts.data.column_names import ColumnNames
 from femts.data.dataset import Dataset
-from femts.data.domain import Domain
 from femts.data.formats.registry import format_of
 from femts.data.normalise import table_rows, to_dataset
+from femts.data.preprocess import Preprocess
 from femts.data.read import read_table, table_pieces
 from femts.data.rows import Rows, as_numbers
 from femts.data.schema import Schema
@@ -34,10 +34,8 @@ def read_recent_series(
     path: str | Path,
     steps: int,
     schema: Schema,
-    columns: Sequence[str],
     freq: str | None,
-    series: Sequence[str],
-    domain: Domain,
+    preprocess: Preprocess,
     cells: int = CELLS,
 ) -> pd.DataFrame:
     """Read the end of each series of a file, as `read_table` does.
@@ -49,10 +47,9 @@ def read_recent_series(
         path: long table in any format that `read_table` supports.
         steps: number of steps to read of each series.
         schema: schema of the training data, a panel.
-        columns: targets and past covariates.
         freq: step between time stamps.
-        series: names of the series of the training data; of others, all rows are read.
-        domain: bounds of the forecasts, which an earlier value may contradict.
+        preprocess: that of the training data; of series that it does not know, all rows are read, and of all series if an
+            earlier value contradicts the bounds of the forecasts or the times at which a series never had a value.
         cells: number of cells to read at a time.
 
     Returns:
@@ -62,7 +59,7 @@ def read_recent_series(
     Raises:
         UsageError: As in `read_table`.
     """
-    path, known = Path(path), frozenset(series)
+    path, columns, domain = Path(path), preprocess.columns, preprocess.domain
     plain = freq is not None and schema.freq is None and schema.form.dates is None and format_of(path).in_pieces
     if not plain:
         return read_table(path, schema.form)
@@ -73,12 +70,12 @@ def read_recent_series(
             if seen & set(rows.series):
                 raise _NeedsAll
             seen.update(rows.series)
-            last = np.arange(len(table)) >= _first_rows(rows, steps, columns, known)[rows.codes]
+            last = np.arange(len(table)) >= _first_rows(rows, steps, preprocess)[rows.codes]
             some = table.assign(**{rows.time: rows.stamps})[last]
             data = _data(rows, columns, freq)
             if domain.admitting(data.values[:, : data.n_targets]) != domain:
                 raise _NeedsAll
-            _check(data, _data(_rows(some, place(path), schema, columns, freq), columns, freq), steps)
+            _check(data, _data(_rows(some, place(path), schema, columns, freq), columns, freq), steps, preprocess)
             kept.append(_categorical(some))
         return _joined(kept)
     except (_NeedsAll, UsageError, Warning):  # raised again for the whole table, unless its other rows help
@@ -132,12 +129,12 @@ def _data(rows: Rows, columns: Sequence[str], freq: str | None) -> Dataset:
     return data
 
 
-def _first_rows(rows: Rows, steps: int, columns: Sequence[str], known: frozenset[str]) -> NDArray[np.int64]:
+def _first_rows(rows: Rows, steps: int, preprocess: Preprocess) -> NDArray[np.int64]:
     """The first row of each series of `rows` to keep, (S,)."""
     every = np.arange(len(rows.series))
     begin, end = np.searchsorted(rows.codes, every), np.searchsorted(rows.codes, every, side="right")
-    first = np.where([name in known for name in rows.series], np.maximum(begin, end - steps), begin)
-    there = ~np.isnan(rows.readable(columns))
+    first = np.where(preprocess.places(rows.series) >= 0, np.maximum(begin, end - steps), begin)
+    there = ~np.isnan(rows.readable(preprocess.columns))
     for number in np.flatnonzero((first > begin) & ~there[first].all(axis=1)).tolist():
         earlier = there[begin[number] : first[number], ~there[first[number]]][::-1]
         back = earlier.argmax(axis=0)[earlier.any(axis=0)]
@@ -145,14 +142,22 @@ def _first_rows(rows: Rows, steps: int, columns: Sequence[str], known: frozenset
     return first
 
 
-def _check(data: Dataset, some: Dataset, steps: int) -> None:
-    """Check that the last `steps` steps of all `data` and of `some` of their rows are the same."""
+def _check(data: Dataset, some: Dataset, steps: int, preprocess: Preprocess) -> None:
+    """Check that the last `steps` steps of all `data` and of `some` of their rows are the same, and the times at which
+    series never have a value."""
     one, other = data.recent(steps), some.recent(steps)
     pairs = ((one.values, other.values), (one.covariates, other.covariates), (one.spans, other.spans))
     same = all(np.array_equal(*pair, equal_nan=True) for pair in pairs) and one.series == other.series
     assert one.stamps is not None and other.stamps is not None
     if not same or not one.stamps.equals(other.stamps):
         raise _NeedsAll
+    places = preprocess.places(data.series)
+    known = np.flatnonzero(places >= 0)
+    if preprocess.closures is not None and len(known):
+        closures = preprocess.closures.take(places[known])
+        before, after = (closures.opened(each.take(known)).never for each in (data, some))
+        if not all(np.array_equal(before[cycle], after[cycle]) for cycle in before):
+            raise _NeedsAll
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -133,5 +133,6 @@ class ScaledSeries:
 
 def _pieces(first: Tensor, rows: int) -> list[slice]:
     """Slices of whole series with about `ROWS` rows each; `first` (S,) are the first rows of the series."""
+    first = first.contiguous()
     begins = torch.unique(first[torch.searchsorted(first, torch.arange(0, rows, ROWS), right=True) - 1]).tolist()
     return [slice(*ends) for ends in itertools.pairwise([*begins, rows])]

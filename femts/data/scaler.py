@@ -165,10 +165,12 @@ def _alike(series: Sequence[Array]) -> list[NDArray[np.int64]]:
     lengths = np.array([len(rows) for rows in series], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
-    several = (some for some in groups if len(some) > 1)
-    return [
-        part for some in several for part in np.array_split(some, -(-sum(series[n].size for n in some) // CELLS) or 1)
-    ]
+    made = list[NDArray[np.int64]]()
+    for some in groups:
+        if len(some) > 1:
+            cells = len(some) * series[some[0]].size
+            made += np.array_split(some, min(len(some), cells // CELLS + 1))
+    return made
 
 
 def _standard_of_many(values: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

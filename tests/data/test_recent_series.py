@@ -96,8 +96,7 @@ def forecaster() -> Forecaster:
 
 
 def read(path: Path, made: Forecaster, cells: int) -> pd.DataFrame:
-    steps, domain = L + made.preprocess.reach, made.preprocess.domain
-    return read_recent_series(path, steps, made.config.schema, made.columns, made.freq, made.series, domain, cells)
+    return read_recent_series(path, L + made.preprocess.reach, made.config.schema, made.freq, made.preprocess, cells)
 
 
 def outcome(made: Forecaster, history: pd.DataFrame) -> Any:
@@ -161,3 +160,23 @@ def test_memory_does_not_grow_with_the_file(forecaster: Forecaster, tmp_path: Pa
         tracemalloc.stop()
         assert len(history) < 4 * 400
     assert peaks[1] < 8 * peaks[0], peaks
+
+
+def closed_on_sundays(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(y=table["y"].where(table["ds"].dt.dayofweek < 6))
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_an_early_value_opens_a_time_without_values(opened: bool, tmp_path: Path) -> None:
+    data = femts.load_dataset(closed_on_sundays(panel()), target="y")
+    made = femts.train(data, "naive", P, seq_len=L, device="cpu")
+    assert made.preprocess.closures is not None
+    table = closed_on_sundays(panel())
+    if opened:
+        table = with_value(table, "a", 6, 3.0)  # the first Sunday
+    path = write_table(table, tmp_path / "mine.csv")
+    whole = read_table(path)
+    history = read(path, made, PIECES[1])
+    assert (len(history) == len(whole)) == opened
+    with warnings.catch_warnings(action="ignore"):
+        pd.testing.assert_frame_equal(made.predict(history), made.predict(whole), check_exact=True)
