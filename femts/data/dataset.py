@@ -65,7 +65,7 @@ class Dataset:
     season: int
     split: Split
     sha256: str
-    covariates: NDArray[np.floating[Any]]
+    covariates: NDArray[Any]
     static: pd.DataFrame | None = None
     schema: Schema = PLAIN
     notes: tuple[str, ...] = ()

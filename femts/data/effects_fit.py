@@ -22,7 +22,7 @@ WORTH = 0.05  # smallest cross-validated fraction of squared changes explained; 
 
 def fit_effects(
     scaled: Callable[[NDArray[np.int64]], Array],
-    covariates: NDArray[np.floating[Any]],
+    covariates: NDArray[Any],
     dates: pd.Index | None,
     season: int,
     dated: DateTerms,
@@ -62,7 +62,7 @@ def fit_effects(
 def fit_own(
     shared: Effects,
     scaled: Callable[[NDArray[np.int64]], Array],
-    covariates: NDArray[np.floating[Any]],
+    covariates: NDArray[Any],
     stamps: pd.Index | None,
     season: int,
     training: NDArray[np.int64],

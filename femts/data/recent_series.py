@@ -147,7 +147,7 @@ def _check(data: Dataset, some: Dataset, steps: int, preprocess: Preprocess) -> 
     series never have a value."""
     one, other = data.recent(steps), some.recent(steps)
     pairs = ((one.values, other.values), (one.covariates, other.covariates), (one.spans, other.spans))
-    same = all(np.array_equal(*pair, equal_nan=True) for pair in pairs) and one.series == other.series
+    same = all(np.array_equal(a, b, equal_nan=True) for a, b in pairs) and one.series == other.series
     assert one.stamps is not None and other.stamps is not None
     if not same or not one.stamps.equals(other.stamps):
         raise _NeedsAll

@@ -94,11 +94,11 @@ class Rows:
         self.leave(columns)
         return made
 
-    def taken_exactly(self, columns: Sequence[str]) -> NDArray[np.floating[Any]]:
+    def taken_exactly(self, columns: Sequence[str]) -> NDArray[Any]:
         """As `taken`, in single precision for a large table whose numbers are the same in it."""
         if len(self) * len(columns) < CELLS:
             return self.taken(columns)
-        made: NDArray[np.floating[Any]] = np.empty((len(self), len(columns)), dtype=np.float32)
+        made: NDArray[Any] = np.empty((len(self), len(columns)), dtype=np.float32)
         for k, name in enumerate(columns):
             plain = is_numeric_dtype(self.frame[name])  # text is read as a whole
             for rows in slices(len(self)) if plain else [slice(None)]:

@@ -41,7 +41,7 @@ class UsualValues:
     grows: Mask
 
     @classmethod
-    def fit(cls, covariates: NDArray[np.floating[Any]], training: NDArray[np.int64]) -> UsualValues:
+    def fit(cls, covariates: NDArray[Any], training: NDArray[np.int64]) -> UsualValues:
         """Take them from `covariates` (N, K), NaN where missing, in the rows `training` (S, 2) of each series."""
         pieces = [covariates[first:stop] for first, stop in training.tolist() if stop > first]
         first, second = (_ends(each) for each in zip(*(np.array_split(one, 2) for one in pieces), strict=True))

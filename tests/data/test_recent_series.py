@@ -104,7 +104,7 @@ def outcome(made: Forecaster, history: pd.DataFrame) -> Any:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         try:
-            forecast = made.predict(history, future=ahead(), level=80)
+            forecast = made.predict(history, future=ahead(), level=[80])
         except UsageError as error:
             return str(error)
     return forecast, [str(each.message) for each in said]
