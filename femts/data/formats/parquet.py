@@ -60,10 +60,10 @@ def _whole(path: Path, words: list[str]) -> pd.DataFrame:
     with ParquetFile(path, read_dictionary=words) as file:
         schema = file.schema_arrow
         for names in _groups(to_pandas(schema.empty_table()), schema.names, file.metadata.num_rows):
-            if names is not None and len(names) == 1 and names[0] not in words:
+            if parts and names is not None and len(names) == 1 and names[0] not in words:
                 column = _numbers(file, names[0])
-                if column is not None:
-                    parts.append(pd.DataFrame({names[0]: column}, copy=False))
+                if column is not None:  # the first column has the index of the table
+                    parts.append(pd.DataFrame({names[0]: column}, parts[0].index, copy=False))
                     continue
             table = file.read(names)
             taken += _letters(table, [name for name in words if names is None or name in names])
