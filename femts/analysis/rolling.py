@@ -81,7 +81,7 @@ def _forecast(
     ahead = steps_ahead(before, needed)
     # After the last row, its future covariates are repeated.
     read = np.minimum(start + np.arange(needed), data.spans[cutoff.series, 1:] - 1)
-    made = forecast_series(forecaster, before, ahead, data.covariates[read]).first(steps)
+    made = forecast_series(forecaster, before, ahead, data.known(read)).first(steps)
     gaps.add(forecaster, before, made)
     simple = naive_at(before, steps, forecaster.season, forecaster.season)
     naive = simple.get(SEASONAL_NAIVE, simple[NAIVE])

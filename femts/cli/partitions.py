@@ -100,7 +100,8 @@ def _forecast(forecaster: Forecaster, table: Path, asked: ForecastRequest) -> Ma
     picture = None
     with gaps_noted() as notes:
         shown = 0 if asked.plot is None else 2 * max(forecaster.season, asked.steps or forecaster.config.pred_len)
-        history, freq, form = read_history(table, forecaster, shown), forecaster.freq, forecaster.config.schema.form
+        history = read_history(table, forecaster, shown, ends=asked.plot is None and asked.new is None)
+        freq, form = forecaster.freq, forecaster.config.schema.form
         tables = {name: read_ahead(path, freq, form) for name, path in asked.future.items()}
         future = tables.get("") if len(tables) < 2 else tables
         new = read_ahead(asked.new, freq, form) if isinstance(asked.new, Path) else asked.new

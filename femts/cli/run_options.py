@@ -68,17 +68,20 @@ class PlaceOptions:
     device: Device = "auto"
 
 
-def read_history(table: Path, forecaster: Forecaster, steps: int = 0) -> pd.DataFrame:
-    """Read the end of a user's file in the format of the training data: a look-back, or `steps` if larger; for a panel
-    the whole file, because series end at different times."""
+def read_history(table: Path, forecaster: Forecaster, steps: int = 0, ends: bool = False) -> pd.DataFrame:
+    """Read the end of a user's file in the format of the training data: a look-back, or `steps` if larger. The whole file
+    is read for a panel, whose series end at different times, unless only the `ends` of its series are needed."""
     from femts.data.read import read_table
     from femts.data.recent import read_recent
+    from femts.data.recent_series import read_recent_series
 
-    config = forecaster.config
-    if config.schema.panel:
+    config, preprocess, freq = forecaster.config, forecaster.preprocess, forecaster.freq
+    steps = max(config.seq_len + preprocess.reach, steps)
+    if not config.schema.panel:
+        return read_recent(table, steps, config.schema, forecaster.columns, freq)
+    if not ends:
         return read_table(table, config.schema.form)
-    steps = max(config.seq_len + forecaster.preprocess.reach, steps)
-    return read_recent(table, steps, config.schema, forecaster.columns, forecaster.freq)
+    return read_recent_series(table, steps, config.schema, freq, preprocess)
 
 
 def names_or_file(given: str) -> tuple[str, ...] | Path:

@@ -194,7 +194,7 @@ def _business_hours(stamps: pd.DatetimeIndex, freq: str) -> pd.DatetimeIndex:
     return of.where((since >= pd.Timedelta(0)) & (since < pd.Timedelta(hours=to_offset(freq).n)))
 
 
-def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str) -> bool:
+def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.integer[Any]], freq: str) -> bool:
     """Whether any time stamp is not a whole number of steps after the first of its series or, for steps of the calendar,
     not at the beginning of one."""
     offset = to_offset(freq)
@@ -209,7 +209,7 @@ def _between_steps(stamps: pd.DatetimeIndex, codes: NDArray[np.intp], freq: str)
     return bool((since % int(offset.nanos) != 0).any())
 
 
-def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.intp]) -> tuple[pd.Timedelta, bool]:
+def _distance(stamps: pd.DatetimeIndex, codes: NDArray[np.integer[Any]]) -> tuple[pd.Timedelta, bool]:
     """Median distance between consecutive rows of the same series, and whether nearly all are within half of it."""
     order = np.lexsort((stamps.asi8, codes))
     apart = np.diff(stamps.asi8[order])[np.diff(codes[order]) == 0] * NANOSECONDS[stamps.unit]

@@ -17,6 +17,7 @@ from femts.data.catalog import CATALOG
 from femts.data.cutoffs import rows_before
 from femts.data.describe import are, count, names, stamp
 from femts.data.holidays import with_countries
+from femts.data.pieces import slices
 from femts.data.schema import PLAIN, Schema
 from femts.data.split_rule import SplitRule
 from femts.data.splits import PARTS, Rows, Split, usual_split
@@ -44,7 +45,8 @@ class Dataset:
         season: number of steps in a season, used by `seasonal_naive`.
         split: training, validation and test rows of each series.
         sha256: hash of the file, or of the values if there is no file.
-        covariates: (N, K) float64, the future covariates (`schema.roles.future`) in raw units.
+        covariates: (N, K) float64, the future covariates (`schema.roles.future`) in raw units; float32 in a large panel
+            if that holds them exactly.
         static: static covariates and countries (`schema.roles.constant`), one row for each series, as numbers or text;
             None without any.
         schema: how the table was read; if columns have roles, every target is named.
@@ -63,7 +65,7 @@ class Dataset:
     season: int
     split: Split
     sha256: str
-    covariates: Array
+    covariates: NDArray[Any]
     static: pd.DataFrame | None = None
     schema: Schema = PLAIN
     notes: tuple[str, ...] = ()
@@ -190,6 +192,10 @@ class Dataset:
         assert self.static is not None
         return with_countries(stamps, self.static[column].iloc[codes])
 
+    def known(self, rows: slice | Rows = slice(None)) -> Array:
+        """Future covariates of some `rows`, (..., K) float64."""
+        return np.asarray(self.covariates[rows], dtype=np.float64)
+
     def chunks(self, rows: int = 2**20) -> list[tuple[slice, slice]]:
         """Slices of consecutive series with about `rows` rows each to limit memory use, and slices of their rows."""
         borders = np.searchsorted(self.spans[:, 1], np.arange(0, self.spans[-1, 1], rows))
@@ -236,8 +242,10 @@ class Dataset:
         stamps = self.stamps.asi8 if isinstance(self.stamps, pd.DatetimeIndex) else self.stamps
         content = hashlib.sha256(b"" if self.static is None else self.static.to_csv().encode())
         content.update(f"{self.columns} {self.series} {self.spans.tolist()}".encode())
-        for array in (stamps, self.values, self.covariates):
+        for array in (stamps, self.values):
             content.update(b"" if array is None else np.ascontiguousarray(array).data)
+        for rows in slices(len(self.covariates)):
+            content.update(np.ascontiguousarray(self.known(rows)).data)
         return content.hexdigest()
 
     def __getitem__(self, name: str) -> Dataset:
@@ -443,7 +451,7 @@ class Dataset:
         """
         table = pd.DataFrame(self.values, columns=list(self.columns))
         if self.schema.roles.future:
-            table[list(self.schema.roles.future)] = self.covariates
+            table[list(self.schema.roles.future)] = self.known()
         form = self.schema.form
         if self.static is not None:
             table[list(self.static.columns)] = self.static.iloc[self.codes()].to_numpy()

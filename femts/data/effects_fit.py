@@ -22,7 +22,7 @@ WORTH = 0.05  # smallest cross-validated fraction of squared changes explained; 
 
 def fit_effects(
     scaled: Callable[[NDArray[np.int64]], Array],
-    covariates: Array,
+    covariates: NDArray[Any],
     dates: pd.Index | None,
     season: int,
     dated: DateTerms,
@@ -40,15 +40,21 @@ def fit_effects(
     """
     season = min(season, int((training[:, 1] - training[:, 0]).max()) // 2)
     # rows followed by a row of the same series one season later
-    first = np.concatenate([np.arange(begin, stop - season) for begin, stop in training.tolist()])
-    before = first[_sampled(len(first))]
+    counts = np.maximum(training[:, 1] - season - training[:, 0], 0)
+    ends, chosen = counts.cumsum(), _sampled(int(counts.sum()))
+    before = chosen + (training[:, 0] - (ends - counts))[np.searchsorted(ends, chosen, side="right")]
 
     def part(of: Callable[[NDArray[np.int64]], Array]) -> tuple[Array, Array]:
         return of(before)[None], of(before + season)[None]
 
-    rows = np.concatenate([np.arange(begin, stop) for begin, stop in training.tolist()])
-    (plain,) = _plain((covariates[None, rows, k] for k in range(covariates.shape[1])), 1, dated, dates)
-    terms = part(lambda rows: plain.terms(covariates[rows], None if dates is None else dates[rows]))
+    columns = (
+        np.concatenate([covariates[begin:stop, k] for begin, stop in training.tolist()], dtype=np.float64)[None]
+        for k in range(covariates.shape[1])
+    )
+    (plain,) = _plain(columns, 1, dated, dates)
+    terms = part(
+        lambda rows: plain.terms(np.asarray(covariates[rows], np.float64), None if dates is None else dates[rows])
+    )
     earlier, later = part(scaled)
     return _fitted([plain], *terms, later - earlier)[0]
 
@@ -56,7 +62,7 @@ def fit_effects(
 def fit_own(
     shared: Effects,
     scaled: Callable[[NDArray[np.int64]], Array],
-    covariates: Array,
+    covariates: NDArray[Any],
     stamps: pd.Index | None,
     season: int,
     training: NDArray[np.int64],
@@ -70,7 +76,7 @@ def fit_own(
         for block in np.array_split(numbers, -(-len(numbers) * length // MOST_ROWS)):
             rows = training[block, :1] + np.arange(length)
             dates = None if stamps is None else stamps[rows.ravel()]
-            known, values = covariates[rows], scaled(rows.ravel()).reshape(*rows.shape, -1)
+            known, values = np.asarray(covariates[rows], np.float64), scaled(rows.ravel()).reshape(*rows.shape, -1)
             steps = min(season, length // 2)
             effect = shared.of(known.reshape(rows.size, known.shape[-1]), dates).reshape(values.shape)
             change, expected = (each[:, steps:] - each[:, :-steps] for each in (values, effect))

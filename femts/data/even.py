@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ def evenly_spaced(rows: Rows, values: Sequence[Array], freq: str | None) -> Even
     if single and order is not None:
         how = "run backwards" if rows.stamps.is_monotonic_decreasing else "are not in order of time"
         notes = (f"its rows {how} and were sorted",)
-    starts = np.searchsorted(codes, np.arange(len(rows.series)))
+    starts = np.searchsorted(codes, np.arange(len(rows.series), dtype=codes.dtype))  # of another type, it would copy
     counts = np.diff(starts, append=len(codes))
     numbers = as_numbers(stamps)
     again = numbers[1:] == numbers[:-1]
@@ -78,6 +78,9 @@ def evenly_spaced(rows: Rows, values: Sequence[Array], freq: str | None) -> Even
             first_of_periods(pd.DatetimeIndex(stamps), freq) if isinstance(stamps, pd.DatetimeIndex) else (stamps, ())
         )
         notes = (*notes, *more)
+    stops = counts.cumsum()
+    if order is None and counts.all() and _consecutive(stamps, codes, freq):
+        return Even(tuple(values), np.stack([stops - counts, stops], axis=1), stamps, freq, notes)
     steps, at, grids = _steps(rows, codes, stamps, starts, counts, freq, given)
     stops = steps.cumsum()
     if order is not None:
@@ -89,6 +92,16 @@ def evenly_spaced(rows: Rows, values: Sequence[Array], freq: str | None) -> Even
         notes = (*notes, f"{there}; the others are filled with missing values")
     full = _stamps(stamps, starts, steps, counts, freq, grids)
     return Even(tuple(values), np.stack([stops - steps, stops], axis=1), full, freq, notes)
+
+
+def _consecutive(stamps: pd.Index, codes: NDArray[np.integer[Any]], freq: str) -> bool:
+    """Whether no sorted row is further than a step of constant length from the row of its series before it, as in most
+    large tables, for which `_steps` would take much memory."""
+    step, numbers = _length(stamps, freq), as_numbers(stamps)
+    if step is None:
+        return False
+    pieces = (slice(piece.start, piece.stop + 1) for piece in slices(len(numbers) - 1))
+    return all(((np.diff(numbers[piece]) == step) | (np.diff(codes[piece]) > 0)).all() for piece in pieces)
 
 
 def _filled(values: Array, places: Numbers, steps: int) -> Array:
@@ -123,7 +136,13 @@ def _merged(rows: Rows, values: Sequence[Array], order: Numbers, again: NDArray[
 
 
 def _steps(
-    rows: Rows, codes: NDArray[np.intp], stamps: pd.Index, starts: Numbers, counts: Numbers, freq: str, given: bool
+    rows: Rows,
+    codes: NDArray[np.integer[Any]],
+    stamps: pd.Index,
+    starts: Numbers,
+    counts: Numbers,
+    freq: str,
+    given: bool,
 ) -> tuple[Numbers, Numbers, dict[int, pd.Index]]:
     """Number of steps of each series, (S,), the position of each sorted row within its series, (N,), and all time
     stamps of series at steps that are not of constant length.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -139,7 +139,8 @@ def _read(given: LoadedTable, schema: Schema, all_faults: bool = False) -> Datas
     head = first_rows(given)
     try:
         given = open_table(replace(given, form=schema.form))
-        rows = training_rows(given.frame, replace(schema, form=given.form), given.where)
+        own = given.source is not None and len(head.frame) < len(given.frame)
+        rows = training_rows(given.frame, replace(schema, form=given.form), given.where, own)
         given = replace(given, frame=head.frame)  # rows hold what they need of a large table
         return _dataset(rows, given, schema.panel)
     except TableFault as fault:
@@ -218,7 +219,7 @@ def _check_known(data: Dataset) -> None:
                 raise UsageError(text, argument="future_covariates", value=list(roles.future), remedy=others)
 
 
-def _equal(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+def _equal(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:
     """Whether two columns (N,) are equal, NaN included; most differ in the first rows."""
     return all(np.array_equal(one[rows], other[rows], equal_nan=True) for rows in slices(len(one)))
 

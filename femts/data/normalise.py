@@ -87,8 +87,10 @@ def table_rows(
     return rows if schema.freq is None else by_step(rows, series)
 
 
-def training_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
-    """The rows of a table to train on, from `to_frame`, with all that the user left open decided."""
+def training_rows(frame: pd.DataFrame, schema: Schema, where: str, own: bool = False) -> Rows:
+    """The rows of a table to train on, from `to_frame`, with all that the user left open decided. Nothing else needs an
+    `own` frame, which loses its columns so that those which are not used need no memory."""
+    table = frame
     listed = {*schema.roles.past, *schema.roles.future} & set(frame.columns)
     notes = tuple[str, ...]()
     if listed:
@@ -96,7 +98,15 @@ def training_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
         text = words_of(frame[[name for name in frame.columns if name in listed]])
         frame, roles, form, notes = encode_categories(frame, text, schema.roles, schema.form, where)
         schema = replace(schema, roles=roles, form=form)
-    rows = interpreted(read_rows(frame, schema, where))
+    rows = read_rows(frame, schema, where)
+    roles = rows.schema.roles
+    if rows.long and roles.target and schema.panel is not False and roles.named <= set(rows.columns):
+        rows = rows.only({*roles.named, rows.schema.form.value})
+    del frame
+    if own:
+        for name in list(table.columns):
+            del table[name]
+    rows = interpreted(rows)
     rows = replace(rows, schema=replace(rows.schema, panel=_is_panel(rows)), notes=(*notes, *rows.notes))
     return rows if rows.schema.freq is None else by_step(rows)
 
@@ -157,7 +167,11 @@ def _panel(rows: Rows, name: str, freq: str | None, trained: bool) -> Dataset:
             naming = "" if trained else f"name it in {named[0]}, {named[1]} or {named[2]}, or "
             text = f"{rows.where} has the additional column '{quote(further[0])}'; {naming}remove it."
             raise UsageError(text, remedy={} if trained else {"drop": [*schema.form.layout.drop, *further]})
-        values = rows.taken((*roles.target, *roles.past)), rows.taken(roles.future) if roles.future else nothing
+        rows.leave({*rows.columns} - roles.named)
+        values = (
+            rows.taken((*roles.target, *roles.past)),
+            (rows.taken_exactly(roles.future) if roles.future else nothing),
+        )
     elif schema.roles.any:
         lacking = form.value if form.series in rows.columns else form.series
         text = (

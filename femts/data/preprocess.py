@@ -140,7 +140,7 @@ class Preprocess:
         if known is None and reads.any:
             rows = np.concatenate([np.arange(first, stop) for first, stop in training.tolist()])
             marks = calendar_marks(data.freq, roles.holidays)[: reads.calendar]
-            columns = data.covariates[rows] if reads.columns else np.empty((len(rows), 0))
+            columns = data.known(rows) if reads.columns else np.empty((len(rows), 0))
             known = KnownInputs.fit(columns, None if data.stamps is None else data.stamps[rows], marks)
             made = replace(made, known=known)
         if not (reads.effect and data.has_known):
@@ -329,7 +329,7 @@ class Preprocess:
         """
         numbers = data.codes(series)
         stamps = data.dates(None if data.stamps is None else data.stamps[rows], numbers)
-        taken = self.offsets(data.covariates[rows], stamps, numbers, data.words(series.start))
+        taken = self.offsets(data.known(rows), stamps, numbers, data.words(series.start))
         where = lambda row: data.place(rows.start + row)  # noqa: E731
         return self.at(numbers)._scaled(data.values[rows], taken, where), taken
 

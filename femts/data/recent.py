@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,7 +131,7 @@ def rows_ahead(rows: Rows, columns: Sequence[str]) -> Mask:
     return np.asarray(rows.stamps.isin(wide.stamps[after_readings(wide, columns)]))
 
 
-def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.intp]) -> NDArray[np.intp]:
+def _last(rows: Rows, columns: Sequence[str], codes: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     """Row with the last value of a column for each series that has one; for a series without any, its last row."""
     valued = ~np.isnan(rows.readable(columns)[:, 0])
     order = np.lexsort((as_numbers(rows.stamps), valued, codes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from femts.data.limits import Limits
+from femts.data.pieces import ROWS
 from femts.data.raw import Raw
 
 
@@ -53,7 +55,7 @@ class SeriesFacts(NamedTuple):
         names: names of the series.
         location: (S, T) float64, mean over scale of each target.
         season: number of steps in a season; 1 for none.
-        phase: (N,) int32, phase of each row within the season; None without a season.
+        phase: (N,) of small integers, phase of each row within the season; None without a season.
         shift: (S,) int64, number to add to the row numbers of each series, so that rows at the same time have the same
             number; None for a single series.
     """
@@ -104,12 +106,15 @@ class ScaledSeries:
         if self.odd is None or not self.odd.settled.any():
             return self
         seen = ~self.odd.settled if self.observed is None else self.observed & ~self.odd.settled
-        begin = torch.zeros(len(self.values), dtype=torch.int64)
-        begin[first] = first
-        rows = torch.arange(len(self.values))[:, None]
-        last = torch.where(seen, rows, -1).cummax(0).values
-        there = last >= begin.cummax(0).values[:, None]
-        values = self.values.gather(0, last.clamp(min=0)).where(there, 0.0)
+        values = torch.empty_like(self.values)
+        for some in _pieces(first, len(values)):
+            rows = torch.arange(some.stop - some.start)[:, None]
+            begin = torch.zeros(len(rows), dtype=torch.int64)
+            within = first[(first >= some.start) & (first < some.stop)] - some.start
+            begin[within] = within
+            last = torch.where(seen[some], rows, -1).cummax(0).values
+            there = last >= begin.cummax(0).values[:, None]
+            values[some] = self.values[some].gather(0, last.clamp(min=0)).where(there, 0.0)
         raw = self.raw if self.raw is None else self.raw._replace(values=self.raw.values.where(seen, torch.nan))
         return replace(self, values=values, observed=seen, raw=raw, odd=None)
 
@@ -124,3 +129,10 @@ class ScaledSeries:
         if odd is not None:
             odd = odd._replace(settled=odd.settled.to(device), recent=odd.recent.to(device))
         return replace(self, **moved, odd=odd)
+
+
+def _pieces(first: Tensor, rows: int) -> list[slice]:
+    """Slices of whole series with about `ROWS` rows each; `first` (S,) are the first rows of the series."""
+    first = first.contiguous()
+    begins = torch.unique(first[torch.searchsorted(first, torch.arange(0, rows, ROWS), right=True) - 1]).tolist()
+    return [slice(*ends) for ends in itertools.pairwise([*begins, rows])]

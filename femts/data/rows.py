@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from femts.data.check import LARGEST, MISSING, check_unique, checked_numbers, parsed, without_stamps
 from femts.data.column_names import ROW
 from femts.data.columns import holds_dates, match_columns
 from femts.data.describe import count
 from femts.data.frequency import order_of
+from femts.data.pieces import CELLS, slices
 from femts.data.schema import Schema
 from femts.data.series_rows import from_rows
 from femts.data.stamps import as_text, read_stamps
@@ -44,7 +46,7 @@ class Rows:
 
     frame: pd.DataFrame
     stamps: pd.Index
-    codes: NDArray[np.intp]
+    codes: NDArray[np.integer[Any]]
     series: tuple[str, ...]
     schema: Schema
     where: str
@@ -89,8 +91,34 @@ class Rows:
     def taken(self, columns: Sequence[str]) -> Array:
         """As `values`, but the rows of a large table lose these columns, whose cells would be in memory twice."""
         made = self.values(columns)
-        self.frame.drop(columns=list(columns), inplace=True)
+        self.leave(columns)
         return made
+
+    def taken_exactly(self, columns: Sequence[str]) -> NDArray[Any]:
+        """As `taken`, in single precision for a large table whose numbers are the same in it."""
+        if len(self) * len(columns) < CELLS:
+            return self.taken(columns)
+        made: NDArray[Any] = np.empty((len(self), len(columns)), dtype=np.float32)
+        for k, name in enumerate(columns):
+            plain = is_numeric_dtype(self.frame[name])  # text is read as a whole
+            for rows in slices(len(self)) if plain else [slice(None)]:
+                some = replace(self, frame=self.frame.iloc[rows][[name]])
+                try:
+                    numbers = some.values([name])[:, 0]
+                except UsageError:
+                    self.values(columns)  # raises with the number of the row
+                    raise
+                made[rows, k] = numbers
+                if made.dtype == np.float32 and not np.array_equal(made[rows, k], numbers, equal_nan=True):
+                    made = made.astype(np.float64)
+                    made[rows, k] = numbers
+            self.leave([name])
+        return made
+
+    def leave(self, columns: Iterable[str]) -> None:
+        """Remove `columns` from these rows themselves, because those of a large table take much memory."""
+        for name in columns:
+            del self.frame[name]
 
     def readable(self, columns: Sequence[str]) -> Array:
         """Numbers (N, K) of `columns`, NaN also for what is not a number or too large."""
@@ -209,7 +237,7 @@ def _arranged(frame: pd.DataFrame, schema: Schema, where: str) -> tuple[pd.DataF
     return frame, replace(schema, form=names), notes
 
 
-def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDArray[np.integer[Any]], tuple[str, ...]]:
     """Number of the series in each row, and the names of the series in order of appearance; without a column of names,
     all `rows` rows are one series without a name.
 
@@ -217,9 +245,10 @@ def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDAr
         UsageError: A row has no name.
     """
     if column is None:
-        return np.zeros(rows, dtype=np.intp), ("",)
+        return np.zeros(rows, dtype=np.int32), ("",)
     try:
-        codes, cells = pd.factorize(column)
+        categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        codes, cells = _numbered_categories(column) if categorical else pd.factorize(column)
     except TypeError:  # unhashable cells, such as lists
         codes, cells = pd.factorize(column.map(quote))
     if (codes < 0).any():
@@ -229,10 +258,25 @@ def number_series(column: pd.Series | None, rows: int, where: str) -> tuple[NDAr
     if len(set(names)) < len(names):  # 1 and "1" are written alike
         again, unique = pd.factorize(pd.Series(names))
         codes, names = again[codes], list(unique)
-    return codes, tuple(names)
+    return codes.astype(np.int32, copy=False), tuple(names)  # half the memory of the numbers of pandas
 
 
-def _numbered(dates: pd.DatetimeIndex, codes: NDArray[np.intp], series: tuple[str, ...], where: str) -> pd.Index:
+def _numbered_categories(column: pd.Series) -> tuple[NDArray[np.int32], pd.Index]:
+    """As `pd.factorize` of a categorical, with less memory."""
+    given = column.cat.codes.to_numpy()
+    there = pd.unique(given)
+    there = there[there >= 0]
+    places = np.full(len(column.cat.categories) + 1, -1, dtype=np.int32)  # the last one is of missing cells
+    places[there] = np.arange(len(there))
+    codes = np.empty(len(given), dtype=np.int32)
+    for rows in slices(len(given)):
+        codes[rows] = places[given[rows]]
+    return codes, column.cat.categories[there]
+
+
+def _numbered(
+    dates: pd.DatetimeIndex, codes: NDArray[np.integer[Any]], series: tuple[str, ...], where: str
+) -> pd.Index:
     """Number of each row within its series, from 0 in the order of the dates; UsageError for a date twice."""
     refuse_repeats(dates, codes, series, where, several=series != ("",))
     order = np.lexsort((dates.asi8, codes))
@@ -243,7 +287,7 @@ def _numbered(dates: pd.DatetimeIndex, codes: NDArray[np.intp], series: tuple[st
 
 
 def refuse_repeats(
-    stamps: pd.Index, codes: NDArray[np.intp], series: Sequence[str], where: str, several: bool = False
+    stamps: pd.Index, codes: NDArray[np.integer[Any]], series: Sequence[str], where: str, several: bool = False
 ) -> None:
     """Raise UsageError if a series has the same time stamp twice; `several` says that there are series with names."""
     if not several:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from femts.data.pieces import CELLS
 from femts.errors import UsageError
 from femts.plugins import Registry
 
@@ -159,11 +160,17 @@ class Scaler:
 
 
 def _alike(series: Sequence[Array]) -> list[NDArray[np.int64]]:
-    """Numbers of the series that have the same number of rows, for numbers that several have."""
+    """Numbers of the series that have the same number of rows, for numbers that several have, in groups of about `CELLS`
+    cells."""
     lengths = np.array([len(rows) for rows in series], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
-    return [some for some in groups if len(some) > 1]
+    made = list[NDArray[np.int64]]()
+    for some in groups:
+        if len(some) > 1:
+            cells = len(some) * series[some[0]].size
+            made += np.array_split(some, min(len(some), cells // CELLS + 1))
+    return made
 
 
 def _standard_of_many(values: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

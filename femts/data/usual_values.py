@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -42,15 +41,19 @@ class UsualValues:
     grows: Mask
 
     @classmethod
-    def fit(cls, covariates: Array, training: NDArray[np.int64]) -> UsualValues:
+    def fit(cls, covariates: NDArray[Any], training: NDArray[np.int64]) -> UsualValues:
         """Take them from `covariates` (N, K), NaN where missing, in the rows `training` (S, 2) of each series."""
         pieces = [covariates[first:stop] for first, stop in training.tolist() if stop > first]
         first, second = (_ends(each) for each in zip(*(np.array_split(one, 2) for one in pieces), strict=True))
         grown = np.maximum(first[0] - second[0], second[1] - first[1])
         low, high = np.fmin(first[0], second[0]), np.fmax(first[1], second[1])
-        columns = (np.concatenate([each[:, k] for each in pieces]) for k in range(covariates.shape[1]))
-        middle = np.array([pd.Series(column).median() for column in columns], dtype=np.float64)
-        steps = [np.fmax.reduce(np.abs(np.diff(each, axis=0)), axis=0, initial=0.0) for each in pieces]
+        columns = (
+            np.concatenate([each[:, k] for each in pieces], dtype=np.float64) for k in range(covariates.shape[1])
+        )
+        middle = np.array([_median(column) for column in columns], dtype=np.float64)
+        steps = [
+            np.fmax.reduce(np.abs(np.diff(each.astype(np.float64), axis=0)), axis=0, initial=0.0) for each in pieces
+        ]
         return cls(low, high, middle, np.fmax.reduce(steps), grown > GROWN * (first[1] - first[0]))
 
     def odd(self, last: Array, ahead: Array) -> Mask:
@@ -84,7 +87,15 @@ class UsualValues:
 def _ends(pieces: Sequence[Array]) -> Array:
     """Smallest and largest of the values in pieces (n, K), (2, K), NaN for columns without any."""
     bounds = (np.fmin, np.fmax)
-    return np.stack([bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds])
+    made = [bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds]
+    return np.stack(made, dtype=np.float64)
+
+
+def _median(column: Array) -> float:
+    """Median of the values in a column (n,), which is sorted in part to save memory; NaN without any."""
+    missing = np.isnan(column)
+    column = column[~missing] if missing.any() else column
+    return float(np.median(column, overwrite_input=True)) if len(column) else np.nan
 
 
 def _differ(one: Array, other: Array) -> Mask:

@@ -467,7 +467,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         values, lengths = data.values[rows], data.lengths[series]
         part = phases(None if data.stamps is None else data.stamps[rows], data.freq, data.season)
         if part is not None:
-            phase = np.empty(len(data.values), dtype=np.int32) if phase is None else phase
+            small = np.min_scalar_type(-data.season)
+            phase = np.empty(len(data.values), dtype=small) if phase is None else phase
             phase[rows] = part
         made, taken = preprocess.unfilled(data, series, rows)
         first = None if len(data) == 1 else np.repeat(data.spans[series, 0] - rows.start, lengths)
@@ -480,7 +481,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
         if known is not None and preprocess.known is not None:
-            known[rows] = preprocess.known.encode(data.covariates[rows], stamps)
+            known[rows] = preprocess.known.encode(data.known(rows), stamps)
         if raw is not None:
             raw[rows] = preprocess.at(data.codes(series)).unscaled(values, taken)
     mean, scale = (torch.from_numpy(each) for each in (preprocess.scaler.mean, preprocess.scaler.scale))

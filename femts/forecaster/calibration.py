@@ -12,6 +12,7 @@ from femts.config.values import check_steps
 from femts.data.dataset import Dataset
 from femts.data.describe import count
 from femts.data.splits import Split
+from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.conformal import calibrate, scored_windows, usual_levels
 from femts.evaluation.intervals import Intervals, check_levels, refuse_unreachable
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
     from femts.forecaster.forecaster import Forecaster
 
 
-def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[float], data: Dataset) -> Intervals:
-    """Intervals recalibrated on the validation split of `data`; see `Forecaster.calibrate`."""
+def new_intervals(
+    forecaster: Forecaster,
+    pred_len: int | None,
+    level: Sequence[float],
+    data: Dataset,
+    like: Windows | None = None,
+) -> Intervals:
+    """Intervals recalibrated on the validation split of `data`; see `Forecaster.calibrate`. `like` are other windows of
+    the same data."""
     model, steps = forecaster.model, check_steps(_steps(forecaster, pred_len), "pred_len")
     usual = level is None or (isinstance(level, list | tuple) and not level)
     further = () if usual else check_levels(level)
@@ -32,7 +40,7 @@ def new_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequence[
         Intervals.uncorrected(model.levels, steps, len(forecaster.targets)).check(further, steps)
     rows = int((data.split.val[:, 1] - data.split.val[:, 0]).max())
     held = max(forecaster.config.pred_len, min(steps, rows))  # steps that reach no further than the rows
-    windows = score_windows(forecaster, "val", held, data).within_scale()
+    windows = score_windows(forecaster, "val", held, data, like).within_scale()
     if not model.levels:
         refuse_unreachable(further, *scored_windows(model, windows))
     before = () if forecaster.intervals is None else forecaster.intervals.levels

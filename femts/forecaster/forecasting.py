@@ -363,7 +363,7 @@ def explain_table(
         model = explainable(model, forecaster.config.model)
     data = inputs.read_history(forecaster, history, series).data
     steps = forecaster.config.pred_len
-    last = data.covariates[np.repeat(data.spans[:, 1:] - 1, steps, axis=1)]
+    last = data.known(np.repeat(data.spans[:, 1:] - 1, steps, axis=1))
     windows, tables = windows_ahead(forecaster, data, inputs.steps_ahead(data, steps), last)[2], list[pd.DataFrame]()
     for number, (first, stop) in enumerate(data.spans.tolist()):
         assert data.stamps is not None

@@ -113,7 +113,7 @@ def permutation_importance(
     odd = every.odd(torch.from_numpy(index))  # found once, as finding them takes longer than most forecasts
     values = values if odd is None else np.where(odd.cpu().numpy(), np.nan, values)
     of = replace(of, preprocess=replace(of.preprocess, outliers=None))
-    cut = Cut(values, data.covariates[when], when, None if data.static is None else data.static.iloc[series])
+    cut = Cut(values, data.known(when), when, None if data.static is None else data.static.iloc[series])
     units = of.preprocess.take(of.preprocess.places([data.series[number] for number in series]))
     ahead = slice(length, length + every.pred_len)
     truth = units.scale(data.values[when[:, ahead]])[..., :targets]

@@ -315,7 +315,7 @@ def _warn_unusual(forecaster: Forecaster, data: Dataset, ahead: Array, of: str) 
     usual, schema = forecaster.preprocess.usual, forecaster.config.schema
     if usual is None:
         return
-    odd = usual.odd(data.covariates[data.spans[:, 1] - 1], ahead)
+    odd = usual.odd(data.known(data.spans[:, 1] - 1), ahead)
     for k in np.flatnonzero(odd.any(axis=0)).tolist():
         some = np.flatnonzero(odd[:, k])
         others = f" and {len(some) - 1} more series" * (len(some) > 1)

@@ -70,7 +70,8 @@ def fit(request: FitRequest, data: Dataset) -> Forecaster:
                 if last is not None:  # refit on all rows, after the scored run was saved
                     if out is not None and first.folder is not None and first.state is not None:
                         made.write(first.folder)
-                    intervals = held_out_intervals(made)
+                    same = made.preprocess is module.preprocess  # unlike that of a run which is continued
+                    intervals = held_out_intervals(made, like=module.windows["val"] if same else None)
                     made = replace(train_on_all_rows(last, made), intervals=intervals)
             except KeyboardInterrupt as error:
                 kept = f"progress is saved in {out}; continue it with {argument('resume=True')}"

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from femts.data.dataset import Dataset
 from femts.data.splits import PARTS
+from femts.data.windows import Windows
 from femts.errors import UsageError
 from femts.evaluation.constants import FEWEST_HELD_OUT, HELD_OUT
 from femts.evaluation.intervals import Intervals
@@ -149,14 +150,14 @@ def _train_members(run: Run, scored: Forecaster) -> list[Forecaster]:
     return learned
 
 
-def held_out_intervals(forecaster: Forecaster, data: Dataset | None = None) -> Intervals:
+def held_out_intervals(forecaster: Forecaster, data: Dataset | None = None, like: Windows | None = None) -> Intervals:
     """Intervals for a refitted forecaster, from the errors of `forecaster` on the validation split of `data`, by default on
     its own validation and test splits, on as many windows as time allowed to score and, of a large table, on evenly spaced
-    ones with `HELD_OUT` values."""
+    ones with `HELD_OUT` values; `like` are other windows of the same data."""
     data = forecaster.training_data().held_out() if data is None else data
     most, scored = most_held_out(forecaster.config.pred_len, len(forecaster.targets)), most_scored(forecaster.metrics)
     with scored_on(forecaster.model, most if scored is None else min(scored, most)):
-        return calibration.new_intervals(forecaster, None, (), data)
+        return calibration.new_intervals(forecaster, None, (), data, like)
 
 
 def most_held_out(pred_len: int, targets: int) -> int:

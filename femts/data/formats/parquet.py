@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from femts.data.arrow import to_pandas
 from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
@@ -21,7 +23,7 @@ def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     cells = options.cells
     check_file(path)
     try:
-        from pyarrow import types
+        from pyarrow import default_memory_pool, types
         from pyarrow.parquet import ParquetFile
 
         with ParquetFile(path) as file:
@@ -31,12 +33,14 @@ def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
         words = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
         # Text columns are read as dictionaries, because a long string may be repeated in millions of rows.
+        if cells is None:
+            unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+            check_room(max(unpacked, CELL_ROOM * facts.num_rows * facts.num_columns), path)
+            whole = _whole(path, words)
+            default_memory_pool().release_unused()  # what the file held
+            yield whole
+            return
         with ParquetFile(path, read_dictionary=words) as file:
-            if cells is None:
-                unpacked = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-                check_room(max(unpacked, CELL_ROOM * facts.num_rows * facts.num_columns), path)
-                yield _whole(file, words, path)
-                return
             yield to_pandas(schema.empty_table())
             for batch in file.iter_batches(max(1, cells // max(1, len(schema.names)))):
                 check_room(_letters(batch, words), path)
@@ -47,21 +51,44 @@ def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         raise damaged(path, "Parquet", error) from error
 
 
-def _whole(file: Any, words: list[str], path: Path) -> pd.DataFrame:
-    """The table of a `ParquetFile`, of which few columns are held twice at a time; `words` are those of text."""
+def _whole(path: Path, words: list[str]) -> pd.DataFrame:
+    """The table of a file, of which few columns are held twice at a time; `words` are those of text."""
     from pyarrow import default_memory_pool
+    from pyarrow.parquet import ParquetFile
 
-    schema, pool, parts, taken = file.schema_arrow, default_memory_pool(), list[pd.DataFrame](), 0
-    for names in _groups(to_pandas(schema.empty_table()), schema.names, file.metadata.num_rows):
-        table = file.read(names)
-        taken += _letters(table, [name for name in words if names is None or name in names])
-        check_room(taken, path)
-        parts.append(to_pandas(table).copy())
-        del table
-        pool.release_unused()  # pyarrow keeps what it frees, which would be more than the table takes
+    pool, parts, taken = default_memory_pool(), list[pd.DataFrame](), 0
+    with ParquetFile(path, read_dictionary=words) as file:
+        schema = file.schema_arrow
+        for names in _groups(to_pandas(schema.empty_table()), schema.names, file.metadata.num_rows):
+            if parts and names is not None and len(names) == 1 and names[0] not in words:
+                column = _numbers(file, names[0])
+                if column is not None:  # the first column has the index of the table
+                    parts.append(pd.DataFrame({names[0]: column}, parts[0].index, copy=False))
+                    continue
+            table = file.read(names)
+            taken += _letters(table, [name for name in words if names is None or name in names])
+            check_room(taken, path)
+            parts.append(to_pandas(table).copy())
+            del table
+            pool.release_unused()  # pyarrow keeps what it frees, which would be more than the table takes
     whole = parts[0] if len(parts) == 1 else pd.concat(parts, axis=1)
     whole.attrs = {}  # Parquet stores the attrs of the original frame
     return whole
+
+
+def _numbers(file: Any, name: str) -> NDArray[Any] | None:
+    """A column of numbers or dates, read one row group at a time; None if these differ in their types."""
+    made, rows = None, 0
+    for number in range(file.num_row_groups):
+        piece = to_pandas(file.read_row_group(number, [name]))[name]
+        if not isinstance(piece.dtype, np.dtype) or piece.dtype.kind not in "biufM":
+            return None
+        made = np.empty(file.metadata.num_rows, piece.dtype) if made is None else made
+        if piece.dtype != made.dtype:
+            return None
+        made[rows : rows + len(piece)] = piece.to_numpy()
+        rows += len(piece)
+    return made
 
 
 def _groups(empty: pd.DataFrame, names: list[str], rows: int) -> list[list[str] | None]:
