@@ -27,6 +27,11 @@ TURKISH = "Ocak Şubat Mart Nisan May\u0131s Haziran Temmuz Ağustos Eylül Ekim
 POLISH = "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia".split()
 
 
+def stamps_of(data: femts.Dataset) -> pd.Index:
+    assert data.stamps is not None
+    return data.stamps
+
+
 def notes(data: Dataset) -> str:
     return "\n".join(data.notes)
 
@@ -80,7 +85,7 @@ def test_revised_year_beside_its_months(tmp_path: Path) -> None:
         book.active.append(row)
     book.save(tmp_path / "mine.xlsx")
     data = femts.load_dataset(tmp_path / "mine.xlsx")
-    assert (data.rows, str(data.stamps[-1])) == (58, "2023-10-01 00:00:00")
+    assert (data.rows, str(stamps_of(data)[-1])) == (58, "2023-10-01 00:00:00")
     assert "marks behind years, as in '2023(r)', are left out" in notes(data)
 
 
@@ -88,13 +93,13 @@ def test_months_beside_years_in_japanese(tmp_path: Path) -> None:
     rows = [[f"{year}年", *WAVE[:12]] for year in range(2019, 2022)]
     (tmp_path / "mine.csv").write_text(lines(["年", *(f"{month}月" for month in range(1, 13))], *rows))
     data = femts.load_dataset(tmp_path / "mine.csv")
-    assert (data.rows, data.freq, str(data.stamps[0])) == (36, "MS", "2019-01-01 00:00:00")
+    assert (data.rows, data.freq, str(stamps_of(data)[0])) == (36, "MS", "2019-01-01 00:00:00")
 
 
 def test_years_and_months_in_columns_of_other_languages() -> None:
     for year, month in (("y\u0131l", "ay"), ("rok", "miesiąc"), ("年", "月")):
         table = pd.DataFrame({year: MONTHS.year, month: MONTHS.month, "x": WAVE[:36]})
-        assert str(femts.load_dataset(table).stamps[-1]) == "2023-12-01 00:00:00"
+        assert str(stamps_of(femts.load_dataset(table))[-1]) == "2023-12-01 00:00:00"
 
 
 def test_titles_in_several_languages_are_no_groups(tmp_path: Path) -> None:
@@ -374,6 +379,6 @@ def test_days_above_their_times(tmp_path: Path) -> None:
     ]
     (tmp_path / "mine.csv").write_text("Time,Weight,\n" + "\n".join(rows) + "\n")
     data = femts.load_dataset(tmp_path / "mine.csv")
-    assert (data.rows, data.freq, str(data.stamps[0])) == (60, "D", "2024-01-01 19:30:00")
+    assert (data.rows, data.freq, str(stamps_of(data)[0])) == (60, "D", "2024-01-01 19:30:00")
     assert data.values[:, 0].tolist() == WAVE.tolist()
     assert "rows with a date alone in column 'Time' are read as the days of the times below them" in notes(data)
