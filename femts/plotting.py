@@ -188,8 +188,10 @@ def _draw(
     panel.plot(history.index, history[column], color=PAST, linewidth=1.0, label="history")
     if actual is not None:
         panel.plot([begin, *actual.index], [last, *actual[column]], color=TRUTH, linewidth=1.0, label="what happened")
-    follow = {name: each[each[column].bfill().notna()] for name, each in forecasts.items()}
-    follow = {name: each[each[column].ffill().notna()] for name, each in follow.items()}
+    # from the first value to the last, with gaps between them
+    follow = {
+        name: each[each[column].bfill().notna() & each[column].ffill().notna()] for name, each in forecasts.items()
+    }
     for name, each, colour in zip(follow, follow.values(), cycle(SCENARIOS), strict=False):
         label = f"forecast, {quote(name)}" if name else "forecast"
         panel.plot([begin, *each.index], [last, *each[column]], color=colour, linewidth=1.7, label=label)

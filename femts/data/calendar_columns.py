@@ -162,10 +162,8 @@ def _equal(numbers: Array, dates: Dates) -> str | None:
     for part, factor in (("month", 100), ("quarter", 10), ("day of year", 1000)):  # 202412, 20244, 2024366
         if np.mean(numbers == factor * dates.year + dates.parts[part][0]) >= AGREE:
             return part
-    days = numbers - dates.ordinal
-    if (
-        _share(days) >= AGREE and len(np.unique(np.diff(np.unique(dates.ordinal)))) > 1
-    ):  # even ones are numbered as well
+    uneven = len(np.unique(np.diff(np.unique(dates.ordinal)))) > 1  # any column that grows evenly numbers even days
+    if uneven and _share(numbers - dates.ordinal) >= AGREE:
         return "day"
     for part, (values, least) in dates.parts.items():
         several = min(distinct, dates.counts[part])

@@ -38,7 +38,7 @@ class Closures:
 
     @classmethod
     def fit(cls, data: Dataset, spans: NDArray[np.int64] | None = None) -> Closures | None:
-        """Those of the rows `spans` (S, 2) of each series, by default all of them; None if no series has any."""
+        """Find those of the rows `spans` (S, 2) of each series, by default of all; None if no series has any."""
         season, stamps = season_of(data.freq), data.stamps
         if data.freq is None or stamps is None or season == 1 or data.freq.isdecimal():
             return None
@@ -66,8 +66,9 @@ class Closures:
             for s in np.flatnonzero(each.any(axis=(1, 2))).tolist():
                 rows = slice(*data.spans[s])
                 phase = phases(None if data.stamps is None else data.stamps[rows], self.freq, cycle)
+                assert phase is not None
                 row, target = np.nonzero(~np.isnan(data.values[rows, : each.shape[2]]))
-                each[s, () if phase is None else phase[row], target] = False
+                each[s, phase[row], target] = False
         return replace(self, never=made)
 
     def at(self, stamps: pd.Index) -> Mask:
@@ -80,7 +81,8 @@ class Closures:
         return np.logical_or.reduce(made)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON: for each cycle, the distinct masks of a series as texts of 0 and 1, and their numbers."""
+        """Plain types for JSON: for each cycle, the distinct masks (cycle, T) as texts of 0 and 1, and the number of that of
+        each series."""
         return {"freq": self.freq, "never": {str(cycle): _packed(each) for cycle, each in self.never.items()}}
 
     @classmethod

@@ -224,9 +224,9 @@ def _rank(column: Column) -> tuple[int, ...]:
 def step_at_hand(stamps: pd.Index | None) -> str | None:
     """The step by which to aggregate rows, a pandas frequency; None for numbered rows.
 
-    It is the usual distance between time stamps if that is below a day and not too short for the gaps. Otherwise it is the finest one of minutes, hours,
-    days, weeks, months and years that is not below the resolution of the time stamps and of which at least half have
-    rows.
+    It is the usual distance between time stamps if that is below a day and not too short for the gaps. Otherwise it is
+    the finest one of minutes, hours, days, weeks, months and years that is not below the resolution of the time stamps
+    and of which at least half have rows.
     """
     if not isinstance(stamps, pd.DatetimeIndex) or not len(stamps):
         return None

@@ -348,17 +348,20 @@ def _gaps(data: Dataset) -> Iterator[str]:
         of_targets = closures.at(data.stamps)[0]
         closed[of_targets.all(axis=1)] = True
         closed[:, : data.n_targets] = of_targets
-    never = "at times of the day, week or year that never have one"
-    rules = {
-        f" {never}": "forecasts leave such times out",
-        "": "{} excluded from losses and scores, and most models read the last value before {}",
-    }
-    for (where, rule), some in zip(rules.items(), (missing & closed, missing & ~closed), strict=True):
-        number = int(some.sum())
-        if not number:
-            continue
-        row, column = np.argwhere(some)[0]
-        when = f"row {row + 1}" if data.stamps is None else str(data.stamps[row])
-        they = ("it is", "it") if number == 1 else ("they are", "them")
-        first = f"in {int(some.any(0).sum())} of {count(len(data.columns), 'column')}, the first in '{quote(data.columns[column])}' at {when}"
-        yield f"{number} of {count(some.size, 'value')} {are(number)} missing{where}, {first}; {rule.format(*they)}"
+    never, gaps = missing & closed, missing & ~closed
+    if never.any():
+        times = " at times of the day, week or year that never have one"
+        yield f"{_missing(data, never, times)}; forecasts leave such times out"
+    if gaps.any():
+        they, them = ("it is", "it") if gaps.sum() == 1 else ("they are", "them")
+        rule = f"{they} excluded from losses and scores, and most models read the last value before {them}"
+        yield f"{_missing(data, gaps)}; {rule}"
+
+
+def _missing(data: Dataset, some: NDArray[np.bool_], times: str = "") -> str:
+    """Say how many values are missing at `some` (N, C), at which `times`, and where the first one is."""
+    (row, column), number = np.argwhere(some)[0], int(some.sum())
+    when = f"row {row + 1}" if data.stamps is None else str(data.stamps[row])
+    of = f"{int(some.any(0).sum())} of {count(len(data.columns), 'column')}"
+    first = f"the first in '{quote(data.columns[column])}' at {when}"
+    return f"{number} of {count(some.size, 'value')} {are(number)} missing{times}, in {of}, {first}"

@@ -91,13 +91,12 @@ class Preprocess:
             scaler: registered name of the scaler.
         """
         made = cls._fit_values(data, units, reads, scaler)
-        if not data.drops_outliers:
-            return made
-        made = made._with_outliers(data, units)
-        usual = made._usual(data)
-        if usual is data:
-            return made
-        return cls._fit_values(usual, units, reads, scaler)._with_outliers(data, units)
+        if data.drops_outliers:
+            made = made._with_outliers(data, units)
+            usual = made._usual(data)
+            if usual is not data:
+                made = cls._fit_values(usual, units, reads, scaler)._with_outliers(data, units)
+        return replace(made, closures=Closures.fit(data, data.part("train")))
 
     def _with_outliers(self, data: Dataset, units: Preprocess | None) -> Preprocess:
         """The same with the usual distances between readings; see `fit`."""
@@ -128,13 +127,13 @@ class Preprocess:
 
     @classmethod
     def _fit_values(cls, data: Dataset, units: Preprocess | None, reads: Reads, scaler: str) -> Preprocess:
-        """Fit all but the usual distances; see `fit`."""
+        """Fit all but the usual distances and the closures; see `fit`."""
         made, roles = cls._fit_units(data, units, kind=scaler), data.schema.roles
         static, known = (None, None) if units is None else (units.static, units.known)
         if static is None and data.static is not None and roles.static:
             static = StaticCodes.fit(data.static[list(roles.static)])
+        made = replace(made, static=static, known=known)
         training = data.part("train")
-        made = replace(made, static=static, known=known, closures=Closures.fit(data, training))
         if roles.future:
             made = replace(made, usual=UsualValues.fit(data.covariates, training))
         if known is None and reads.any:
@@ -218,8 +217,9 @@ class Preprocess:
     def at(self, numbers: NDArray[np.integer[Any]]) -> Preprocess:
         """As `take`, but without effects, usual distances and closures of single series, and returns itself if there is a
         single series."""
-        shared = replace(self, own_effects={}, outliers=None, closures=None)
-        return self if len(self.scaler.mean) == 1 else shared.take(numbers)
+        if len(self.scaler.mean) == 1:
+            return self
+        return replace(self, own_effects={}, outliers=None, closures=None).take(numbers)
 
     def for_series(self, data: Dataset) -> Preprocess:
         """Preprocessing of the series of `data`, matched by name; new series are scaled by their own rows."""

@@ -17,7 +17,7 @@ from femts.config.values import check_steps
 from femts.data.batch import Batch
 from femts.data.dataset import Dataset
 from femts.data.describe import count
-from femts.data.frequency import last_dates
+from femts.data.frequency import last_dates, season_of
 from femts.data.preprocess import Preprocess
 from femts.data.schema import check_outliers
 from femts.data.splits import Split
@@ -189,8 +189,8 @@ def _after(forecaster: Forecaster, data: Dataset, in_advance: Array, steps: int,
     """As `forecast_open`; raises UsageError if no step is left."""
     made = forecast_open(forecaster, data, ahead, in_advance, steps)
     if made.left_out.all():
-        later = inputs.closed(forecaster, data, inputs.steps_ahead(data, steps + 4 * data.season)).all(axis=(0, 2))
-        needed = {"horizon": int(later.argmin()) + 1}
+        week = inputs.steps_ahead(data, steps + 7 * season_of(data.freq))  # or longer, which has times with values
+        needed = {"horizon": int(inputs.closed(forecaster, data, week).all(axis=(0, 2)).argmin()) + 1}
         text = f"The history never has a value at the times of the {count(steps, 'step')} after it"
         text = f"{text}; ask for at least {arguments(needed)}."
         raise UsageError(text, argument="horizon", value=steps, remedy=needed)

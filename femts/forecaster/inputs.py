@@ -161,18 +161,18 @@ def _table_history(forecaster: Forecaster, history: pd.DataFrame, planned: bool)
             GapWarning,
         )
     where, values = f"The recent history ({count(read, 'row')})", data.values
-    recent, before = values[-read:].copy(), values[:-read]
-    counted = np.ones(read, dtype=bool)
+    recent, before, known = values[-read:].copy(), values[:-read], data.covariates[-read:].astype(np.float64)
     if data.stamps is not None:  # nothing is missing where there never is a value
         never = closed(forecaster, data, data.stamps[-read:])[0]
-        recent[:, : data.n_targets][never], counted = 0.0, ~never.all(axis=1)
+        recent[:, : data.n_targets][never] = 0.0
+        recent[never.all(axis=1)], known[never.all(axis=1)] = 0.0, 0.0
     rule = "the last value before each is read instead"
     if isinstance(forecaster.model, ZeroShot):
         rule = "they are left out" if np.isnan(recent).sum() > 1 else "it is left out"
     if (np.isnan(recent[0]) & np.isnan(before).all(axis=0)).any() and not config.reads_raw:
         rule += ", or the training mean where there is none"
-    _warn_gaps(recent[counted], columns, where, rule)
-    _warn_gaps(data.covariates[-read:][counted], config.schema.roles.future, where, "the training mean is read instead")
+    _warn_gaps(recent, columns, where, rule)
+    _warn_gaps(known, config.schema.roles.future, where, "the training mean is read instead")
     return History(data, rows.time, rows.given if rows.long else ())
 
 
@@ -548,10 +548,10 @@ def warn_closed(made: SeriesForecasts) -> None:
         return
     many, first = int(made.closed.sum()), made.stamps[int(made.closed.any(axis=2).argmax())]
     of = count(made.closed.size, "step" if made.targets == 1 else "value")
-    fall, they = ("falls", "it is") if many == 1 else ("fall", "they are")
+    them = "it" if many == 1 else "them"
     warn(
-        f"{many} of {of} {fall} on times of the day, week or year at which the history never has a value, the first on "
-        f"{first}; {they} left out of the forecast.",
+        f"{many} of {of} {are(many)} at times of the day, week or year that never have a value, the first at {first}; the "
+        f"forecast leaves {them} out.",
         GapWarning,
     )
 

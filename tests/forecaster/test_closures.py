@@ -78,7 +78,7 @@ def test_readings_that_are_coarser_than_the_step_are_filled() -> None:
 
 def test_columns_have_their_own() -> None:
     table = daily(6).merge(daily(0), "outer", "date", suffixes=("_north", "_south")).sort_values("date")
-    with pytest.warns(GapWarning, match="^4 of 28 values fall on times"):
+    with pytest.warns(GapWarning, match="^4 of 28 values are at times"):
         made = femts.forecast(table, 14, level=None)
     days = pd.DatetimeIndex(made["date"]).day_of_week
     assert len(made) == 14
@@ -87,7 +87,7 @@ def test_columns_have_their_own() -> None:
 
 def test_forecasts_leave_them_out_and_say_so() -> None:
     table = daily()
-    match = r"2 of 14 steps fall on times of the day, week or year at which .* the first on 2024-04-14 .*; they are left out"
+    match = r"2 of 14 steps are at times of the day, week or year that never have a value, the first at 2024-04-14 .*leaves them out"
     with pytest.warns(GapWarning, match=match):
         made = femts.forecast(table, 14)
     assert len(made) == 12 and not made.isna().to_numpy().any()
@@ -101,6 +101,34 @@ def test_a_horizon_without_any_step_names_one_that_has() -> None:
         femts.forecast(table, 1)
     assert refused.value.remedy == {"horizon": 2}
     assert femts.forecast(table, 2)["date"].tolist() == [pd.Timestamp("2024-04-08")]
+
+
+@pytest.mark.parametrize("season", [24, 1])
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_the_horizon_of_the_remedy_reaches_over_closed_days(season: int) -> None:
+    dates = pd.date_range("2024-01-01", "2024-03-18", freq="h")  # a Monday
+    opens = (dates.day_of_week >= 5) & (dates.hour >= 9) & (dates.hour < 17)
+    table = pd.DataFrame({"date": dates, "visits": np.arange(len(dates)) % 5 + 3.0})[opens]
+    data = femts.load_dataset(table, freq="h", season=season)
+    with pytest.raises(UsageError) as refused:
+        femts.forecast(data, 48)
+    made = femts.forecast(data, refused.value.remedy["horizon"])
+    assert made["date"].tolist() == [pd.Timestamp("2024-03-23 09:00:00")]
+
+
+@pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
+def test_gaps_that_are_counted_are_those_of_open_times() -> None:
+    table = daily(rows=150).assign(price=1.0 + np.arange(129) % 2)
+    table.loc[table.index[-3], ["visits", "price"]] = np.nan
+    data = femts.load_dataset(table, target="visits", future_covariates="price")
+    assert [note.partition(", in ")[0] for note in data.notes if "missing" in note][-2:] == [
+        "42 of 300 values are missing at times of the day, week or year that never have one",
+        "2 of 300 values are missing",
+    ]
+    fc, before = femts.train(data, "ridge", 7, seq_len=28), data.covariates.copy()
+    with pytest.warns(GapWarning, match="lacks 1 of 28 values, the first in column 'visits'"):
+        fc.predict(data, future=pd.DataFrame({"date": pd.date_range("2024-06-01", periods=7), "price": 1.0}))
+    np.testing.assert_array_equal(data.covariates, before)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +200,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     daily().to_csv(path, index=False)
     with warnings.catch_warnings():
         assert main(["forecast", str(path), "--horizon", "14", "--out", str(out)]) == 0
-    assert "note: 2 of 14 steps fall on times" in capsys.readouterr().err and len(pd.read_csv(out)) == 12
+    assert "note: 2 of 14 steps are at times" in capsys.readouterr().err and len(pd.read_csv(out)) == 12
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
