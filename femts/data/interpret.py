@@ -308,7 +308,8 @@ def _repeated(rows: Rows, found: Advice) -> UsageError:
     remedy: dict[str, Any] = {"freq": rows.schema.freq or found.freq, "aggregate": how}
     if not given and targets and found.aggregate != "count":
         remedy["target"] = list(targets[:MOST_LISTED])
-    others = tuple(each.name for each in found.columns[1:] if each.kind == "dates")
+    # others may repeat as well
+    others = tuple(each.name for each in found.columns[1:] if each.kind == "dates" and each.distinct == len(rows))
     held = f" in '{quote(rows.time)}'" * bool(others)
     choose = ""
     if others:

@@ -302,6 +302,8 @@ def test_other_dates_are_named_where_rows_repeat() -> None:
     data = femts.load_dataset(table, **eval(f"dict({remedy})"))
     assert (data.freq, data.rows, data.columns) == ("h", 240, ("load",))
     assert "column 'date' is left out, since 'datetime' holds the time stamps" in data.notes
+    with pytest.raises(UsageError, match="no columns that name series; aggregate them with"):
+        femts.load_dataset(table.assign(datetime=hours.normalize() + pd.Timedelta(days=1)))  # which repeat as well
 
 
 def test_column_that_names_series_but_for_a_row_is_in_the_remedy() -> None:
