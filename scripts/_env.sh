@@ -35,6 +35,8 @@ ensure_env() {
         "$python" -m venv .venv
     fi
     local pip=(.venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile)
+    # That of Python 3.11 takes twice the time to install what follows.
+    "${pip[@]}" --upgrade 'pip>=26' || true
     # torch first and alone, so that a local build of this version is preferred if pip is configured to find one.
     "${pip[@]}" "$(grep -E '^torch==' constraints.txt)"
     "${pip[@]}" -c constraints.txt -e '.[dev]'
