@@ -310,7 +310,7 @@ def holds_dates(column: pd.Series) -> bool:
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy()
     others = cells[np.isnan(numbers)]  # months or quarters among years are refused later
     if not len(numbers) or len(others) or not np.isfinite(numbers).all():
-        return is_named_date(column.name) and len(others) < len(cells) and _are_dates(others.head(SAMPLE))
+        return is_named_date(column.name) and len(others) < len(cells) and _are_dates(others.dropna().head(SAMPLE))
     if (numbers == np.floor(numbers)).all():
         numbers = numbers.astype(np.int64)
     named, steps = is_named_date(column.name), np.diff(numbers)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pandas.tseries.frequencies import to_offset
 
 from femts.data.describe import count
-from femts.data.frequency import check_step, few_missing, grid_of, order_of, step_of
+from femts.data.frequency import MOST_MISSING, check_step, few_missing, grid_of, order_of, step_of
 from femts.data.pieces import slices
 from femts.data.rows import Rows, as_numbers
 from femts.data.stamps import first_of_periods
@@ -166,12 +166,13 @@ def _steps(
         at -= np.repeat(at[firsts], counts)
     steps = at[starts + counts - 1] + 1
     grids = dict[int, pd.Index]()
+    longest, short = int(steps[np.argmax(counts)]), steps.sum() <= MOST_MISSING * len(codes)
     for number in np.flatnonzero(odd | (steps > 2 * counts)).tolist():
         some = slice(int(starts[number]), int(starts[number] + counts[number]))
         dates = stamps[some]
         named = f"Series '{quote(rows.series[number])}' of {rows.where}" if rows.long else rows.where
-        sparse = len(counts) > 1 and few_missing(dates, freq, sure=True) and dates.isin(grid_of(dates, freq)).all()
-        if not sparse:  # the step is clear from other series
+        sparse = len(counts) > 1 and (few_missing(dates, freq, sure=True) or (short and steps[number] <= longest))
+        if not (sparse and dates.isin(grid_of(dates, freq)).all()):  # otherwise, the step is clear from other series
             check_step(dates, freq, named, given)
         if step is None:
             grids[number] = grid_of(dates, freq)

@@ -30,6 +30,10 @@ _ROUND_STEPS = {  # in seconds
     **{"1h": 3600, "2h": 7200, "3h": 10_800, "6h": 21_600, "12h": 43_200},
     **{"1D": 86_400, "W": 604_800, "MS": 2_629_746, "QS": 7_889_238, "YS": 31_556_952},
 }
+_SELDOM = {  # others, in seconds, of steps that are close to them
+    **{"2s": 2, "5s": 5, "15s": 15, "20s": 20, "2min": 120, "3min": 180, "20min": 1200, "4h": 14_400, "8h": 28_800}
+}
+_CLOSE = 0.02  # relative difference
 _BUSINESS_DAY = 8  # hours
 _PER_YEAR = {"W": 52, **dict.fromkeys(("SMS", "SME"), 24), **dict.fromkeys(("MS", "ME", "BMS", "BME"), 12)}
 _PER_YEAR |= dict.fromkeys(("QS", "QE", "BQS", "BQE"), 4)
@@ -149,7 +153,9 @@ def round_step(steps: pd.TimedeltaIndex) -> str:
     median = max(pd.Series(steps).median(), pd.Timedelta(1, "s"))
     if (years := round(median / pd.Timedelta(12 * MONTH, "D"))) > 1:
         return f"{years}YS"
-    return min(_ROUND_STEPS, key=lambda freq: abs(np.log(_ROUND_STEPS[freq] / (median / pd.Timedelta(1, "s")))))
+    apart = median / pd.Timedelta(1, "s")
+    far = {freq: abs(np.log(seconds / apart)) for freq, seconds in (_ROUND_STEPS | _SELDOM).items()}
+    return min((freq for freq in far if freq in _ROUND_STEPS or far[freq] < _CLOSE), key=far.__getitem__)
 
 
 def _step_of_periods(dates: pd.DatetimeIndex) -> str | None:

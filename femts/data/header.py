@@ -36,7 +36,10 @@ _NAMED_MONTH = re.compile(
     rf"\d{{4}}[-./ ]?({LETTERS}{{3,12}})\.?.{{0,20}}",
     re.IGNORECASE,
 )
-_FULL_DATE = r"(?:\d{4}-\d\d-\d\d|\d\d?[-/.]\d\d?[-/.]\d{4})(?:[ T]\d\d?:\d\d(?::\d\d)?)?"
+_FULL_DATE = (  # of Unix time, those from 2001 to 2033
+    r"(?:\d{4}([-/.])\d\d?\1\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})"
+    r"(?:[ T]+\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?|1\d{9}(?:\d{3})?(?:\.\d+)?"
+)
 _EMPTY = (
     "",
     "nan",
@@ -67,7 +70,7 @@ _LABELS = re.compile(  # of what statistics offices and central banks write belo
     r".*:|title|description|frequency|(series |data )?type|(pre)?units?|source|publication date|(series |source dataset )?ids?|"
     r"cdid|(next )?release( date)?|important notes|collection month|no\. obs\.?|series (start|end)|transform|factors|tcode|"
     r"last updated?|seasonal adjustment|titre|libell\u00e9|code( s\u00e9rie)?|unit\u00e9|magnitude|m\u00e9thode.*|fr\u00e9quence|idbank|"
-    r"derni\u00e8re mise \u00e0 jour|p\u00e9riode|einheit|dimension|stand( vom)?|quelle|frequenz|t\u00edtulo|unidad|fuente|frecuencia",
+    r"derni\u00e8re mise \u00e0 jour|p\u00e9riode|einheit|dezimalstellen|decimals|dimension|stand( vom)?|quelle|frequenz|kommentar|comment|t\u00edtulo|unidad|fuente|frecuencia",
     re.IGNORECASE,
 )
 _REMARKS = re.compile(
@@ -191,7 +194,8 @@ def _with_metadata(rows: Sequence[Sequence[str]], filled: Sequence[int], width: 
         return None
     further = [rows[number] for number in filled[place + 1 : stop]]
     labels = [row[0] for row in further]
-    if not any(map(_LABELS.fullmatch, labels)) or not all(map(_is_metadata, further)):
+    known = sum(bool(_LABELS.fullmatch(label)) for label in labels)
+    if not known or not (known >= FEWEST or all(map(_is_metadata, further))):
         return None
     if len(further) < MOST_HEADERS and not any(any(map(is_data, row)) for row in further):
         return None
@@ -450,7 +454,7 @@ def without_headers(frame: pd.DataFrame) -> pd.DataFrame:
     cells = first.cat.categories if isinstance(first.dtype, pd.CategoricalDtype) else first
     if is_numeric_dtype(first) or not (cells == names[0]).any():
         return frame
-    rows = [row for row in np.flatnonzero(first == names[0]) if as_text(frame.iloc[row]).tolist() == names]
+    rows = [row for row in np.flatnonzero(first == names[0]) if as_text(frame.iloc[row]).str.strip().tolist() == names]
     again = [row for row in rows if not row or frame.iloc[row - 1].notna().sum() > 1]  # no title of another table
     if not again:
         return frame

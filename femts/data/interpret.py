@@ -4,6 +4,7 @@ stand for missing values. Each decision is a note."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from femts.text import Blank, Message, argument, arguments, quote
 
 _SERIES = "femts.series"  # a column that no table has
 MOST_LISTED, MOST_LOOKED = 12, 2000  # columns in a remedy, and columns that are looked at one by one
-MOST_AGREEING = 0.1  # share of rows whose date repeats by mistake
+MOST_AGREEING = 0.1  # share of rows whose date repeats by mistake, unless these are as good as all different
 EVEN = 0.99  # share of distances that are the usual one where only some rows have values
 FEWEST, STEADY = 50, 0.8  # rows at uneven distances that are averaged, and share of distances near the usual one
 
@@ -71,10 +72,14 @@ def _looked_at(rows: Rows) -> Advice:
 def _with_series(rows: Rows) -> Rows:
     """The rows of a table whose dates repeat, by the columns that name its series."""
     schema = rows.schema
-    if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates:
+    if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates or _agree(rows):
         return rows
-    if _agree(rows) or (schema.freq is not None and is_set_back(rows.stamps, rows.stamps.duplicated())):
-        return rows
+    if is_set_back(rows.stamps, rows.stamps.duplicated()):
+        if schema.freq is not None:
+            return rows
+        with suppress(UsageError):  # rows of the same hour are averaged
+            step = step_of(rows.stamps.unique().sort_values(), rows.where)
+            return replace(rows, schema=replace(schema, freq=step))
     found = _looked_at(rows)
     if found.keys is None or any(map(is_clock, found.keys)):  # clocks that could not be read
         raise _repeated(rows, found)
@@ -107,15 +112,16 @@ def _with_series(rows: Rows) -> Rows:
 
 
 def _agree(rows: Rows) -> bool:
-    """Whether rows of the same date are few and hold the same values, as far as they have any."""
+    """Whether rows of the same date hold the same values, as far as they have any, and are few, or hold so many different
+    ones that they are the same readings."""
     again = rows.stamps.duplicated(keep=False)
-    if again.mean() > MOST_AGREEING:
-        return False
     try:
-        cells = rows.frame[again].groupby(rows.stamps[again]).nunique()
+        cells = rows.frame[again].groupby(rows.stamps[again])
+        if again.mean() > MOST_AGREEING and 2 * len(rows.frame[again].drop_duplicates()) < len(cells):
+            return False
+        return bool((cells.nunique() <= 1).to_numpy().all())
     except TypeError:  # cells that cannot be compared, such as lists
         return False
-    return bool((cells <= 1).to_numpy().all())
 
 
 def _with_targets(rows: Rows) -> Rows:

@@ -54,6 +54,7 @@ _PAIRS = (  # words of flags
         {"wahr", "falsch"},
     ),
 )
+_QUALITY = frozenset("q qc qa qflag flag flags quality status".split())
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(  # with separators of thousands, a decimal comma, a currency, or a percent sign
     r"[($\u20ac\u00a3\u00a5]*\s*[+-]?\s*[$\u20ac\u00a3\u00a5]?\s*\d{1,3}(?:[.,' \u00a0\u202f]?\d{3})*(?:[.,]\d+)?\s*[%\u20ac$\u00a3)]*"
@@ -115,6 +116,7 @@ def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index 
         _kind_of(frame.iloc[:, place], str(name), rows, known, str(name) == time)
         for place, name in enumerate(frame.columns)
     ]
+    columns = [replace(each, kind="flag") if _is_quality(each, columns) else each for each in columns]
     # sales of item_7, of which one a day at most is sold, are numbers like those of item_8
     numbered = {bare for each in columns if each.kind == "number" and (bare := _DIGITS.sub("", each.name)) != each.name}
     booleans = {str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if dtype.kind == "b"}
@@ -128,6 +130,15 @@ def column_kinds(frame: pd.DataFrame, time: str | None = None, stamps: pd.Index 
         else each
         for each in columns
     )
+
+
+def _is_quality(column: Column, columns: Sequence[Column]) -> bool:
+    """Whether a column of few whole numbers has codes of the quality of another one, such as Q_TG of TG."""
+    if column.kind != "number" or not column.whole or column.distinct > FEW:
+        return False
+    words = words_in(column.name)
+    bare = [word for word in words if word not in _QUALITY]
+    return 0 < len(bare) < len(words) and any(words_in(other.name) == bare for other in columns)
 
 
 def _inspected(n: int) -> NDArray[np.intp]:

@@ -107,7 +107,7 @@ def _turned(frame: pd.DataFrame, names: ColumnNames) -> pd.DataFrame | None:
         return None
     years = [bool(re.fullmatch(r"[12]\d{3}", name)) for name in columns[1:]]
     of = _month_of if calendar_field(columns[0]) == "month" else month_number  # 1 to 12 may as well be shops
-    months = [of(cell) for cell in as_text(frame.iloc[:, 0]).str.strip()]
+    months = [of(cell) for cell in as_text(frame.iloc[:, 0]).fillna("").str.strip()]
     if 2 * sum(years) < len(years) or months[:12] != _TWELVE or len(set(columns)) < len(columns):
         return None
     turned = frame.iloc[:, 1:].T.set_axis(as_text(frame.iloc[:, 0]).str.strip(), axis=1)

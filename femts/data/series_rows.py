@@ -22,7 +22,9 @@ from femts.data.stamps import as_text, is_short_month
 from femts.text import quote
 
 LEAST_DATES = 3  # columns whose names are dates
+LEAST_STEPS = 12  # columns whose names count steps
 MOST_KEYS = 4  # columns that name a series together
+_STEP = re.compile(r"(d|day|w|wk|week|m|month|q|quarter|y|year|h|hour|t|step|period)[ _-]?0*(\d{1,5})", re.IGNORECASE)
 _YEAR = re.compile(r"(?:y|yr|year)?\s*([12]\d{3})(?:\s*\[YR[12]\d{3}\])?", re.IGNORECASE)
 
 
@@ -33,9 +35,9 @@ def from_rows(
     unchanged.
 
     Either the first column names the series and all others are numbers, whose names are time stamps if they are dates,
-    or else steps, numbered from 0. Or there are at least `LEAST_DATES` columns whose names are dates, and those before
-    them name the series: as few of them as tell all rows apart. Empty cells before the first and after the last value
-    of a series are dropped.
+    or else steps, numbered from 0. Or there are at least `LEAST_DATES` columns whose names are dates, or steps such as
+    `d_1` to `d_400`, and those before them name the series: as few of them as tell all rows apart. Empty cells before
+    the first and after the last value of a series are dropped.
 
     Raises:
         UsageError: A cell is not a number; the message says which.
@@ -53,7 +55,7 @@ def from_rows(
             return frame, names, ()
         frame, dates, keys, left = found
         series, values = "+".join(keys), frame[dates].rename(columns=_plain_year)
-        cells = frame[keys].apply(as_text).agg(BETWEEN.join, axis=1) if len(keys) > 1 else as_text(frame[keys[0]])
+        cells = _named(frame, keys)
     table = check_values(values, None, where, na)
     numbers, headers = table.to_numpy(), pd.Series(table.columns, name="date")
     totals = _totals(cells, numbers)
@@ -110,10 +112,10 @@ def _series_of(frame: pd.DataFrame, names: ColumnNames) -> str | None:
 def dated_columns(
     frame: pd.DataFrame, names: ColumnNames
 ) -> tuple[pd.DataFrame, list[str], list[str], list[str]] | None:
-    """The table, those of its columns whose names are dates, those that name its series, and the others; None if it is not
-    of this kind."""
+    """The table, those of its columns whose names are dates or steps, those that name its series, and the others; None if
+    it is not of this kind."""
     columns = list(map(str, frame.columns))
-    dates = dates_among(columns)
+    dates = dates_among(columns) or _steps_among(columns, frame)
     others = [name for name in columns if name not in dates and name not in (names.series, *names.keys)]
     if not dates or columns.index(dates[0]) == 0:
         return None
@@ -125,15 +127,32 @@ def dated_columns(
         keys = given or _keys(full, ahead)
     except TypeError:  # cells that cannot be compared, such as lists
         return None
-    if (
-        keys is None
-        or any(holds_dates(full[name]) for name in keys)
-        or full[keys].isna().any(axis=None)
-        or full.duplicated(keys).any()
-    ):
+    if keys is None or any(holds_dates(full[name]) for name in keys) or full[keys].isna().all(axis=1).any():
+        return None
+    if not _named(full, keys).is_unique:
         return None
     left = [name for name in others if name not in keys]
     return full.reset_index(drop=True), dates, list(keys), left
+
+
+def _named(frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
+    """Name of the series in each row, from the cells of the columns `keys` that are not empty."""
+    first, *others = (as_text(frame[name]).where(frame[name].notna(), "") for name in keys)
+    for cells in others:
+        first = first + np.where((first != "") & (cells != ""), BETWEEN, "") + cells
+    return first
+
+
+def _steps_among(columns: list[str], frame: pd.DataFrame) -> list[str]:
+    """Columns of numbers behind those of text whose names count steps, such as `d_1` to `d_400`."""
+    first = next((n for n, name in enumerate(columns) if _STEP.fullmatch(name)), 0)
+    found = [match for name in columns[first:] if (match := _STEP.fullmatch(name))]
+    counts = [int(match[2]) for match in found]
+    even = len(counts) >= LEAST_STEPS and counts == list(range(counts[0], counts[0] + len(counts))) and counts[0] < 2
+    if not first or not even or len(found) < len(columns) - first or len({match[1] for match in found}) > 1:
+        return []
+    numeric = [is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    return columns[first:] if all(numeric[first:]) and not any(numeric[:first]) else []
 
 
 def dates_among(columns: list[str]) -> list[str]:
@@ -141,16 +160,27 @@ def dates_among(columns: list[str]) -> list[str]:
     years = [name for name in columns if _YEAR.fullmatch(name.strip())]
     found = years or [name for name in columns if is_short_month(name)]  # whose years are clear from one another
     if len(found) < LEAST_DATES and not years:
-        found = list(filter(_is_date, columns))
+        found = _dates_by_shape(columns)
     if len(found) < LEAST_DATES:
         return []
     headers = pd.Series(list(map(_plain_year, found)), name="date")
     return found if headers.is_unique and holds_dates(headers) else []
 
 
+def _dates_by_shape(columns: Sequence[str]) -> list[str]:
+    """Columns whose names are dates, of which a few are read of each kind that differ only in their digits."""
+    shapes = dict[str, list[str]]()
+    for name in columns:
+        if sum(map(str.isdigit, name)) > 2:
+            shapes.setdefault(re.sub(r"\d+", "0", name), []).append(name)
+    few = {shape: {alike[0], alike[len(alike) // 2], alike[-1]} for shape, alike in shapes.items()}
+    dated = {name for shape, alike in shapes.items() if all(map(_is_date, few[shape])) for name in alike}
+    return [name for name in columns if name in dated]
+
+
 @lru_cache(maxsize=2**14)
 def _is_date(name: str) -> bool:
-    return sum(map(str.isdigit, name)) > 2 and holds_dates(pd.Series([name], name="date"))
+    return holds_dates(pd.Series([name], name="date"))
 
 
 def _plain_year(name: str) -> str:
@@ -165,9 +195,10 @@ def _keys(frame: pd.DataFrame, names: list[str]) -> list[str] | None:
     varying = [name for name in names if frame[name].notna().all() and frame[name].nunique() > 1]
     text = [name for name in varying if not is_numeric_dtype(frame[name])]
     words = [name for name in text if pd.to_numeric(as_text(frame[name]), errors="coerce").isna().all()]
+    some = [name for name in names if not is_numeric_dtype(frame[name]) and frame[name].nunique() > 1]  # parts of a few
     if len(frame) == 1 and names:
         return next(([name] for name in names if not is_numeric_dtype(frame[name])), None)
-    for pool in (words, text, varying):
+    for pool in (words, text, varying, some if words else []):
         for number in range(1, MOST_KEYS + 1):
             for few in combinations(pool, number):
                 if not frame.duplicated(list(few)).any():

@@ -55,9 +55,11 @@ _WITH_CLOCK = (
 HOURS = ("hour", "hr", "stunde", "hora", "heure", "ora")
 _STARTS = frozenset("start begin from beginn anfang von debut inicio desde inizio".split())
 _ENDS = ("he", "hour ending", "hourending", "hr ending", "hour end")  # hour 1 ends at 01:00
-_CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit", "lst time", "utc time", "local time")  # numbers such as 1330
-_DAYS = ("date", "datum", "fecha", "data", "lst date", "utc date", "delivery date")
-_DOTTED = r"(?:[01]?\d|2[0-4])\.[0-5]\d\.[0-5]\d"
+_CLOCKS = ("time", "hhmm", "clock", "uhrzeit", "zeit")  # numbers such as 1330
+_DAYS = ("date", "datum", "fecha", "data", "delivery date")
+_ZONES = frozenset(("utc", "gmt", "lst", "local"))  # beside the names of components
+_DOTTED = r"(?:[01]?\d|2[0-4])([.-])[0-5]\d\1[0-5]\d"
+_DIGITS = re.compile(r"([01]\d|2[0-4])([0-5]\d) ?(?:UTC|GMT|Z|h)", re.IGNORECASE)
 _ENDING = re.compile(r"(?:HE|hour ending)[ _-]?(\d{1,2})(?::00)?", re.IGNORECASE)
 _CLOCK_COLUMN = re.compile(r"(\d{1,2}):(\d{2})(?::00)?(?:\s?[-\u2013]\s?\d{1,2}:\d{2}(?::00)?)?")
 _FULL_HOUR = re.compile(r"(\d{1,2}):00(?::00)?")
@@ -83,7 +85,7 @@ def joined(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> tuple[pd.Da
             stamps = days + " " + pd.Series(minutes, first.index).map(clock)
         else:
             clocks = as_text(others[0]).str.strip()
-            clocks = clocks.str.replace(".", ":", regex=False) if _are_dotted(others[0]) else clocks
+            clocks = clocks.str.replace(r"[.-]", ":", regex=True) if _are_dotted(others[0]) else clocks
             stamps = days + " " + clocks.str.replace(r"^(\d):", r"0\1:", regex=True)
     else:
         stamps = _numbers(first, "year").astype(int).map("{:04d}".format)
@@ -129,7 +131,8 @@ def stamp_parts(frame: pd.DataFrame, names: ColumnNames, dated: Dated) -> list[s
             return [day, hour]
     if len(set(texts)) < len(texts):  # refused later
         return []
-    clocks = [name for name in texts if not pd.api.types.is_numeric_dtype(frame[name]) and are_clocks(frame[name])]
+    words = [name for name in texts if not pd.api.types.is_numeric_dtype(frame[name])]
+    clocks = [name for name in words if are_clocks(frame[name]) or _are_dotted(frame[name])]
     if len(clocks) > 1:  # of the periods in the rows
         clocks = [name for name in clocks if not _STARTS.isdisjoint(words_in(name))]
     if len(clocks) == 1:
@@ -155,7 +158,8 @@ def is_clock(name: str) -> bool:
 
 def _part(name: str) -> str:
     """The name of a column without marks and what is in parentheses, as the components are named here."""
-    plain = " ".join(re.sub(r"\(.*?\)|[_.-]", " ", name.lower()).split())
+    words = re.sub(r"\(.*?\)|[_.-]", " ", name.lower()).split()
+    plain = " ".join(word for word in words if word not in _ZONES or len(words) == 1)
     return _OTHER_NAMES.get(plain, plain)
 
 
@@ -208,6 +212,9 @@ def _minutes(column: pd.Series, name: str) -> tuple[NDArray[np.int64], bool] | N
             if all(matches):
                 numbers, ends = np.array([float(match[1]) for match in matches if match])[codes], True
                 break
+        digits = [_DIGITS.fullmatch(str(cell)) for cell in cells] if numbers is None else [None]
+        if all(digits):
+            numbers = np.array([float(match[1] + match[2]) for match in digits if match])[codes]
     if numbers is None or kind not in (*HOURS, *_ENDS, *_CLOCKS) or not len(numbers) or numbers.min() < 0:
         return None
     whole = numbers.astype(np.int64)
@@ -285,7 +292,7 @@ def _are_days_and_clocks(columns: pd.DataFrame) -> bool:
 
 
 def _are_dotted(column: pd.Series) -> bool:
-    """Return whether all cells are times of day such as 18.00.00."""
+    """Return whether all cells are times of day such as 18.00.00 or 18-00-00."""
     if pd.api.types.is_numeric_dtype(column) or not len(column):
         return False
     return bool(as_text(column).str.strip().str.fullmatch(_DOTTED).all())

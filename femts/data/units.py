@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from femts.data.marks import MARKS
 
 _PLAIN = (  # only known ones, because letters behind a number may as well be part of a code
-    r"(?:[kMGTPm\u00b5\u03bcunhcd]?(?:Wh|Wp|W|VAh|VArh|VAr|VA|Ah|A|V|Hz|Pa|bar|g|m|s|l|L|J|N|B|bit|eV|mol|\u2126|\u03a9)|"
+    r"(?:[KMGTP]iB?|KB|[kKMG]?bps|[kMGTPm\u00b5\u03bcunhcd]?(?:Wh|Wp|W|VAh|VArh|VAr|VA|Ah|A|V|Hz|Pa|bar|g|m|s|l|L|J|N|B|bit|eV|mol|\u2126|\u03a9)|"
     r"lx|lm|K|C|F|h|min|hrs?|days?|mph|kph|kmh|kn|kts?|knots|ft|in|inHg|mi|lbs?|oz|psi|gal|ppmv?|ppb|rpm|dBm?|mmHg|atm|ha|t|"
     r"USD|EUR|GBP|CHF|JPY|Euro|percent|Prozent|%|\u2030|(?:\u00b0|\u00ba|deg) ?[CFK]?|\u2103|\u2109)[23\u00b2\u00b3]?"
 )

@@ -131,11 +131,18 @@ def _of_object(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
 
 def _of_records(rows: Sequence[Mapping[str, Any]], path: Path) -> pd.DataFrame:
     """A table of objects, whose nested objects give columns such as `cpu.user`."""
+    alone = [name for name in rows[0] if all(map(_is_alone, (row.get(name) for row in rows)))]
+    rows = [{**row, **{name: row[name][0] for name in alone}} for row in rows] if alone else rows
     nested = any(isinstance(cell, dict) for row in rows for cell in row.values())
     flat = [dict(_leaves(row)) for row in rows] if nested else rows
     names = dict.fromkeys(name for row in flat for name in row)
     _check_room(len(flat), len(names), sum(map(len, flat)), path)
     return pd.DataFrame(flat, columns=list(names))
+
+
+def _is_alone(cell: Any) -> bool:
+    """Return whether a cell is a list of one object."""
+    return isinstance(cell, list) and len(cell) == 1 and isinstance(cell[0], dict)
 
 
 def _leaves(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -221,6 +228,8 @@ def _within(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
             return frame
         return _with_note(frame, f"the table '{quote(name)}' in it is read")
     name = max(sizes, key=sizes.__getitem__)
+    if sizes[name] == 1 and (inner := _within(content[name][0], path)) is not None and len(inner) > 1:
+        return inner
     frame = _table(content[name], path)
     if frame is None:
         return None

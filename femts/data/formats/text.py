@@ -52,7 +52,6 @@ class _File:
         dialect: how it is read.
         words: columns that are read as text.
         names: names of all columns, in which one without is `Unnamed: 3`, as pandas names it.
-        bare: whether names lack the blanks around them in the file.
         lax: whether rows with too many cells are left out, which are below the table.
     """
 
@@ -60,7 +59,6 @@ class _File:
     dialect: Dialect
     words: frozenset[str]
     names: tuple[str, ...]
-    bare: bool = False
     lax: bool = False
 
     def how(self) -> dict[str, Any]:
@@ -69,7 +67,7 @@ class _File:
         how: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal, "skiprows": dialect.skip}
         if not dialect.plain:
             how |= {"header": None, "names": list(self.names)}
-        elif self.bare or len(set(dialect.header)) < len(dialect.header):  # pandas would number them in its own way
+        else:  # without the blanks around them, and numbered in another way than that of pandas
             how |= {"header": 0, "names": list(self.names)}
         return how | {"comments": dialect.comments} | ({"on_bad_lines": "skip"} if self.lax else {})
 
@@ -85,7 +83,7 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
     try:
         dialect = find_dialect(path, names.layout.skip_rows)
         header = [name.strip() for name in dialect.header]
-        bare, dialect = header != dialect.header, replace(dialect, header=header)
+        dialect = replace(dialect, header=header)
         check_columns(len(header), path)
         if len(set(header)) < len(header) and all(map(is_data, header)):
             raise UsageError(
@@ -100,7 +98,7 @@ def read_text(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
         words |= set() if names.time is None else {names.time}
         if not {"date", "ds", names.time} & set(header):
             words |= set(columns[:1])
-        file = _File(path, dialect, frozenset(words), columns, bare)
+        file = _File(path, dialect, frozenset(words), columns)
         try:
             for piece in _pieces(file, options):
                 yield piece
