@@ -104,7 +104,7 @@ def is_plain(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if len(table) == 1:
         return True
-    if all(_is_full_date(row[0]) for row in table[:FEWEST]):
+    if _dated(table[:FEWEST]) is not None:
         return False
     if _LABELS.fullmatch(table[1][0]) or all(map(is_data, table[0])):
         return False
@@ -224,12 +224,14 @@ def _without_header(
     if len(table) < FEWEST or any(len(row) != width or not _is_row(row) for row in table):
         return None
     times = _times(table, blanks) if width > 1 else []
+    dated = None if times or blanks else _dated(table)
+    times = times if dated is None else [*(f"column {n + 1}" for n in range(dated)), "date"]
     columns = ([cell for cell in cells if cell.lower() not in _EMPTY] for cells in zip(*table, strict=True))
     alike = all(len(set(map(is_data, cells))) < 2 for cells in columns)
     if not alike or not (times or (not place and _are_values(table[0]))):
         return None
     words = rows[filled[place - 1]] if place else remark
-    named = len(words) == width or (times == ["date"] and not blanks and sum(map(bool, words)) > 1)
+    named = len(words) == width or (times[-1:] == ["date"] and not blanks and sum(map(bool, words)) > 1)
     if place and named and not words[0].startswith("%"):
         return None  # a header
     words = [word.strip(",") for word in words if word != "%"]
@@ -241,12 +243,16 @@ def _without_header(
 
 
 def _is_row(row: Sequence[str]) -> bool:
-    """Return whether a row is one of numbers behind a number or a date, or has words behind a full date as well."""
-    if not row or not is_data(row[0]):
-        return False
-    return all(is_data(cell) or cell.lower() in _EMPTY for cell in row) or (
-        _is_full_date(row[0]) and any(map(is_data, row[1:]))
-    )
+    """Return whether a row is one of numbers behind a number or a date, or has words beside a full date as well."""
+    if row and is_data(row[0]) and all(is_data(cell) or cell.lower() in _EMPTY for cell in row):
+        return True
+    return any(map(_is_full_date, row)) and sum(map(is_data, row)) > 1
+
+
+def _dated(rows: Sequence[Sequence[str]]) -> int | None:
+    """The first column of full dates in all rows, the first of which then holds no names; None if there is none."""
+    places = (n for n, cell in enumerate(rows[0]) if _is_full_date(cell))
+    return next((n for n in places if all(_is_full_date(row[n]) for row in rows)), None)
 
 
 def _is_full_date(cell: str) -> bool:

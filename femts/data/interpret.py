@@ -41,7 +41,7 @@ def interpreted(rows: Rows) -> Rows:
     Raises:
         UsageError: Dates repeat and no columns name series, or no column can be forecast; the message names a remedy.
     """
-    rows = _counted(rows) if rows.schema.aggregate == COUNT else _with_targets(_with_series(rows))
+    rows = _counted(rows) if rows.schema.aggregate == COUNT else _with_targets(_set_back(_with_series(rows)))
     return _with_step(_with_sentinels(_with_units(rows)))
 
 
@@ -75,11 +75,7 @@ def _with_series(rows: Rows) -> Rows:
     if rows.long or schema.aggregate is not None or not rows.stamps.has_duplicates or _agree(rows):
         return rows
     if is_set_back(rows.stamps, rows.stamps.duplicated()):
-        if schema.freq is not None:
-            return rows
-        with suppress(UsageError):  # rows of the same hour are averaged
-            step = step_of(rows.stamps.unique().sort_values(), rows.where)
-            return replace(rows, schema=replace(schema, freq=step))
+        return rows
     found = _looked_at(rows)
     if found.keys is None or any(map(is_clock, found.keys)):  # clocks that could not be read
         raise _repeated(rows, found)
@@ -109,6 +105,23 @@ def _with_series(rows: Rows) -> Rows:
         given=(form.series, *(name for name in rows.given if name not in found.keys)),
         notes=(*rows.notes, note),
     )
+
+
+def _set_back(rows: Rows) -> Rows:
+    """The rows with the step over which to average them if clocks show some of their hours twice."""
+    if rows.schema.freq is not None or rows.schema.aggregate is not None or not len(rows):
+        return rows
+    stamps = rows.stamps[rows.codes == np.argmax(np.bincount(rows.codes))] if len(rows.series) > 1 else rows.stamps
+    again = stamps.duplicated()
+    if not again.any() or not isinstance(stamps, pd.DatetimeIndex):
+        return rows
+    hour, apart = pd.Timedelta(1, "h"), stamps[1:] - stamps[:-1]
+    in_order = (apart >= -hour).all() or (apart <= hour).all()  # others may be readings of another day
+    if in_order and is_set_back(stamps, again) and not _agree(rows):
+        with suppress(UsageError):  # refused later
+            step = step_of(stamps[~again].sort_values(), rows.where)
+            return replace(rows, schema=replace(rows.schema, freq=step))
+    return rows
 
 
 def _agree(rows: Rows) -> bool:

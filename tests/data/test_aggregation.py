@@ -251,9 +251,8 @@ def test_hours_that_clocks_repeat_are_averaged(name: str, kind: str) -> None:
     if kind == "panel":
         table = pd.concat([table.assign(unique_id=key) for key in "ab"]).rename(columns={"date": "ds"})
     step = pd.Timedelta(1, "h") // pd.Timedelta(pd.tseries.frequencies.to_offset(freq))
-    with pytest.raises(UsageError, match=f"give freq='{freq}' to average them, or write the stamps in UTC"):
-        femts.load_dataset(table)
-    data = femts.load_dataset(table, freq=freq)
+    data = femts.load_dataset(table)
+    assert data.freq == freq
     says = f"repeat {step} time stamp{'s' * (step > 1)}, the first "
     assert sum(says in note for note in data.notes) == 1
     data = data["a"] if kind == "panel" else data

@@ -328,18 +328,16 @@ def berlin(start: str, end: str, freq: str = "h") -> pd.DataFrame:
     return pd.DataFrame({"date": [each.isoformat() for each in when], "y": y, "k": k})
 
 
-def test_repeated_dst_hour_is_refused_with_working_remedies() -> None:
+def test_repeated_dst_hour_is_averaged_unless_it_is_told_apart() -> None:
     local = pd.date_range("2023-01-01", "2023-11-10", freq="h", tz="Europe/Berlin")
     table = dated(local.tz_localize(None))
-    with pytest.raises(
-        UsageError,
-        match=r"repeats 1 date, .*; keep one row per date, give freq='h' to average them, or write the stamps in UTC, in case",
-    ):
-        femts.load_dataset(table)
-    data = femts.load_dataset(table, freq="h")
-    assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
-    data = femts.load_dataset(table.drop_duplicates("date"))
-    assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
+    for each in (table, table[::-1], table.drop_duplicates("date")):
+        data = femts.load_dataset(each)
+        assert data.freq == "h" and int(np.isnan(data.values).sum()) == 1, "an hour of March, which there was not"
+    given = femts.load_dataset(table, freq="h")
+    np.testing.assert_array_equal(given.values, femts.load_dataset(table).values)
+    with pytest.raises(UsageError, match="give freq='h' to average them, or write the stamps in UTC"):
+        femts.load_dataset(table.sample(frac=1.0, random_state=0))  # whose repeated hours may be of other days
     utc = table["date"].dt.tz_localize("Europe/Berlin", ambiguous="infer").dt.tz_convert("UTC")
     data = femts.load_dataset(table.assign(date=utc))
     assert data.freq == "h" and not np.isnan(data.values).any()

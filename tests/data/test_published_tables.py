@@ -304,9 +304,7 @@ def test_hour_with_a_word_for_the_season_of_clocks_is_read() -> None:
     hours = pd.date_range("2024-11-01", periods=120, freq="h").strftime("%m/%d/%Y %H:%M").tolist()
     hours.insert(51, f"{hours[50]} DST")
     table = pd.DataFrame({"when": hours, "load": np.arange(121.0)})
-    with pytest.raises(UsageError, match="in case a clock was set back"):
-        femts.load_dataset(table)
-    data = femts.load_dataset(table, freq="h")
+    data = femts.load_dataset(table)
     assert data.rows == 120 and data.values[50, 0] == 50.5
     assert any("as in '11/03/2024 02:00 DST', is read without it" in note for note in data.notes)
 

@@ -228,11 +228,14 @@ def _within(content: Mapping[str, Any], path: Path) -> pd.DataFrame | None:
             return frame
         return _with_note(frame, f"the table '{quote(name)}' in it is read")
     name = max(sizes, key=sizes.__getitem__)
-    if sizes[name] == 1 and (inner := _within(content[name][0], path)) is not None and len(inner) > 1:
-        return inner
     frame = _table(content[name], path)
     if frame is None:
         return None
+    if len(frame) == 1 and isinstance(content[name], list):
+        deeper = _within(content[name][0], path)
+        frame = frame if deeper is None else deeper
+        if NOTES in frame.attrs:
+            return frame
     notes = [f"the table '{quote(name)}' in it is read" + f", the largest of {len(sizes)}" * (len(sizes) > 1)]
     units = content.get(f"{name}_units")
     if isinstance(units, Mapping):
