@@ -295,7 +295,8 @@ def _are_dotted(column: pd.Series) -> bool:
     """Return whether all cells are times of day such as 18.00.00 or 18-00-00."""
     if pd.api.types.is_numeric_dtype(column) or not len(column):
         return False
-    return bool(as_text(column).str.strip().str.fullmatch(_DOTTED).all())
+    some = column.head(_SAMPLE)  # most other columns show it
+    return all(as_text(cells).str.strip().str.fullmatch(_DOTTED).all() for cells in (some, column))
 
 
 def _are_days(column: pd.Series) -> bool:
