@@ -132,7 +132,10 @@ def test_dates_in_columns_behind_names_of_which_some_are_empty(tmp_path: Path) -
 @pytest.mark.parametrize("step", ["d_{}", "W{:02d}", "week {}"])
 def test_numbered_steps_in_columns_behind_several_names(step: str, tmp_path: Path) -> None:
     names = [step.format(n) for n in range(1, 41)]
-    rows = [(f"{item}_{shop}", item, shop, *WAVE[n : n + 40]) for n, (item, shop) in enumerate([("a", "X"), ("a", "Y"), ("b", "X")])]
+    rows = [
+        (f"{item}_{shop}", item, shop, *WAVE[n : n + 40])
+        for n, (item, shop) in enumerate([("a", "X"), ("a", "Y"), ("b", "X")])
+    ]
     data = read(tmp_path, lines(("id", "item", "shop", *names), *rows))
     assert data.series == ("a_X", "a_Y", "b_X") and data.freq == "1"
     np.testing.assert_array_equal(data.values[:40, 0], WAVE[:40])
