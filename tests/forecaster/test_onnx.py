@@ -27,6 +27,7 @@ from femts.training.train import train
 
 pytestmark = pytest.mark.slow
 
+onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 ort = pytest.importorskip("onnxruntime")
 
@@ -81,14 +82,46 @@ def test_onnxruntime_matches_torch(model: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0] / scale, expected / scale, rtol=1e-6, atol=2e-5)
 
 
+@pytest.fixture(scope="module")
+def naive() -> tuple[Forecaster, bytes]:
+    """A naive forecaster and its graph."""
+    forecaster = trained("naive")
+    return forecaster, exporting._graph(forecaster, P)
+
+
+def multiplied(graph: bytes, factor: float) -> bytes:
+    """The graph of `factor` times the forecast."""
+    return _changed(graph, factor, onnx.helper.make_node("Mul", ["before", "number"], ["forecast"]))
+
+
+def filled(graph: bytes) -> bytes:
+    """The graph of the forecast with 0 for NaN."""
+    missing = onnx.helper.make_node("IsNaN", ["before"], ["missing"])
+    return _changed(graph, 0.0, missing, onnx.helper.make_node("Where", ["missing", "number", "before"], ["forecast"]))
+
+
+def _changed(graph: bytes, number: float, *last: Any) -> bytes:
+    """A graph with further operators, which make `forecast` of what it was, `before`, and `number`."""
+    model = onnx.load_from_string(graph)
+    for node in model.graph.node:
+        node.output[:] = ["before" if name == "forecast" else name for name in node.output]
+    model.graph.initializer.append(onnx.helper.make_tensor("number", onnx.TensorProto.FLOAT, [], [number]))
+    model.graph.node.extend(last)
+    return bytes(model.SerializeToString())
+
+
 def test_export_with_a_longer_horizon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trained("naive").save(tmp_path / "run")
+    hours = pd.date_range("2024-01-01", periods=300, freq="h")
+    regular = 5 + np.sin(np.arange(300) * np.pi / 12) + 0.05 * np.random.default_rng(0).normal(size=300)
+    made = train(pd.DataFrame({"date": hours, "a": regular}), "naive", P, seq_len=L, device="cpu")
+    assert made.preprocess.outliers is not None, "values that a forecast reads as outliers must not refuse a graph"
+    made.save(tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--horizon", "30"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{tmp_path / 'run' / 'model.onnx'}: (B, 24, ") and "to (B, 30, " in out
-    past = np.ones((1, L, len(femts.load(tmp_path / "run").columns)), np.float32)
+    past = np.full((1, L, 1), 5.5, np.float32)
     (found,) = ort.InferenceSession(tmp_path / "run" / "model.onnx").run(None, {"history": past})
-    np.testing.assert_allclose(found, np.ones_like(past[:, :1]).repeat(30, axis=1), atol=1e-3)
+    np.testing.assert_allclose(found, past[:, :1].repeat(30, axis=1), atol=1e-3)
 
 
 class UnsupportedModel(Naive):
@@ -99,9 +132,12 @@ class UnsupportedModel(Naive):
 
 
 def test_failed_or_differing_export_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    naive: tuple[Forecaster, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    forecaster = trained("naive")
+    forecaster, graph = naive
     forecaster.save(tmp_path / "run")
     (tmp_path / "m.onnx").write_bytes(b"before")
     command = ["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]
@@ -111,7 +147,7 @@ def test_failed_or_differing_export_is_refused(
     ):
         unsupported.export(tmp_path / "m.onnx")
     with monkeypatch.context() as patch:
-        patch.setattr(exporting.RawForecast, "forward", lambda self, x: x[:, -P:] * 1.001 + self.mean)
+        patch.setattr(exporting, "_graph", lambda *_: multiplied(graph, 1.001))
         assert main(command) == 2
         assert "Model 'naive' differs between onnxruntime and torch by " in capsys.readouterr().err
     for missing in ("onnxscript", "onnxruntime"):
@@ -133,17 +169,11 @@ def test_failed_or_differing_export_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "run"]
 
 
-def test_values_that_a_forecast_reads_as_outliers_do_not_refuse_a_graph(tmp_path: Path) -> None:
-    hours = pd.date_range("2024-01-01", periods=300, freq="h")
-    regular = 5 + np.sin(np.arange(300) * np.pi / 12) + 0.05 * np.random.default_rng(0).normal(size=300)
-    made = femts.train(pd.DataFrame({"date": hours, "a": regular}), "seasonal_naive", 12, seq_len=48)
-    assert made.preprocess.outliers is not None
-    assert made.export(tmp_path / "m.onnx").difference < 1e-6
-
-
-def test_graph_that_fills_missing_forecasts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    forecaster, whole = trained("naive"), exporting.RawForecast.forward
-    monkeypatch.setattr(exporting.RawForecast, "forward", lambda self, x: torch.nan_to_num(whole(self, x)))
+def test_graph_that_fills_missing_forecasts_is_refused(
+    naive: tuple[Forecaster, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forecaster, graph = naive
+    monkeypatch.setattr(exporting, "_graph", lambda *_: filled(graph))
     with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by inf in scaled units"):
         forecaster.export(tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -153,14 +183,14 @@ def test_transformed_export_is_compared_in_scaled_units(tmp_path: Path, monkeypa
     table = synthetic_frame(600)
     table[table.columns[1:]] = 1e4 * np.exp(table[table.columns[1:]] / 20)
     data = femts.load_dataset(table, transform="boxcox")
-    forecaster, whole = train(data, "naive", P, seq_len=L, device="cpu"), exporting.RawForecast.forward
+    forecaster = train(data, "naive", P, seq_len=L, device="cpu")
+    graph = exporting._graph(forecaster, P)
     for factor, fits in ((1 + 2e-6, True), (1 + 1e-3, False)):
         path = tmp_path / f"{fits}.onnx"
-        with monkeypatch.context() as patch:
-            patch.setattr(exporting.RawForecast, "forward", lambda self, x, factor=factor: whole(self, x) * factor)
-            if fits:
-                assert 0 < forecaster.export(path).difference < exporting.BOUND
-            else:
-                with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by \S+e-0[23]"):
-                    forecaster.export(path)
+        monkeypatch.setattr(exporting, "_graph", lambda *_, factor=factor: multiplied(graph, factor))
+        if fits:
+            assert 0 < forecaster.export(path).difference < exporting.BOUND
+        else:
+            with pytest.raises(UsageError, match=r"differs between onnxruntime and torch by \S+e-0[23]"):
+                forecaster.export(path)
         assert path.exists() == fits
