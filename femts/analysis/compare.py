@@ -181,7 +181,8 @@ def compare(
         text = f"Metric '{metric}' needs quantiles; {remedy}."
         raise UsageError(text, argument="metric", value=metric, remedy={"probabilistic": None})
     given = {"seed": seed, "max_time": time_limit, "device": device}
-    requests = {name: FitRequest.of(name, given, settings or {}, 0.0) for name in names}
+    # Of a naive forecast, where no model is trained, so that its settings are checked as well.
+    requests = {name: FitRequest.of(name, given, settings or {}, 0.0) for name in names or (NAIVE,)}
     dataset = as_dataset(data, data_root, reading, compare)
     steps = resolve_horizon(dataset, horizon).steps
     apart = steps if step_size is None else check_count(step_size, "step_size")
@@ -195,6 +196,7 @@ def compare(
     runs = [
         _Run(dataset, replace(request, lengths=lengths), readable(known, name), steps, refits)
         for name, request in requests.items()
+        if name in names
     ]
     for run in runs:
         run.request.check_fits(split_for(run.known, steps), lengths)

@@ -274,6 +274,8 @@ def whole_numbers(column: pd.Series) -> NDArray[np.float64] | None:
 
 def are_clocks(column: pd.Series) -> bool:
     """Return whether all cells are times of day, such as 13:30 or 1:30 PM, and nothing else."""
+    if column.dtype.kind == "M":  # dates, whose text takes long
+        return False
     some = column.head(SAMPLE)  # most other columns show it
     return all(
         bool(len(cells)) and bool(as_text(cells).str.strip().str.fullmatch(rf"{_CLOCK}(\s*[aApP]\.?[mM]\.?)?").all())

@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"pred_len": STEPS, "seq_len": 24, "device": "cpu", "max
 LOUD: dict[str, Any] = {"training.loss": "pinball"}
 
 
-def solar_power(rows: int = 500, height: float = 10.0) -> pd.DataFrame:
+def solar_power(rows: int = 300, height: float = 10.0) -> pd.DataFrame:
     """Hourly solar power with zeros at night."""
     wave = height * np.sin(np.arange(rows) * np.pi / 12) + np.random.default_rng(0).normal(0, height / 10, rows)
     return pd.DataFrame({"date": pd.date_range("2024-01-01", periods=rows, freq="h"), "y": np.maximum(0, wave)})
@@ -113,7 +113,7 @@ def test_bounded_panel_scores_match_predict(calendar: bool) -> None:
 
 
 def test_validation_and_calibration_use_bounded_forecasts() -> None:
-    table = solar_power(1500)
+    table = solar_power(900)
     data = femts.load_dataset(table, max=1)
     run = femts.train(data, "ridge", **QUICK)
     said = by_predict(run, table, data.split.val[0, 0], int(run.metrics["val"]["windows"]))

@@ -241,11 +241,11 @@ def test_etth1_score_is_reproduced(tmp_path: Path) -> None:
     windows, reported = score_windows(forecaster, "test", 96, data), forecaster.metrics["test"]
     scores = evaluate(forecaster.model, windows)
     assert scores.items() <= reported.items() and reported["windows"] == 2785
-    frame, origins, total = data.frame(), data.split.test[0, 0] + windows.subsample(200).numpy(), 0.0
+    frame, origins, total = data.frame(), data.split.test[0, 0] + windows.subsample(40).numpy(), 0.0
     for o in origins.tolist():
         forecast = forecaster.predict(frame.iloc[o - 336 : o]).drop(columns="date").to_numpy()
         total += float((((forecast - data.values[o : o + 96]) / forecaster.preprocess.scaler.scale) ** 2).mean())
-    assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, some=200)["mse"], rel=1e-5)
+    assert total / len(origins) == pytest.approx(evaluate(forecaster.model, windows, some=40)["mse"], rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["fem_sm_ridge", "fem_mamba"])
@@ -253,7 +253,7 @@ def test_predict_is_thread_safe(model: str, history: pd.DataFrame) -> None:
     small = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1} if model.startswith("fem") else {}
     settings = {"training.batch_size": 2000, **small}
     shared = train("synthetic", model, settings=settings, **_QUICK)
-    pasts = [history.iloc[:end] for end in range(L, 200, 7)]
+    pasts = [history.iloc[:end] for end in range(L, 200, 14)]
     alone = [shared.predict(past, 40, level=None) for past in pasts]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(shared.predict, pasts, [40] * len(pasts)))

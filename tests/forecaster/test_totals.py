@@ -294,7 +294,7 @@ def test_a_total_with_new_series_is_as_uncertain_as_their_levels() -> None:
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")
 def test_totals_of_new_series_are_covered() -> None:
     fc, inside = femts.train(femts.load_dataset(levels(0, 14), target="sales"), "naive", 7, seq_len=14), []
-    for seed in range(1, 31):
+    for seed in range(1, 21):
         table = levels(seed, 14)
         north = table["region"] == "north"
         hidden = table["shop"].isin(["shop 0", "shop 2"])
@@ -303,7 +303,7 @@ def test_totals_of_new_series_are_covered() -> None:
         new = pd.DataFrame({"shop": ["shop 0", "shop 2"], "region": "north"})
         made = fc.totals(history[history["region"] == "north"], by="all", n=100, new=new).iloc[0]
         inside.append(made["sales-lo-80"] < actual["sales"].sum() < made["sales-hi-80"])
-    assert 20 <= sum(inside) <= 29
+    assert 13 <= sum(inside) <= 19
 
 
 @pytest.mark.filterwarnings("ignore::femts.errors.GapWarning")

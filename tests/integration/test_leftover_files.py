@@ -1,4 +1,4 @@
-"""No files are left in the temporary folder or the user's cache."""
+"""No files are left in the temporary folder or the user's cache, and trainings in Python print nothing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ pytestmark = pytest.mark.slow
 
 SMALL = "--horizon 12 --seq-len 48 --set model.d_model=32 --set model.n_layers=1 --max-steps 100"
 COMMANDS = "import sys; from femts.cli import main; sys.exit(max(main(line.split()) for line in sys.argv[1:]))"
+SILENT = """
+import sys, warnings
+
+with warnings.catch_warnings(action="ignore"):
+    import femts
+
+    options = {"seq_len": 24, "max_steps": 2, "device": "cpu", "refit": False}
+    femts.train("past.csv", "dlinear", 12, **options, out="silent", progress=True)
+for stream in (sys.stdout, sys.stderr):
+    print("trained", file=stream, flush=True)
+"""
 TRAIN = f"train --dataset past.csv --model fem_sm {SMALL} --out new"
 
 
@@ -34,10 +45,11 @@ def _environment(place: Path) -> dict[str, str]:
     return kept | {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "OMP_NUM_THREADS": "1"}
 
 
-def _start(place: Path, *lines: str) -> subprocess.Popen[bytes]:
-    """Run commands one after the other in a subprocess, which imports all by itself, since imports may write files."""
+def _start(place: Path, *lines: str, before: str = "") -> subprocess.Popen[bytes]:
+    """Run code and then commands, one after the other, in a subprocess, which imports all by itself, since imports may
+    write files and print."""
     return subprocess.Popen(
-        [sys.executable, "-c", COMMANDS, *lines],
+        [sys.executable, "-c", before + COMMANDS, *lines],
         cwd=place / "work", env=_environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -52,13 +64,16 @@ def _left(place: Path) -> list[str]:
     ]
 
 
-def test_commands_leave_no_temporary_files(place: Path) -> None:
+def test_silent_training_and_commands_leave_no_temporary_files(place: Path) -> None:
     lines = ["predict run past.csv -o next.csv", "report run -o report.html"]
     lines += ["export run -o model.onnx"] if importlib.util.find_spec("onnxruntime") else []
-    process = _start(place, *lines)
-    said = process.communicate()[1]
+    process = _start(place, *lines, before=SILENT)
+    printed, said = process.communicate()
     assert process.returncode == 0, said
-    assert all(line.startswith((b"note: ", b"warning: ")) for line in said.splitlines()), said
+    first, *further = said.splitlines()
+    assert first == b"trained" and printed.startswith(b"trained\n"), "a training in Python says nothing"
+    assert all(line.startswith((b"note: ", b"warning: ")) for line in further), said
+    assert {path.name for path in (place / "work").iterdir()} >= {"silent", "next.csv", "report.html"}
     assert _left(place) == []
 
 

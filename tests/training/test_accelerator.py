@@ -97,6 +97,10 @@ def test_graph_may_be_what_yaml_reads(given: object, graph: str) -> None:
 
 @needs_compiler
 def test_compiled_run_scores_match_eager() -> None:
-    plain, compiled = (small_run(max_epochs=1, settings={"training.compile": on}) for on in (False, True))
+    from torch._inductor import config  # takes seconds
+
+    # Vector instructions are tried in a process that imports torch, and take longer to compile.
+    with config.patch({"cpp.vec_isa_ok": False}):
+        plain, compiled = (small_run(max_epochs=1, settings={"training.compile": on}) for on in (False, True))
     assert compiled.metrics["test"]["mse"] == pytest.approx(plain.metrics["test"]["mse"], rel=1e-5)
     assert compiled.config.training.compile is True

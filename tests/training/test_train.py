@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -86,19 +83,6 @@ def test_run_without_out_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
     run.save(tmp_path / "kept")
     assert essence(femts.load(tmp_path / "kept"))["weights"] == essence(run)["weights"]
-
-
-@pytest.mark.slow
-def test_training_is_silent(tmp_path: Path) -> None:
-    """In a process of its own, whose imports might say something, too."""
-    code = "import warnings; warnings.simplefilter('ignore'); from small_runs import small_run; "
-    code += f"small_run(max_epochs=1, out={str(tmp_path / 'run')!r}, progress=True)"
-    (tmp_path / "elsewhere").mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command, place = [sys.executable, "-c", code], tmp_path / "elsewhere"
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_global_random_state_is_unchanged() -> None:
