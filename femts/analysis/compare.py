@@ -182,7 +182,8 @@ def compare(
         raise UsageError(text, argument="metric", value=metric, remedy={"probabilistic": None})
     given = {"seed": seed, "max_time": time_limit, "device": device}
     # Of a naive forecast, where no model is trained, so that its settings are checked as well.
-    requests = {name: FitRequest.of(name, given, settings or {}, 0.0) for name in names or (NAIVE,)}
+    settings = {} if settings is None else settings
+    requests = {name: FitRequest.of(name, given, settings, 0.0) for name in names or (NAIVE,)}
     dataset = as_dataset(data, data_root, reading, compare)
     steps = resolve_horizon(dataset, horizon).steps
     apart = steps if step_size is None else check_count(step_size, "step_size")

@@ -165,6 +165,7 @@ def test_wrong_argument_types_are_accepted_or_refused(
         ),
         (lambda f: femts.table(TABLE), r"Argument 'datasets' is a DataFrame; pass a name"),
         (lambda f: femts.table("synthetic", modles="naive"), r"Unknown argument 'modles' of a table; did you mean"),
+        (lambda f: femts.compare(TABLE, "naive", 12, seed="x"), "'training.seed' takes a whole number, not 'x'"),
         (lambda f: f.calibrate(pred_len=2.0), "A horizon of 2.0 steps"),
         (lambda f: f.scores(by=3), "cannot be grouped by '3'"),
         (lambda f: femts.train(TABLE, "naive", 12, seq_len=10**20), "Look-back is 1"),
