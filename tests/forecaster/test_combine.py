@@ -203,17 +203,6 @@ def test_mean_with_covariates(models: tuple[str, ...], tmp_path: Path) -> None:
     assert made.targets == ("load",) and made.columns == ("load", *past)
 
 
-def test_mean_exports_to_onnx(data: Any, tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    members = small_members(data, ("ridge", "dlinear"))
-    made = femts.mean_of(members)
-    assert made.export(tmp_path / "mean.onnx", 14).difference < 1e-4
-    past = TABLE[["load", "heat"]].to_numpy(np.float32)[None, -16:]
-    (graph,) = onnxruntime.InferenceSession(tmp_path / "mean.onnx").run(None, {"history": past})
-    np.testing.assert_allclose(graph[0], forecasts(members, TABLE, 14), rtol=1e-3, atol=1e-3)
-
-
 def test_incompatible_members_are_refused(data: Any, members: list[Any], made: femts.Forecaster) -> None:
     def other(table: pd.DataFrame, model: str = "naive", steps: int = 6, **reading: Any) -> Any:
         return small_members(femts.load_dataset(table, **reading), (model,), steps)[0]

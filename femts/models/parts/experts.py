@@ -125,7 +125,7 @@ class History:
         """Mean over up to `count` rows before `ends` of any shape, at least 1, from the start of each series on."""
         sums = self._sum if sums is None else sums
         rows = ends.clamp(0, len(self.x))[..., None]
-        used = torch.minimum(torch.tensor(count), rows - self.start).clamp(min=1)
+        used = (rows - self.start).clamp(1, count)
         below = (rows - used).clamp(min=0)
         high = sums.index_select(0, rows.reshape(-1)).reshape(*ends.shape, -1)
         low = torch.gather(sums, 0, below.reshape(-1, below.shape[-1])).reshape(below.shape)
