@@ -1,5 +1,4 @@
-"""Shared by all tests. What takes long to import is imported where it is used, since the process that hands the tests to
-the workers, which wait for it, reads this file, too."""
+"""Shared by all tests."""
 
 from __future__ import annotations
 
@@ -10,17 +9,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+import torch
+from small_tables import small_table
 
 import femts
+from femts.cli import main
 
-
-def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Let Triton run kernels as NumPy where there is no GPU, before any is made."""
-    if isinstance(collector, pytest.Session):
-        import torch
-
-        if not torch.cuda.is_available():
-            os.environ["TRITON_INTERPRET"] = "1"
+if not torch.cuda.is_available():  # before any kernel is made: Triton then runs it as NumPy
+    os.environ["TRITON_INTERPRET"] = "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,10 +46,6 @@ def forecaster(folder: Path) -> femts.Forecaster:
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `past.csv` and a finished naive run `run`."""
-    from small_tables import small_table
-
-    from femts.cli import main
-
     folder = tmp_path_factory.mktemp("own")
     small_table().to_csv(folder / "past.csv", index=False)
     arguments = ["train", "--dataset", folder / "past.csv", "--model", "naive", "--out", folder / "run"]
