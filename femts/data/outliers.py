@@ -129,7 +129,8 @@ class Outliers:
         position = _positions(lengths)
         learned = (position < np.repeat(train, lengths))[:, None]
         seen = position < np.repeat(stop, lengths)
-        measured = self._measure(np.where(seen[:, None], values, np.nan), lengths)
+        values = np.where(seen[:, None], values, np.nan)
+        measured = self._measure(values, lengths)
         isolated, firsts = np.zeros(values.shape, dtype=np.bool_), np.cumsum(lengths) - lengths
         for k in np.flatnonzero(train >= FEWEST).tolist():
             rows, number = slice(firsts[k], firsts[k] + train[k]), series.start + k
@@ -145,7 +146,7 @@ class Outliers:
         rough = self._roughness(np.where(learned & ~isolated, measured.before, np.nan), lengths)
         self.rough[series] = np.where(np.isinf(self.near[series, :, 1]), np.inf, _largest(rough, lengths))
         own = self.take(np.arange(series.start, series.stop))
-        later = own._judge(measured, lengths)[0] & ~learned
+        later = own._judge(values, measured, lengths)[0] & ~learned
         ends = np.concatenate([[0], np.cumsum(lengths)])
         counts = np.diff(np.concatenate([np.zeros((1, later.shape[1])), later.cumsum(0)])[ends], axis=0)
         changed = counts > np.maximum(TOLERATED, SHARE * (stop - train))[:, None]
@@ -154,12 +155,12 @@ class Outliers:
     def settled(self, values: Array, lengths: Numbers) -> Mask:
         """Readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,) that are odd by those before and
         after them."""
-        return self._judge(self._measure(values, lengths), lengths)[0]
+        return self._judge(values, self._measure(values, lengths), lengths)[0]
 
     def find(self, values: Array, lengths: Numbers) -> Found | None:
         """Odd readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,); None without any."""
         measured = self._measure(values, lengths)
-        settled, recent = self._judge(measured, lengths)
+        settled, recent = self._judge(values, measured, lengths)
         if self.keep:
             settled, recent = np.zeros_like(settled), np.zeros_like(recent)
         distance, most = (
@@ -179,7 +180,7 @@ class Outliers:
         means[_positions(lengths) < self.span + STEPS - 1] = np.nan
         return means
 
-    def _judge(self, measured: _Measured, lengths: Numbers) -> tuple[Mask, Mask]:
+    def _judge(self, values: Array, measured: _Measured, lengths: Numbers) -> tuple[Mask, Mask]:
         growth = self._growth(measured.middle, lengths)
         settled, recent = np.zeros((2, *growth.shape), dtype=np.bool_)
         kinds = (measured.before, measured.after, self.near), (measured.phase_before, measured.phase_after, self.phase)
@@ -188,9 +189,23 @@ class Outliers:
                 continue
             both, one = np.moveaxis(FACTOR * np.repeat(usual, lengths, axis=0), -1, 0) * growth
             nearest, alone = np.fmin(before, after), np.isnan(before) | np.isnan(after)
-            settled |= np.where(alone, nearest > one, nearest > both)
-            recent |= before > one
+            odd, at_end = np.where(alone, nearest > one, nearest > both), before > one
+            if usual is self.phase:
+                echoes = self._echoes(values, odd | at_end, settled | odd, both)
+                odd, at_end = odd & ~echoes, at_end & ~echoes
+            settled, recent = settled | odd, recent | at_end
         return _few(settled, lengths), _few(recent, lengths)
+
+    def _echoes(self, values: Array, odd: Mask, settled: Mask, most: Array) -> Mask:
+        """Which of the `values` (n, C) are `odd` by their phase because those of earlier seasons were: within the distance
+        `most` of the median of these without the `settled` ones, or without any to be compared with."""
+        row, column = np.nonzero(odd)
+        before = row - self.season * np.arange(1, SEASONS + 1)[:, None], column
+        others = np.where(settled[before], np.nan, values[before])
+        far = np.abs(values[row, column] - pd.DataFrame(others).median().to_numpy()) > most[row, column]
+        made = np.zeros_like(odd)
+        made[row, column] = settled[before].any(axis=0) & ~far
+        return made
 
     def _growth(self, middle: Array, lengths: Numbers) -> Array:
         level = np.repeat(self.level, lengths, axis=0)

@@ -86,6 +86,13 @@ def test_several_readings_are_odd(number: int) -> None:
     assert places(found(values, learned=WEEKLY).recent) == rows.tolist()
 
 
+def test_readings_after_odd_ones_of_the_same_phase_are_not_odd() -> None:
+    values = WEEKLY.copy()
+    values[[448, 455]] = 0  # Christmas and New Year, after which the median of three seasons before is 0
+    made = found(values, learned=WEEKLY)
+    assert places(made.settled) == places(made.recent) == [448, 455]
+
+
 def test_new_level_is_odd_in_its_first_three_readings_and_not_after() -> None:
     values = WEEKLY + 60 * (DAY >= 450)
     made = found(values, learned=WEEKLY)
