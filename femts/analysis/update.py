@@ -27,7 +27,7 @@ class Update:
         forecaster: the forecaster trained on all rows of the table, with intervals from the errors of the model that was
             scored on all rows after its training.
         rows: number of rows that came after the old training, and of all rows.
-        windows: number of the newest windows on which both are compared; 0 if no whole horizon came after the training.
+        windows: number of the newest windows on which both are compared, each with new rows before it; 0 if there is none.
         before, after: mean absolute errors on them in the scaled units of the run, of the old forecaster and of one
             trained on all rows before each window; NaN without a window.
     """
@@ -40,8 +40,8 @@ class Update:
 
     @property
     def better(self) -> bool:
-        """Whether training with the newer rows lowers the error on the newest windows, as far as there are any."""
-        return not self.windows or self.after < self.before
+        """Whether training with the newer rows lowers the error on the newest windows; False if there is none."""
+        return self.after < self.before
 
     def __str__(self) -> str:
         new, total = self.rows
@@ -49,7 +49,7 @@ class Update:
             f"trained on all {count(total, 'row')}, with {count(new, 'new step')}, up to {stamp(self.forecaster.until)}"
         ]
         if not self.windows:
-            return f"{lines[0]}; there is no whole horizon of new rows to compare on"
+            return f"{lines[0]}; these are too few to compare on"
         verb = "lowers" if self.better else "does not lower"
         newest = f"the newest {self.windows} windows" if self.windows > 1 else "the newest window"
         lines.append(
@@ -82,7 +82,8 @@ def update(forecaster: Forecaster, data: Source) -> Update:
     check_kind(forecaster, Forecaster, "The forecaster", "give what femts.train or femts.load returned")
     rows, where = rows_of(forecaster, data)
     new = unused_rows(forecaster, rows, where)
-    windows, errors = min(WINDOWS, new // forecaster.config.pred_len), [np.nan, np.nan]
+    windows = min(WINDOWS, (new - 1) // forecaster.config.pred_len)  # before the first, there is a new row to train on
+    errors = [np.nan, np.nan]
     if windows:
         frames = [backtest(forecaster, rows, n_windows=windows, refit=each) for each in (False, True)]
         scores = [backtest_scores(frame, forecaster).query("model == 'forecast'")["mae_scaled"] for frame in frames]

@@ -228,8 +228,10 @@ def test_update_command_replaces_the_run(
         out = update(waves(), "--if-better")
     assert "does not lower the error on the newest 3 windows" in out and "is unchanged" in out
     assert (tmp_path / "run/metrics.json").read_bytes() == before
+    out = update(waves()[: TRAINED + 24], "--if-better")  # no new row is before the only window of new rows
+    assert "these are too few to compare on" in out and "is unchanged" in out
     out = update(waves()[: TRAINED + 5])
-    assert "there is no whole horizon of new rows to compare on" in out and "is unchanged" not in out
+    assert "these are too few to compare on" in out and "is unchanged" not in out
     assert femts.load(tmp_path / "run").until == str(waves()["date"][TRAINED + 4])
     assert main(["update", str(tmp_path / "nothing"), str(tmp_path / "later.csv")]) == 2
     assert not (tmp_path / "nothing").exists()
