@@ -54,7 +54,7 @@ def _later_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequen
     """Intervals from the errors of the scored model on the rows of `data` that were used for nothing in training.
 
     Raises:
-        UsageError: There are too few such rows for a window.
+        UsageError: There are too few such rows for a window, or too few windows to replace better intervals.
     """
     series = np.repeat(np.arange(len(data)), data.lengths)
     rows = np.arange(len(series)) - np.repeat(data.spans[:, 0], data.lengths)
@@ -69,7 +69,14 @@ def _later_intervals(forecaster: Forecaster, pred_len: int | None, level: Sequen
             f"Data '{quote(data.name)}' have {int((ranges[:, 1] - ranges[:, 0]).max())} rows after those of training, but a "
             f"window has {forecaster.config.pred_len}; give a table with more later rows."
         )
-    return new_intervals(of, pred_len, level, replace(data, split=Split(split)))
+    made = new_intervals(of, pred_len, level, replace(data, split=Split(split)))
+    before = forecaster.intervals
+    if not made.own and before is not None and made.disjoint < 2 <= before.disjoint:
+        raise UsageError(
+            f"The rows of '{quote(data.name)}' after those of training cover less than two horizons, too little to "
+            f"replace intervals from {before.source}; give a table with more later rows."
+        )
+    return made
 
 
 def _steps(forecaster: Forecaster, pred_len: int | None) -> int:

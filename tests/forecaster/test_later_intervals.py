@@ -42,6 +42,16 @@ def test_intervals_cover_again() -> None:
     assert after.scored.intervals is before.scored.intervals
 
 
+def test_a_few_windows_do_not_replace_intervals_from_many() -> None:
+    fc = femts.train(louder()[:ROWS], "ridge", 24, seq_len=96, refit=True)
+    assert fc.intervals is not None
+    with pytest.raises(
+        UsageError,
+        match=f"cover less than two horizons, too little to replace intervals from {fc.intervals.windows} windows",
+    ):
+        fc.calibrate(dataset=louder()[: ROWS + 24])
+
+
 def test_test_rows_of_a_run_without_refit_are_used() -> None:
     table = louder()
     made = femts.train(table[:ROWS], "ridge", 24, seq_len=96, refit=False).calibrate(dataset=table[:LATER])
