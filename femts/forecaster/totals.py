@@ -277,11 +277,13 @@ def _groups(
     if by is None and panel:
         return pd.DataFrame({form.series: list(data.series)}, index=index)
     columns = (ALL,) if by is None else check_names(by, "by")
+    several = len(forecaster.targets) > 1
+    if not panel and by is not None and (several or columns != (ALL,)):
+        others = f", or train with {argument('panel=True')}, so that each column is a series" * several
+        text = f"This model was trained on a single table without series to add up; omit {argument('by')}{others}."
+        raise UsageError(text, argument="by", value=by, remedy={"by": None})
     if columns == (ALL,):
         return pd.DataFrame(index=index)
-    if not panel:
-        text = f"This model was trained on a single table without series to group; omit {argument('by')}."
-        raise UsageError(text, argument="by", value=by, remedy={"by": None})
     static = data.static if data.static is not None else pd.DataFrame(index=list(data.series))
     frame = with_keys(history, form) if isinstance(history, pd.DataFrame) else None
     known = list(map(str, static.columns))

@@ -146,6 +146,15 @@ def test_totals_of_the_columns_of_a_table() -> None:
     assert all((made[f"{name}-lo-80"] <= made[f"{name}-hi-80"]).all() for name in targets)
 
 
+def test_columns_of_a_wide_table_are_not_added_up_silently() -> None:
+    table = small_table(160)
+    with pytest.raises(UsageError, match="omit by, or train with panel=True, so that each column is a series") as error:
+        femts.train(table, "naive", 12, seq_len=24).totals(table, by="all", n=20)
+    assert error.value.remedy == {"by": None}
+    fc = femts.train(femts.load_dataset(table, panel=True), "naive", 12, seq_len=24)
+    assert len(fc.totals(table, by="all", n=20)) == 1
+
+
 def test_steps_beyond_those_of_training_after_calibration(fc: femts.Forecaster) -> None:
     with pytest.raises(UsageError, match=r"calibrated for 10 steps, not for 14.*`femts calibrate RUN --horizon 14`"):
         fc.totals(shops(), horizon=14)
