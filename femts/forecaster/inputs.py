@@ -269,9 +269,7 @@ def future_values(
     if names and not is_table(future):
         text = f"This model was trained with future covariates; provide {needed}, as {argument('future=TABLE')}."
         raise UsageError(text, argument="future", value=future)
-    if future is not None and not names:
-        text = "Future covariates were given, but this model was trained without any; leave them out."
-        raise UsageError(text, argument="future", value=future, remedy={"future": None})
+    check_expected(future, names)
     if future is None:
         return np.empty((len(data), steps, 0))
     if schema.form.dates is not None and ROW not in map(str, to_frame(future, KNOWN, None).columns):
@@ -302,6 +300,16 @@ def future_values(
     made = filled.to_numpy(dtype=np.float64).reshape(len(data), steps, len(names))
     _warn_unusual(forecaster, data, made[:, :first], f" of scenario '{quote(scenario)}'" if scenario else "")
     return made
+
+
+def check_expected(future: Future | None, names: Sequence[str]) -> None:
+    """Raise UsageError for a table of future covariates if a model reads none of these `names`."""
+    if future is not None and not names:
+        named = argument("future_covariates=NAME")
+        text = (
+            f"Future covariates were given, but no column was named as one; name them, as {named}, or leave them out."
+        )
+        raise UsageError(text, argument="future", value=future, remedy={"future": None})
 
 
 def closed(forecaster: Forecaster, data: Dataset, ahead: pd.Index) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from femts.data.schema import Reading
 from femts.errors import AccuracyWarning, ScaleWarning, UsageError, memory_checked, renamed, warn
 from femts.evaluation.intervals import Intervals
 from femts.forecaster.forecaster import Forecaster, Source
-from femts.forecaster.inputs import Future
+from femts.forecaster.inputs import Future, check_expected
 from femts.forecaster.metrics import RunMetrics
 from femts.forecaster.scoring import score_overall
 from femts.models.registry import model_card
@@ -74,13 +74,17 @@ def forecast(
         UsageError: An argument is unknown or does not fit the data, or the model needs training.
     """
     dataset = as_dataset(data, data_root, reading, forecast)
-    with untrained(dataset, horizon, model, settings) as made:
+    with untrained(dataset, horizon, model, settings, future) as made:
         return made.predict(dataset, level=level, future=future, quantiles=quantiles, series=series)
 
 
 @contextmanager
 def untrained(
-    data: Dataset, horizon: int | str | None = None, model: str = ZERO_SHOT, settings: Mapping[str, Any] | None = None
+    data: Dataset,
+    horizon: int | str | None = None,
+    model: str = ZERO_SHOT,
+    settings: Mapping[str, Any] | None = None,
+    future: Future | None = None,
 ) -> Iterator[Forecaster]:
     """A forecaster of a model that needs no training, whose scores on the last rows of `data` are noted at the end, so that
     mistakes in what is asked of it are found first; arguments as in `forecast`.
@@ -94,6 +98,7 @@ def untrained(
     if not model_card(model).model_class.supports.untrained:
         text = f"Model '{model}' needs training; use femts train, or a model such as {ZERO_SHOT} here."
         raise UsageError(text, argument="model", value=model, remedy={"model": ZERO_SHOT})
+    check_expected(future, data.schema.roles.future)
     request = FitRequest.of(model, {}, {} if settings is None else settings, time.monotonic())
     form, split = data.schema.form, split_for(data, horizon)
     check_bound_names(data.columns[: data.n_targets], (form.time, form.series))
@@ -124,7 +129,7 @@ def _note_scores(forecaster: Forecaster, module: DataModule, rows: int) -> None:
     for note in scale_notes(replace(forecaster, metrics=metrics)):
         warn(f"{marked(note)}.", ScaleWarning)
     if test["worse"]:
-        warn(f"On the last rows, '{model}' is {test['verdict']}; try femts.train.", AccuracyWarning)
+        warn(f"On the last rows, '{model}' is {test['verdict']}; train a model on the table.", AccuracyWarning)
     elif test["verdict"]:
         more = f"; with {rows} rows, a model trained on them may be better still" * (rows >= MANY_ROWS)
         logger.info(f"on the last rows, '{model}' is {test['verdict']}{more}")

@@ -71,7 +71,7 @@ def forecast(
     from femts.training.zero_shot import untrained
 
     future = None if asked.future is None else read_ahead(asked.future, loaded.freq, loaded.schema.form)
-    with untrained(loaded, asked.horizon, asked.model, settings) as forecaster, gaps_as_notes():
+    with untrained(loaded, asked.horizon, asked.model, settings, future) as forecaster, gaps_as_notes():
         made = forecaster.predict(loaded, level=level, future=future, quantiles=quantiles, series=series)
     if plot is not None:
         from femts.files import write_file
