@@ -1,4 +1,4 @@
-"""Comparison tables as text, Markdown, CSV and HTML."""
+"""Comparison tables as text, Markdown, LaTeX, CSV and HTML."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ MISSING, ROLLED, SEEN = "-", " r", " (seen)"
 LEAST_DIGITS = 3
 SIZE = WIDE, HIGH = 520, 130  # of a chart, in pixels
 MARGIN = 8
+_LATEX = str.maketrans(
+    {char: f"\\{char}" for char in "&%$#_{}"}
+    | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+)
 
 
 class Lowest(str):
@@ -50,16 +54,17 @@ def _csv_cell(value: Any) -> Any:
     return spreadsheet_safe(" ".join(map(str, value)) if isinstance(value, tuple) else value)
 
 
-def to_text(frame: pd.DataFrame, markdown: bool = False) -> str:
-    """The same for display: rounded numbers, with the lowest of a row marked."""
+def to_text(frame: pd.DataFrame, form: str = "text") -> str:
+    """The same for display, in one of `FORMS`: rounded numbers, with the lowest of a row marked."""
     lines: list[str] = []
     if "first" in frame.columns:
         tables, lines = pair_tables(frame), _seen_in_pairs(frame)
     elif "ours" in frame.columns:
         tables, lines = published_tables(frame), _seen_before(frame[frame["ours"]])
     else:
-        tables, lines = score_tables(frame), _remarks(frame, markdown)
-    return "\n\n".join([*(as_markdown(*each) if markdown else as_text(*each) for each in tables), *lines])
+        tables, lines = score_tables(frame), _remarks(frame, chosen=form == "text")
+    remarks = ["% " + line.replace("\n", "\n% ") for line in lines] if form == "latex" else lines
+    return "\n\n".join([*(FORMS[form](*each) for each in tables), *remarks])
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -73,8 +78,26 @@ def _escaped(text: str) -> str:
     return html.escape(quote(text), quote=False).replace("\\", "\\\\").replace("|", "\\|")
 
 
+def as_latex(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in LaTeX with the rules of the package booktabs."""
+    cells = [
+        [f"\\textbf{{{_in_latex(cell)}}}" if isinstance(cell, Lowest) else _in_latex(cell) for cell in row]
+        for row in rows
+    ]
+    head, *lines = [f"{' & '.join(line)} \\\\" for line in ([_in_latex(name) for name in header], *cells)]
+    begin = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+    return "\n".join([begin, "\\toprule", head, "\\midrule", *lines, "\\bottomrule", "\\end{tabular}"])
+
+
+def _in_latex(text: str) -> str:
+    return quote(text).translate(_LATEX).replace("+-", "$\\pm$")
+
+
 def as_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return table(header, [[f"{cell}*" if isinstance(cell, Lowest) else cell for cell in row] for row in rows])
+
+
+FORMS = {"text": as_text, "md": as_markdown, "latex": as_latex}
 
 
 def _number(value: Any, form: str) -> str:
@@ -173,15 +196,15 @@ def _lacking(row: Any) -> str:
     return f"{seeds}{part_of(row.choices - row.missing, row.choices, 'choices')}"
 
 
-def _remarks(scores: pd.DataFrame, markdown: bool) -> list[str]:
-    """Paragraphs on what validation selected, why cells failed, and pretraining on a dataset."""
-    chosen, failed = list[str](), list[str]()
+def _remarks(scores: pd.DataFrame, chosen: bool) -> list[str]:
+    """Paragraphs on what validation has `chosen`, if asked for, why cells failed, and pretraining on a dataset."""
+    selected, failed = list[str](), list[str]()
     for row in scores.itertuples():
         where = f"{row.dataset} {row.model} {row.pred_len}"
-        if row.chosen and not markdown:
-            chosen.append(sentence(f"chosen: {where} {_by_seed(row.chosen)}"))
+        if row.chosen and chosen:
+            selected.append(sentence(f"chosen: {where} {_by_seed(row.chosen)}"))
         failed += [sentence(f"failed: {where} seed {seed}: {why}") for seed, why in row.failures.items()]
-    return ["\n".join(lines) for lines in (chosen, failed, _seen_before(scores)) if lines]
+    return ["\n".join(lines) for lines in (selected, failed, _seen_before(scores)) if lines]
 
 
 def _seen_before(scores: pd.DataFrame) -> list[str]:

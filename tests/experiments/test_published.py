@@ -46,7 +46,7 @@ def means(
 
 def rows(made: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     """Lines of both tables by their first cell."""
-    beside, stand = to_text(made, markdown=True).split("\n\n")
+    beside, stand = to_text(made, form="md").split("\n\n")
     first, second = ({line.split(" | ")[0].strip("| "): line for line in x.splitlines()} for x in (beside, stand))
     return first, second
 
@@ -87,7 +87,7 @@ def test_lowest_score_is_marked_and_missing_cells_are_listed(tmp_path: Path) -> 
     assert beside["SAMoVAR"].startswith("| SAMoVAR | 0.401 | 0.240 | all | 1024 to 4096 | ")
     assert beside["xPatch (search)"].startswith("| xPatch (search) | 0.391 | 0.242 | drop_last | searched | ")
     assert beside["xLSTM-Mixer"].startswith("| xLSTM-Mixer | 0.397 (secondary) | 0.248 (secondary) | unknown | ")
-    alone = to_text(made.assign(asked=made["seeds"]), markdown=True)
+    alone = to_text(made.assign(asked=made["seeds"]), form="md")
     assert "| fem_sm | 0.450 (one seed) | - |" in alone, "of one seed there is no deviation"
     text = to_text(made)
     assert text.count("*") == 2 and "0.385+-0.007*" in text and "0.237*" in text

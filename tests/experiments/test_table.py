@@ -84,7 +84,13 @@ def test_text_table_marks_lowest_and_missing(partial_results: Any) -> None:
     assert made["96"] == "0.111+-0.007 0.100 (1 of 2 seeds)* -"
     assert made["mean"] == "0.351+-0.007 - -" and made["published"] == "0.419 0.413 -" and made["gap"] == "-16.2% - -"
     assert made["failed:"] == "ETTh1 naive 96 seed 2: ValueError: no"
-    assert "| 96 | 0.111+-0.007 | **0.100 (1 of 2 seeds)** | - |" in to_text(table(*partial_results), markdown=True)
+    assert "| 96 | 0.111+-0.007 | **0.100 (1 of 2 seeds)** | - |" in to_text(table(*partial_results), form="md")
+    latex = to_text(table(*partial_results), form="latex")
+    assert "\\begin{tabular}{lrrr}\n\\toprule\nETTh1 & fem\\_sm & patchtst & naive \\\\\n\\midrule\n" in latex
+    assert "\n96 & 0.111$\\pm$0.007 & \\textbf{0.100 (1 of 2 seeds)} & - \\\\\n" in latex
+    assert "\ngap & -16.2\\% & - & - \\\\\n" in latex and latex.endswith(
+        "\n% failed: ETTh1 naive 96 seed 2: ValueError: no"
+    )
 
 
 def test_csv_columns(partial_results: Any) -> None:
@@ -116,7 +122,7 @@ def test_settings_are_selected_per_seed_and_reported(tmp_path: Path) -> None:
     made = table(of, store)
     assert made["mse"][0] == pytest.approx((0.4 + 0.5) / 2)
     words = "seed 1: training.lr 0.005; seed 2: training.lr 0.001"
-    assert lines(made)["chosen:"] == f"ETTh1 dlinear 96 {words}" and "chosen" not in to_text(made, markdown=True)
+    assert lines(made)["chosen:"] == f"ETTh1 dlinear 96 {words}" and "chosen" not in to_text(made, form="md")
     assert next(csv.DictReader(io.StringIO(to_csv(made))))["chosen"] == words
 
 

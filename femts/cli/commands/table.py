@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from femts.experiments.results import Job, Store
     from femts.experiments.runner import Engine
 
-FORMATS = ("text", "md", "csv", "html")
+FORMATS = ("text", "md", "latex", "csv", "html")
 
 
 @command(100)
@@ -31,7 +31,7 @@ FORMATS = ("text", "md", "csv", "html")
 def table(
     grid: GridOptions,
     engine: EngineOptions,
-    form: Annotated[str, typer.Option("--format", metavar="text|md|csv|html", help="Output format.")] = "text",
+    form: Annotated[str, typer.Option("--format", metavar="text|md|latex|csv|html", help="Output format.")] = "text",
     show: Annotated[bool, typer.Option("--show", help="Print the finished cells and train nothing.")] = False,
     data_root: DataRoot = None,
     device: TrainingDevice = "auto",
@@ -48,7 +48,7 @@ def table(
     pairs = grid.paired()
     if form == "html" and (pairs or grid.published):
         raise UsageError(
-            f"Format 'html' does not support {'pairs' if pairs else 'published means'}; use text, md or csv."
+            f"Format 'html' does not support {'pairs' if pairs else 'published means'}; use text, md, latex or csv."
         )
     runner = engine.engine_on(device, data_root)
     from femts.experiments.results import Store
@@ -70,7 +70,7 @@ def table(
     elif form == "csv":
         write_data(to_csv(frame))
     else:
-        say(to_text(frame, markdown=form == "md"))
+        say(to_text(frame, form))
     if pairs:
         alone = (frame["why"] == SEEDS_ALONE).sum()
         if alone:
@@ -87,10 +87,10 @@ def table(
 def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: bool) -> int:
     """Run the missing cells of a list of tasks, and print its scores."""
     if form == "html":
-        raise UsageError("Format 'html' does not support tasks; use text, md or csv.")
+        raise UsageError("Format 'html' does not support tasks; use text, md, latex or csv.")
     from femts.experiments.leaderboard import leaderboard
     from femts.experiments.run import run_tasks
-    from femts.experiments.tables import as_markdown, as_text, leaderboard_tables
+    from femts.experiments.tables import FORMS, leaderboard_tables
 
     cells = grid.task_cells(runner.data_root, show)
     scores = run_tasks(cells, store, runner, train=not show, published=grid.published)
@@ -98,7 +98,7 @@ def _tasks(grid: GridOptions, store: Store, runner: Engine, form: str, show: boo
         write_data(str(scores.map(spreadsheet_safe).to_csv(index=False)))
     else:
         shown = leaderboard_tables(leaderboard(scores), scores)
-        say("\n\n".join((as_markdown if form == "md" else as_text)(*each) for each in shown))
+        say("\n\n".join(FORMS[form](*each) for each in shown))
     say_notes(f"{cell.path} failed: {why}" for cell in cells if (why := store.failure(cell)))
     return _status(cells, store, show)
 
