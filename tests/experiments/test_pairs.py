@@ -170,7 +170,7 @@ def test_text_and_csv_agree(tmp_path: Path) -> None:
     assert lines[1][:4] == ["96", "0.315", "0.415", "-0.1000+-0.0000"] and lines[1][5:] == ["2 of 2", "100%", "1 / 1"]
     assert [line[1:] for line in lines[-2:]] == [["fem_sm", "sm", *"11110"], ["sm", "fem_sm", *"10101"]]
     assert "| 96 | 0.315 | 0.415 | -0.1000+-0.0000 | -0.1000 to -0.1000 | 2 of 2 | 100% | 1 / 1 |" in to_text(
-        pairs, True
+        pairs, "md"
     )
     header, first, _ = to_csv(pairs).splitlines()
     row = dict(zip(header.split(","), first.split(","), strict=True))
