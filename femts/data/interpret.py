@@ -232,6 +232,7 @@ def _with_units(rows: Rows) -> Rows:
 def _with_sentinels(rows: Rows) -> Rows:
     """The rows with the numbers that stand for missing values in their schema, unless the user said which do."""
     if rows.schema.na is not None:
+        _check_flags(rows, rows.schema.na)
         return rows
     listed = _used(rows)
     # One column at a time: few tables have any, and the numbers of all columns take more memory than most tables do.
@@ -251,6 +252,21 @@ def _with_sentinels(rows: Rows) -> Rows:
     read = f"{listed_numbers} in {where} is read as missing ({count(cells, 'value')})"
     note = Message(f"{read}; keep such numbers with {arguments({'na': 'none'})}")
     return replace(rows, schema=replace(rows.schema, na=chosen), notes=(*rows.notes, note))
+
+
+def _check_flags(rows: Rows, na: Sequence[float]) -> None:
+    """Raise UsageError if the numbers `na` of the user leave a flag with one value, since they count in all columns."""
+    for number in {0.0, 1.0}.intersection(na):
+        for name in _used(rows):
+            values = parsed(rows.frame[name])[0]
+            if set(np.unique(values[~np.isnan(values)])) == {0.0, 1.0}:
+                raise UsageError(
+                    f"{argument(f'na={number:g}')} would also read {number:g} in column '{quote(name)}' as missing, which has "
+                    "only 0 and 1; empty the cells that have no value instead.",
+                    argument="na",
+                    value=na,
+                    remedy={"na": None},
+                )
 
 
 def _with_step(rows: Rows) -> Rows:

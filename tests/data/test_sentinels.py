@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+import femts
+from femts import UsageError
 from femts.data.sentinels import find_sentinels, sentinels_by_column
 
 RNG = np.random.default_rng(3)
@@ -88,3 +91,13 @@ def test_a_sentinel_of_one_column_counts_once_in_another() -> None:
         "clean": DEGREES,
     }
     assert sentinels_by_column(columns) == {"wind": (-9999,), "rain": (-9999,), "snow": (-9999,)}
+
+
+def test_a_number_that_would_empty_a_flag_is_refused() -> None:
+    table = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=60), "sold": 5.0, "promo": [0, 0, 1] * 20})
+    table.loc[::7, "sold"] = 0
+    table.loc[1::7, "sold"] = 6
+    with pytest.raises(UsageError, match="na=0 would also read 0 in column 'promo' as missing, which has only 0 and 1"):
+        femts.load_dataset(table, target=["sold"], future_covariates=["promo"], na=0)
+    alone = femts.load_dataset(table, target=["sold"], na=0)
+    assert np.isnan(alone.values).sum() == 9

@@ -37,6 +37,13 @@ def test_links_resolve() -> None:
             assert not heading or heading in _anchors(aim), f"{page}: {target}#{heading}"
 
 
+def test_files_of_code_exist() -> None:
+    folders = ROOT, ROOT / "femts"  # CONTRIBUTING.md names files relative to the package
+    for page in PAGES:
+        for name in re.findall(r"`(\w+/[\w/]+\.py)`", page.read_text(encoding="utf-8")):
+            assert any((folder / name).is_file() for folder in folders), f"{page}: {name}"
+
+
 def test_every_page_is_linked_from_the_start_page() -> None:
     assert START in _targets(ROOT / "README.md")
     reference = ROOT / "docs" / "reference" / "index.md"
