@@ -146,6 +146,16 @@ def out_of_memory(error: BaseException) -> bool:
     return False
 
 
+def is_full(error: OSError) -> bool:
+    """Whether a disk or a quota is used up, so that freeing some space is a remedy."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def write_remedy(error: OSError, otherwise: str) -> str:
+    """What to do about a failed write: what else is possible, and to free some space if there is none left."""
+    return f"free some disk space or {otherwise}" if is_full(error) else otherwise
+
+
 @contextmanager
 def blamed(argument: str, value: object) -> Iterator[None]:
     """Name the `argument` that is being read, and its `value`, in a `UsageError` that names none; leaving it out mends

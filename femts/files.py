@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure, UsageError, write_remedy
 
 PART = ".part"  # suffix of a temporary file that has not been renamed yet
 LONGEST = 40  # characters of a file's name in that of its temporary file, which systems limit to 255 bytes
@@ -46,7 +46,7 @@ def write_file(path: str | Path, content: bytes | memoryview) -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise RunFailure(
-            f"Could not write {path}: {reason}; free some disk space or choose another location."
+            f"Could not write {path}: {reason}; {write_remedy(error, 'choose another location')}."
         ) from error
 
 

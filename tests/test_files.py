@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -126,6 +127,15 @@ def test_planted_symlink_is_not_followed(tmp_path: Path, monkeypatch: pytest.Mon
         write_file(tmp_path / "file", b"evil")
     assert (tmp_path / "victim").read_bytes() == b"mine"
     assert not (tmp_path / "file").exists()
+
+
+def test_disk_space_is_the_remedy_only_for_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(descriptor: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "fsync", read_only)
+    with pytest.raises(RunFailure, match=r"file: Read-only file system; choose another location\.$"):
+        write_file(tmp_path / "file", b"new")
 
 
 @pytest.mark.usefixtures("naming_mode")

@@ -27,6 +27,7 @@ from femts.errors import (
     TableFaults,
     UsageError,
     memory_checked,
+    write_remedy,
 )
 from femts.plugins import load_plugins
 from femts.text import printable, printable_lines, quote, sentence
@@ -91,7 +92,8 @@ def _run(argv: Sequence[str] | None) -> int:
         where = error.filename or "the output"
         if error.errno in _NAMES:
             return _fail(f"{quote(where)} cannot be used: {error.strerror}; choose another file or folder.", 2)
-        return _fail(f"Could not write {where}: {error.strerror}; free some disk space or choose another location.", 1)
+        remedy = write_remedy(error, "choose another location")
+        return _fail(f"Could not write {where}: {error.strerror}; {remedy}.", 1)
     if status == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0

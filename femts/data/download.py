@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from femts.data.catalog import DatasetCard, card
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure, UsageError, write_remedy
 from femts.files import file_sha256
 from femts.progress import progress_line
 
@@ -119,7 +119,7 @@ def _download(entry: DatasetCard, url: str, target: Path) -> None:
         ) from error
     except OSError as error:
         raise RunFailure(
-            f"Cannot write {target} ({error.strerror or error}); free some disk space or choose another data root."
+            f"Cannot write {target} ({error.strerror or error}); {write_remedy(error, 'choose another data root')}."
         ) from error
     finally:
         if ours:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from femts.errors import RunFailure, UsageError
+from femts.errors import RunFailure, UsageError, is_full
 from femts.files import PART, locked, remove_parts
 from femts.forecaster.run_folder import (
     CALIBRATED,
@@ -114,7 +114,8 @@ def link(source: Path, target: Path) -> None:
 
 def _failure(folder: Path, error: OSError) -> RunFailure:
     where = error.filename or folder
-    return RunFailure(f"Could not write {where}: {error.strerror}; free some disk space and run the command again.")
+    remedy = "free some disk space" if is_full(error) else "make it writable"
+    return RunFailure(f"Could not write {where}: {error.strerror}; {remedy} and run the command again.")
 
 
 def current(folder: Path) -> Path:

@@ -349,7 +349,7 @@ def known_notes(data: Dataset, config: RunConfig, preprocess: Preprocess) -> lis
         scenarios = f", and scenarios of {them} do not differ" * bool(columns)
         notes.append(
             f"the training rows show too little effect of {', '.join(lost)}, so '{config.model}' does not use "
-            f"{them}{scenarios}; use a model that reads {them}, such as fem_sm or tide, or leave {them} out"
+            f"{them}{scenarios}; train a model that reads {them}, such as fem_sm or tide, or leave {them} out"
         )
     return notes
 

@@ -98,7 +98,7 @@ def test_covariate_without_effect_is_named_in_training_and_with_the_forecast(
         return [note for note in caplog.messages if "effect" in note]
 
     made = list[femts.Forecaster]()
-    advice = "use a model that reads {0}, such as fem_sm or tide, or leave {0} out"
+    advice = "train a model that reads {0}, such as fem_sm or tide, or leave {0} out"
     assert notes("ridge", "colour") == [
         "the training rows show too little effect of colour, so 'ridge' does not use it, and scenarios of it do not "
         f"differ; {advice.format('it')}"
