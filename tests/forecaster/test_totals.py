@@ -148,7 +148,7 @@ def test_totals_of_the_columns_of_a_table() -> None:
 
 def test_columns_of_a_wide_table_are_not_added_up_silently() -> None:
     table = small_table(160)
-    with pytest.raises(UsageError, match="omit by, or train with panel=True, so that each column is a series") as error:
+    with pytest.raises(UsageError, match="omit by, or make each column a series with panel=True") as error:
         femts.train(table, "naive", 12, seq_len=24).totals(table, by="all", n=20)
     assert error.value.remedy == {"by": None}
     fc = femts.train(femts.load_dataset(table, panel=True), "naive", 12, seq_len=24)
