@@ -279,8 +279,8 @@ def _groups(
     columns = (ALL,) if by is None else check_names(by, "by")
     several = len(forecaster.targets) > 1
     if not panel and by is not None and (several or columns != (ALL,)):
-        others = f", or make each column a series with {argument('panel=True')}" * several
-        text = f"This model was trained on a single table without series to add up; omit {argument('by')}{others}."
+        instead = f", or make each column a series with {argument('panel=True')}" * several
+        text = f"This model was trained on a single table without series to add up; omit {argument('by')}{instead}."
         raise UsageError(text, argument="by", value=by, remedy={"by": None})
     if columns == (ALL,):
         return pd.DataFrame(index=index)
