@@ -40,6 +40,8 @@ from scripts.pretrain.packages import (
     write,
 )
 
+Options = dict[str, Any]
+
 
 class Repository(NamedTuple):
     """Where data come from.
@@ -218,22 +220,40 @@ def _is_good(values: pd.Series, fewest: int, repeated: float) -> bool:
 
 
 EVEN, ODD = slice(0, None, 2), slice(1, None, 2)
+ADULTS = "behandlungsgruppe_level_2 == 'ERWACHSENE'"
+AUSTRALIA = "shivanagendrak+CS618/weatherAUS.zip"
+BANANAS = "alphagov+datagovuk-data-prototype/data/reference/wholesale-banana-prices*.csv"
 BASIN = "Jackman99+Hydrology-Class-Project/*_30years.csv"
 BEIJING = "Peiris94-dev+Beijing-Multi-Site-Air-Quality-Analysis/PRSA_Data_*.csv"
 CLOUD = "microsoft+cloud-monitoring-dataset/data"
 COUNTS = "jwoLondon+mobv/data"
 CRU = "forestgeo+Climate/Climate_Data/CRU/CRU_v4_06"
-DEATHS = "TheEconomist+covid-19-excess-deaths-tracker/source-data/human-mortality-database"
-DENGUE = "cdcepi+dengue-forecasting-project-2015/Dengue_data"
+DEATHS = "TheEconomist+covid-19-excess-deaths-tracker/source-data/human-mortality-database/[!HKLU]*stmf.csv"
+DENGUE = "cdcepi+dengue-forecasting-project-2015/Dengue_data/*_testing_data.csv"
 DIESEL = "dstDatenjournalismus+2022-09-energieDashboard/R/output/weekly_fuel_prices/historic/historic_diesel.csv"
 ENERGY = "ceche1212+MBA_Thesis/Original_data/Raw_data/MER_T0[1359]_*.csv"
 FLIGHTS = "Tinarj+auflights/data-raw"
 FLU = "Emergent-Epidemics+US_influenza_data_1998_09-2019/Data"
+FOOD = "FaradayOtieno+wfp_food_price_ke/data/wfp_food_prices_ken.csv"
 GOODS = "datasets+commodity-prices/data/commodity-prices_v2.csv"
+GROWTH = "fredbec+uqimf/oecd_data/oecd_gdp.csv"
 HOUSES = "datasets+house-prices-global/data"
-INTENSIVE = "robert-koch-institut+Intensivkapazitaeten_und_COVID-19-Intensivbettenbelegung_in_Deutschland"
+INDIA = "karthiktadepalli1+india-aqi/city_day.csv"
+INDICATORS = (
+    "Vegetable oil yields (FAO); Food supply (FAO, 2020); Agricultural total factor productivity (USDA); "
+    "CO2 emissions by source - CDIAC (2016); Armed forces personnel*; Energy imports*; Metal production*; "
+    "Cereal yield index*; Land under cereal production index*; Smallpox cases*; Patent*"
+)
+INTENSIVE = (
+    "robert-koch-institut+Intensivkapazitaeten_und_COVID-19-Intensivbettenbelegung_in_Deutschland/"
+    "Intensivregister_Bundeslaender_Kapazitaeten.csv"
+)
+IRELAND = "JamesFrancisGolden+Irish_weather/dly532.csv"
+JOBS = "mvanaltvorst+seminar/assets/unemployment-ilo.csv"
+KOREA = "stiles+data/south-korea-tourists-by-country/tourists.csv"
 LEADS = "ellisp+nz-lead-indicators/data"
-LOADS = "truggles+EIA_Cleaned_Hourly_Electricity_Demand_Data/data/release_2019_Oct/balancing_authorities"
+LOADS = "truggles+EIA_Cleaned_Hourly_Electricity_Demand_Data/data/release_2019_Oct/balancing_authorities/*.csv"
+MELBOURNE = "resbaz+pedestriancounts/pedestriancounts_melbourne_2906.zip"
 MONEY = "datasets+exchange-rates/data/monthly.csv"
 NOAA = "forestgeo+Climate/Climate_Data/NOAA/Virginia_04_Northern_Virginia/NOAA_Div*.csv"
 NZ = "rapidsai+cuml/python/cuml/tests/ts_datasets"
@@ -241,75 +261,68 @@ OECD = "tidyverts+tsibbledata/data-raw/oecd_household"
 OWID = "owid+owid-datasets/datasets"
 SINGAPORE = "GloriaNeo+Climate-and-Air-Quality/data"
 STEEL = "komalnaseer-ai+steel-industry-energy-analysis/data/Steel_industry_data.csv"
+TETOUAN = "skywclouds+Power-load-forecasting-based-on-LSTM/Tetuan*.csv"
 TREND = "marina-khi+multiscale_inference/Multiple_trends/Code/data"
-UK = "rypoll+Jan21-UK-Historical-Weather-Shiny-App/data"
-BY_COUNTRY: dict[str, Any] = {"stamps": "date", "key": "country", "rows": "country != 'United States'"}
-BY_DAY: dict[str, Any] = {"stamps": "year+month+day", "form": "%Y %m %d"}
-BY_HOUR: dict[str, Any] = {"stamps": "year+month+day+hour", "form": "%Y %m %d %H"}
-BY_MONTH: dict[str, Any] = {"stamps": "year+month", "form": "%Y %m"}
-BY_WEEK: dict[str, Any] = {"stamps": "epi_week", "form": "%G-W%V", "key": "disease"}
-BY_REGION: dict[str, Any] = {"key": "REGION", "skiprows": 1}
-INDICATOR: dict[str, Any] = {"stamps": "TIME", "key": "LOCATION+SUBJECT"}
-NO_HEADER: dict[str, Any] = {"stamps": "Unnamed: 0", "skiprows": 1}
-OF_ENERGY: dict[str, Any] = {"stamps": "YYYYMM", "form": "%Y%m", "key": "Description"}
-OF_MONEY: dict[str, Any] = {"stamps": "Date", "key": "Country"}
-STATION: dict[str, Any] = {
+UK = "rypoll+Jan21-UK-Historical-Weather-Shiny-App/data/*data.txt"
+WIND = "pillarxyz+wind-energy-generation-forecasting/data/*_filtered.csv"
+WORLD = "tidyverts+tsibbledata/data-raw/world_bank/WDIData.csv"
+BY_COUNTRY: Options = {"stamps": "date", "key": "country", "rows": "country != 'United States'"}
+BY_HOUR: Options = {"stamps": "year+month+day+hour", "form": "%Y %m %d %H"}
+BY_MONTH: Options = {"stamps": "year+month", "form": "%Y %m"}
+BY_WEEK: Options = {"stamps": "epi_week", "form": "%G-W%V", "key": "disease"}
+BY_REGION: Options = {"key": "REGION", "skiprows": 1}
+COUNTER: Options = {"stamps": "date", "key": "station"}
+FLOWS: Options = {
+    "stamps": "year+month+day",
+    "form": "%Y %m %d",
+    "names": ["year", "month", "day", "P", "Ep", "Q", "Qs", "Qu"],
+}
+FROM_1970: Options = {
+    "stamps": "date",
+    "form": "%d-%b-%y",
+    "rows": "date.str[-2:] > '69' or date.str[-2:] < '30'",  # pandas takes 30 to 68 for years to come
+}
+NO_HEADER: Options = {"stamps": "Unnamed: 0", "skiprows": 1}
+OF_ENERGY: Options = {"stamps": "YYYYMM", "form": "%Y%m", "key": "Description"}
+OF_MONEY: Options = {"stamps": "Date", "key": "Country"}
+STATION: Options = {
     **BY_MONTH,
     "names": ["year", "month", "tmax", "tmin", "af", "rain", "sun"],
     "sep": r"\s+",
     "on_bad_lines": "skip",
 }
-FLOWS = ["year", "month", "day", "P", "Ep", "Q", "Qs", "Qu"]
+WIDE: Options = {"dates": r"^\d{4}$", "form": "%Y", "key": "Country Name+Indicator Code"}
 
 
 def cases(region: str) -> Source:
     """New cases a day of countries."""
     file, whole = f"coronatrends+coronatrends.github.io/data/{region}.csv", "`Province/State`.isna() and Lat.notna()"
-    reading: dict[str, Any] = {"dates": "^[0-9/]+$", "form": "%m/%d/%y", "key": "Country/Region", "rows": whole}
+    reading: Options = {"dates": "^[0-9/]+$", "form": "%m/%d/%y", "key": "Country/Region", "rows": whole}
     return table("D", file, cumulative=True, most=8, **reading)
 
 
 def climate(variable: str, third: int, freq: str) -> Source:
     """A variable of climate at a third of the sites of forests all over the world."""
     file, since = f"{CRU}/{variable}.1901-2021-ForestGEO_sites.csv", "Yr >= 1960"
-    reading: dict[str, Any] = {"stamps": "Yr+Mo", "form": "%Y %m", "key": "sites.sitename+variable", "rows": since}
+    reading: Options = {"stamps": "Yr+Mo", "form": "%Y %m", "key": "sites.sitename+variable", "rows": since}
     return table(freq, file, "Value", part=slice(third, None, 3), most=6, **reading)
 
 
-def outside(frequency: str, more: str = "") -> dict[str, Any]:
+def outside(frequency: str, more: str = "", key: str = "LOCATION+SUBJECT") -> Options:
     """Options for indicators of the OECD by `frequency`, without those of the United States."""
     form = {"A": "%Y", "Q": QUARTERS, "M": "%Y-%m"}[frequency]
-    return {**INDICATOR, "form": form, "rows": f"FREQUENCY == '{frequency}' and LOCATION != 'USA'{more}"}
+    rows = f"FREQUENCY == '{frequency}' and LOCATION != 'USA'{more}"
+    return {"stamps": "TIME", "form": form, "key": key, "rows": rows}
 
 
 # By the name of the file to write, which says the season unless the names of the series do.
 SOURCES: dict[str, tuple[Source, ...]] = {
     "public_yearly": (
-        table(
-            "YS",
-            "tidyverts+tsibbledata/data-raw/world_bank/WDIData.csv",
-            dates=r"^\d{4}$",
-            form="%Y",
-            key="Country Name+Indicator Code",
-            rows="`Indicator Code` != 'SP.POP.TOTL'",
-            most=64,
-        ),
+        table("YS", WORLD, rows="`Indicator Code` != 'SP.POP.TOTL'", most=64, **WIDE),
         table("YS", f"{OECD}/HH*.csv", "Value", **outside("A", " and MEASURE != 'MLN_USD'")),
         *(
             table("YS", f"{OWID}/{name}/*.csv", "^(?!area_)", stamps="Year", form="%Y", key="Entity", most=12)
-            for name in (
-                "Vegetable oil yields (FAO)",
-                "Food supply (FAO, 2020)",
-                "Agricultural total factor productivity (USDA)",
-                "CO2 emissions by source - CDIAC (2016)",
-                "Armed forces personnel*",
-                "Energy imports*",
-                "Metal production*",
-                "Cereal yield index*",
-                "Land under cereal production index*",
-                "Smallpox cases*",
-                "Patent*",
-            )
+            for name in INDICATORS.split("; ")
         ),
         table("YS", f"{NZ}/deaths_by_region.csv", "Region"),
         table("YS", f"{NZ}/police_recorded_crime.csv", "Recorded"),
@@ -317,26 +330,13 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "public_quarterly": (
         table("QS", f"{HOUSES}/nominal_index.csv", "price", **BY_COUNTRY),
         table("QS", f"{HOUSES}/real_year.csv", "price", part=ODD, most=20, **BY_COUNTRY),
-        table("QS", f"{TREND}/gdp_oecd.csv", "^Value$", **outside("Q")),
-        table("QS", f"{TREND}/gfcf_OECD.csv", "^Value$", **outside("Q")),
+        table("QS", f"{TREND}/gdp_oecd.csv", "Value", **outside("Q")),
+        table("QS", f"{TREND}/gfcf_OECD.csv", "Value", **outside("Q")),
         table(
-            "QS",
-            "fredbec+uqimf/oecd_data/oecd_gdp.csv",
-            "^Value$",
-            part=EVEN,
-            most=20,
-            **{**outside("Q", " and MEASURE == 'PC_CHGPP'"), "key": "LOCATION+MEASURE"},
+            "QS", GROWTH, "Value", part=EVEN, most=20, **outside("Q", " and MEASURE == 'PC_CHGPP'", "LOCATION+MEASURE")
         ),
         table("QS", f"{OECD}/UNEMP.csv", "Value", **outside("Q", " and SUBJECT != 'TOT'")),
-        table(
-            "QS",
-            "mvanaltvorst+seminar/assets/unemployment-ilo.csv",
-            stamps="Quarter",
-            form=QUARTERS,
-            rows="Sex == 'Total'",
-            part=EVEN,
-            most=20,
-        ),
+        table("QS", JOBS, stamps="Quarter", form=QUARTERS, rows="Sex == 'Total'", part=EVEN, most=20),
         table("QS", f"{NZ}/alcohol.csv", "Total"),
         table("QS", f"{NZ}/hourly_earnings_by_industry.csv", stamps="Date", form=QUARTERS),
         table("QS", f"{NZ}/passenger_movements.csv", stamps="Date", form=QUARTERS),
@@ -352,28 +352,15 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         table("MS", GOODS, stamps="Date", part=EVEN, index_col=False),
         table("MS", MONEY, "rate", part=EVEN, **OF_MONEY),
         table("MS", f"{NZ}/guest_nights_by_region.csv"),
-        table(
-            "MS",
-            "stiles+data/south-korea-tourists-by-country/tourists.csv",
-            "visitors",
-            key="country",
-            rows="age == 'Total' and country != 'Total'",
-        ),
+        table("MS", KOREA, "visitors", key="country", rows="age == 'Total' and country != 'Total'"),
         table("MS", f"{OECD}/UNEMP.csv", "Value", most=24, **outside("M", " and SUBJECT == 'TOT'")),
         table("MS", f"{LEADS}/DP_LIVE*.csv", "Value", most=12, **outside("M")),
         table("MS", f"{LEADS}/EXP*.csv", form="%YM%m", **NO_HEADER),
         table("MS", ENERGY, "Value", part=EVEN, **OF_ENERGY),
         table("MS", f"{FLIGHTS}/au_int_routes.csv", "n_passengers_in", key="origin_city+dest_city", **BY_MONTH),
         table("MS", f"{FLIGHTS}/au_dom_routes.csv", "n_pass", key="origin_city+dest_city", most=24, **BY_MONTH),
-        table(
-            "MS",
-            "FaradayOtieno+wfp_food_price_ke/data/wfp_food_prices_ken.csv",
-            "^price$",
-            stamps="date",
-            form="%m/%d/%Y",
-            key="market+commodity+unit+pricetype",
-        ),
-        table("MS", f"{UK}/*data.txt", **STATION),
+        table("MS", FOOD, "^price$", stamps="date", form="%m/%d/%Y", key="market+commodity+unit+pricetype"),
+        table("MS", UK, **STATION),
         table("MS", f"{SINGAPORE}/*monthly*.csv", stamps="month", form="%Y-%m"),
         table(
             "MS", NOAA, "PCP|TAVG|P[DHM][DS]I|CDD|HDD|TMIN", stamps="YearMonth", form="%Y%m", na_values=[-99.9, -99.99]
@@ -386,10 +373,10 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "public_weekly": (
         table("W", f"{FLU}/ILINet.csv", "UNWEIGHTED|TOTAL PATIENTS", **BY_REGION),
         table("W", f"{FLU}/WHO_NREVSS_Clinical_Labs.csv", "PERCENT POSITIVE", most=20, **BY_REGION),
-        table("W", f"{DENGUE}/*_testing_data.csv", "total_cases|denv1|other|addi", stamps="week_start_date"),
+        table("W", DENGUE, "total_cases|denv1|other|addi", stamps="week_start_date"),
         table(
             "W",
-            f"{DEATHS}/[!HKLU]*stmf.csv",
+            DEATHS,
             "Deaths",
             stamps="Year+Week",
             form="%G %V",
@@ -400,67 +387,40 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         table("W", "datasets+oil-prices/data/*-weekly.csv", stamps="Date"),
         table("W", f"{SINGAPORE}/.ipynb_checkpoints/weekly-infectious-disease-bulletin-cases.csv", **BY_WEEK),
         table("W", f"{SINGAPORE}/.ipynb_checkpoints/average-daily-polyclinic-*.csv", **BY_WEEK),
-        table(
-            "W",
-            "alphagov+datagovuk-data-prototype/data/reference/wholesale-banana-prices*.csv",
-            "Price",
-            stamps="Date",
-            form="%d/%m/%Y",
-            key="Origin",
-        ),
+        table("W", BANANAS, "Price", stamps="Date", form="%d/%m/%Y", key="Origin"),
     ),
     "public_daily": (
         table(
             "D",
-            "shivanagendrak+CS618/weatherAUS.zip",
-            "^(MinTemp|MaxTemp|Rainfall|Evaporation|Sunshine|WindGustSpeed|Humidity3pm|Pressure9am)$",
+            AUSTRALIA,
+            "^(M..Temp|Rainfall|Evap|Sunshine|WindGustSpeed|Humidity3|Pressure9)",
             stamps="Date",
             key="Location",
             most=62,
         ),
-        table(
-            "D",
-            "JamesFrancisGolden+Irish_weather/dly532.csv",
-            "^(maxtp|mintp|gmin|rain|cbl|wdsp|sun|soil|pe)$",
-            stamps="date",
-            form="%d-%b-%y",
-            rows="date.str[-2:] > '69' or date.str[-2:] < '30'",
-        ),
-        table("D", BASIN, "^Q$", names=FLOWS, **BY_DAY),
-        table("D", BASIN, "^P$", names=FLOWS, most=10, **BY_DAY),
-        *(
-            table(
-                "D", f"{COUNTS}/{place}.csv", "count", stamps="date", key="station", most=20 if place[0] == "p" else 32
-            )
-            for place in (
-                "basel/StationDailyTimeSeries-Bicycle",
-                "basel/StationDailyTimeSeries-Foot",
-                "germany/StationDailyTimeSeries",
-                "newyork/StationDailyTimeSeries-Bicycle",
-                "paris/StationDailyTimeSeries",
-                "zurich/StationDailyTimeSeries-Bicycle",
-                "zurich/StationDailyTimeSeries-Foot",
-            )
-        ),
+        table("D", IRELAND, "^(maxtp|mintp|gmin|rain|cbl|wdsp|sun|soil|pe)$", **FROM_1970),
+        table("D", BASIN, "^Q$", **FLOWS),
+        table("D", BASIN, "^P$", most=10, **FLOWS),
+        table("D", f"{COUNTS}/basel/StationDailyTimeSeries-Bicycle.csv", "count", **COUNTER),
+        table("D", f"{COUNTS}/basel/StationDailyTimeSeries-Foot.csv", "count", **COUNTER),
+        table("D", f"{COUNTS}/germany/StationDailyTimeSeries.csv", "count", **COUNTER),
+        table("D", f"{COUNTS}/newyork/StationDailyTimeSeries-Bicycle.csv", "count", **COUNTER),
+        table("D", f"{COUNTS}/paris/StationDailyTimeSeries.csv", "count", most=20, **COUNTER),
+        table("D", f"{COUNTS}/zurich/StationDailyTimeSeries-Bicycle.csv", "count", **COUNTER),
+        table("D", f"{COUNTS}/zurich/StationDailyTimeSeries-Foot.csv", "count", **COUNTER),
         *(cases(region) for region in ("africa", "asia", "europe", "latinAmerica")),
         table(
             "D",
-            f"{INTENSIVE}/Intensivregister_Bundeslaender_Kapazitaeten.csv",
+            INTENSIVE,
             "^(faelle_covid_aktuell|intensivbetten_belegt)$",
+            rows=ADULTS,
             stamps="datum",
             key="bundesland_name",
-            rows="behandlungsgruppe_level_2 == 'ERWACHSENE'",
         ),
         table("D", "jenfly+opsd/opsd_germany_daily.csv", "^(Consumption|Wind|Solar)$", stamps="Date"),
         table("D", "andrewm4894+random/household_power_consumption_days.csv", stamps="datetime", skiprows=[1]),
         table("D", "pastas+pastas/doc/examples/data/*_riv.csv", stamps="Date"),
-        table(
-            "D",
-            "karthiktadepalli1+india-aqi/city_day.csv",
-            "^(PM2.5|PM10|NO|NO2|CO|SO2|O3|Benzene)$",
-            stamps="Date",
-            key="City",
-        ),
+        table("D", INDIA, "^(PM2.5|PM10|NO|NO2|CO|SO2|O3|Benzene)$", stamps="Date", key="City"),
         table("D", "cocteau+data_2022/data/tsa.csv", "travelers", stamps="Date"),
     ),
     "public_business": (
@@ -471,32 +431,15 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         table("B", "codejoncode+congenial-fortnight/data/*.csv", stamps="date"),
     ),
     "public_subdaily": (
-        table("h", f"{LOADS}/*.csv", "^cleaned", stamps="date_time"),
+        table("h", LOADS, "^cleaned", stamps="date_time"),
         table("h", "jkokocinski+multivar-sims/data/demand/PUB_Demand_201*.csv", "Ontario", most=5, skiprows=3),
         table("h", BEIJING, "^(PM2.5|PM10|SO2|NO2|CO|O3)$", **BY_HOUR),
         table("h", BEIJING, "^(TEMP|PRES|DEWP|WSPM)$", most=11, **BY_HOUR),
-        table(
-            "h",
-            "resbaz+pedestriancounts/pedestriancounts_melbourne_2906.zip",
-            "PedestrianCount",
-            stamps="Date+Hour",
-            form="%d-%b-%Y %H",
-            key="SensorName",
-        ),
+        table("h", MELBOURNE, "PedestrianCount", stamps="Date+Hour", form="%d-%b-%Y %H", key="SensorName"),
         table("h", "bfortuner+machine-learning/data/FremontBridge.csv", stamps="Date", form="%m/%d/%Y %I:%M:%S %p"),
-        table(
-            "10min",
-            "skywclouds+Power-load-forecasting-based-on-LSTM/Tetuan*.csv",
-            stamps="DateTime",
-            form="%m/%d/%Y %H:%M",
-        ),
+        table("10min", TETOUAN, stamps="DateTime", form="%m/%d/%Y %H:%M"),
         table("15min", STEEL, "^(Usage|Lagging|Leading)"),
-        table(
-            "h",
-            "pillarxyz+wind-energy-generation-forecasting/data/*_filtered.csv",
-            "generation_actual|temperature",
-            stamps="utc_timestamp",
-        ),
+        table("h", WIND, "generation_actual|temperature", stamps="utc_timestamp"),
         table("h", f"{CLOUD}/application-crash-rate-2/*.csv", stamps="TimeStamp"),
         table("h", f"{CLOUD}/consumer-purchase-rate/*.csv", stamps="TimeStamp"),
         table("h", f"{CLOUD}/ecommerce-api-incoming-rps/*.csv", stamps="TimeStamp"),
