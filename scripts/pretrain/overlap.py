@@ -99,7 +99,8 @@ def _steps(values: Array, season: int) -> Iterator[Array]:
         for start in range(rows if rows > 1 else 0):
             whole = values[start : start + (len(values) - start) // rows * rows].reshape(-1, rows)
             yield whole.mean(1)
-            yield whole[:, -1]
+            if start == 0 or rows <= 12:  # the last value of any hour or week is too much like chance
+                yield whole[:, -1]
 
 
 def _hashes(values: Array) -> Runs:
@@ -134,9 +135,9 @@ def of_tasks(lists: Sequence[Path]) -> Iterator[tuple[str, Array, int]]:
                 yield from ((task.name, column, data.season) for column in table[first:stop].T)
                 if isinstance(data.stamps, pd.DatetimeIndex) and data.season not in (1, 4, 12):
                     rows = pd.DataFrame(table[first:stop], data.stamps[first:stop])
-                    for step, longer in (("D", 7), ("MS", 12)):
-                        for values in (rows.resample(step).mean(), rows.resample(step).last()):
-                            yield from ((task.name, column, longer) for column in values.to_numpy().T)
+                    months = rows.resample("MS")
+                    for values, longer in ((rows.resample("D").mean(), 7), (months.mean(), 12), (months.last(), 12)):
+                        yield from ((task.name, column, longer) for column in values.to_numpy().T)
 
 
 def of_competitions() -> Iterator[tuple[str, Array, int]]:

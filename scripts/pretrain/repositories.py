@@ -109,6 +109,7 @@ REPOSITORIES = {
 # Series of which twelve differences in a row are, up to a factor, those of a scored one.
 SCORED = {
     "Public coronatrends/coronatrends.github.io data/africa.csv Djibouti value",
+    "Public datasets/commodity-prices data/commodity-prices_v2.csv Soft Sawnwood by quarter",
     "Public marina-khi/multiscale_inference Multiple_trends/Code/data/gfcf_OECD.csv GRC P51 Value by quarter",
 }
 MOST_MISSING, MOST_ZEROS = 1 / 3, 1 / 2  # of the rows of a series
