@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the files of slow tests first, to balance the workers."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
-
-
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what is imported, which it would look through again and again."""
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
