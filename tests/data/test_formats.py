@@ -204,6 +204,60 @@ def test_days_of_workbooks_are_read(cells: str, name: str, first: str, tmp_path:
     assert list(data.stamps) == list(days) and data.values[0, 0] == 44000  # type: ignore[arg-type]
 
 
+def old_workbook(path: Path, sheets: dict[str, pd.DataFrame], since_1904: bool = False) -> Path:
+    xlwt = pytest.importorskip("xlwt")
+    pytest.importorskip("xlrd")
+    book, as_date = xlwt.Workbook(), xlwt.easyxf(num_format_str="yyyy-mm-dd hh:mm")
+    book.dates_1904 = since_1904
+    for title, made in sheets.items():
+        sheet = book.add_sheet(title)
+        for row, cells in enumerate([list(made), *made.astype(object).where(made.notna(), None).to_numpy().tolist()]):
+            for column, cell in enumerate(cells):
+                if isinstance(cell, pd.Timestamp):
+                    sheet.write(row, column, cell.to_pydatetime(), as_date)
+                elif cell is not None:
+                    sheet.write(row, column, cell)
+    book.save(str(path))
+    return path
+
+
+@pytest.mark.parametrize("since_1904", [False, True])
+def test_workbooks_before_2007_are_read_as_later_ones(since_1904: bool, tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    sheets = {
+        "Notes": pd.DataFrame({"Source": ["A meter."]}),
+        "Data": table().assign(on=lambda made: made.index % 3 > 0),
+    }
+    if since_1904:
+        sheets["Data"]["date"] = pd.date_range("2024-01-01", periods=60)
+    with pd.ExcelWriter(tmp_path / "new.xlsx") as book:
+        for title, sheet in sheets.items():
+            sheet.to_excel(book, sheet_name=title, index=False)
+    expected = femts.load_dataset(tmp_path / "new.xlsx")
+    data = femts.load_dataset(old_workbook(tmp_path / "old.xls", sheets, since_1904))
+    assert np.isnan(data.values).sum() == 1
+    np.testing.assert_allclose(data.values, expected.values, rtol=1e-15)
+    assert (data.columns, data.freq) == (expected.columns, expected.freq)
+    assert list(data.stamps) == list(expected.stamps)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"Sheet 'data' of file .* does not exist; did you mean 'Data'"):
+        femts.load_dataset(tmp_path / "old.xls", sheet="data")
+
+
+def test_a_table_of_text_named_like_a_workbook_is_read_as_text(tmp_path: Path) -> None:
+    dated(table()).to_csv(tmp_path / "export.xls", index=False, sep="\t")
+    assert femts.load_dataset(tmp_path / "export.xls").rows == 60
+
+
+def test_workbooks_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    whole = old_workbook(tmp_path / "old.xls", {"Data": table()}).read_bytes()
+    (tmp_path / "part.xls").write_bytes(whole[:4000])
+    with pytest.raises(UsageError, match="cannot be read as an Excel workbook"):
+        femts.load_dataset(tmp_path / "part.xls")
+    (tmp_path / "locked.xlsx").write_bytes(whole[:4000] + "EncryptedPackage".encode("utf-16-le"))
+    with pytest.raises(UsageError, match="is password-protected; save it without a password"):
+        femts.load_dataset(tmp_path / "locked.xlsx")
+
+
 STAMPED = pd.DataFrame(
     {
         "stamp": pd.date_range("2024-01-01", periods=60, freq="h").strftime("%Y-%m-%d %H:%M:%S"),

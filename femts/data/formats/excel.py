@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -18,7 +17,8 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from femts.data.column_names import ColumnNames
 from femts.data.columns import CODE, NOTES, infer_columns, is_named_date, to_frame
 from femts.data.first_column import name_of_first, with_first
-from femts.data.formats.registry import Format, ReadOptions, damaged, register_format
+from femts.data.formats.registry import FORMATS, TEXT, Format, ReadOptions, damaged, register_format
+from femts.data.formats.sheets import NEW, OLD, Sheet, open_book
 from femts.data.formats.text import MISSING
 from femts.data.header import SHOWN, find_header, is_data, is_plain, is_year, without_footer
 from femts.data.stamps import read_dates
@@ -26,9 +26,7 @@ from femts.data.unpack import CELL_ROOM, check_file, check_room
 from femts.errors import UsageError, nearest, suggest
 from femts.text import Message, argument, quote
 
-UNPACKED = 3  # bytes of cells per byte of a workbook's XML
 LOOK, LEAST_YEARS = 200, 3  # rows of a sheet that show where its table is, and years as columns
-OLD = b"\xd0\xcf\x11\xe0"  # how workbooks before 2007 begin
 _FORECASTS = re.compile(r"forecast|predict|budget|plan|prognos|scenario|target", re.IGNORECASE)  # in a title
 ALIKE = 0.9  # share of column names that sheets of one table have in common
 DAYS = (pd.Timestamp("1990-01-01"), pd.Timestamp("2050-01-01"))  # of cells that may be days without a date format
@@ -37,7 +35,10 @@ ROOM, MOST_EMPTY = 2**24, 100  # most positions of a sheet, always and per non-e
 
 
 def _read(path: Path, options: ReadOptions) -> Iterator[pd.DataFrame]:
-    yield _excel_table(path, options.names)
+    if check_file(path).startswith((OLD, NEW)):
+        yield _excel_table(path, options.names)
+    else:  # many a CSV is named like a workbook
+        yield from FORMATS[TEXT].read(path, options)
 
 
 def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
@@ -47,16 +48,10 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
     Raises:
         UsageError: The file is not a workbook, is empty or has an unnamed column, or the sheet does not exist.
     """
-    if check_file(path).startswith(OLD):
-        raise UsageError(f"File {path} is in the format of Excel before 2007; save it as .xlsx.")
     layout = names.layout
     try:
-        with zipfile.ZipFile(path) as archive:
-            check_room(
-                UNPACKED * sum(part.file_size for part in archive.infolist() if part.filename.endswith(".xml")), path
-            )
-        with pd.ExcelFile(path, engine="openpyxl") as book:
-            sheets = {sheet.title: sheet for sheet in book.book.worksheets}
+        with open_book(path) as book:
+            sheets = {sheet.title: sheet for sheet in book.sheets}
             full = {title: sheet for title, sheet in sheets.items() if _has_cells(sheet)}
             if layout.sheet is not None and layout.sheet not in full:
                 what = "is empty" if layout.sheet in sheets else f"does not exist{suggest(layout.sheet, list(sheets))}"
@@ -71,10 +66,10 @@ def _excel_table(path: Path, names: ColumnNames) -> pd.DataFrame:
             joined = () if layout.sheet is not None or len(full) < 2 else _continued(full, chosen, table, path, names)
             if joined:
                 table = _together(table, joined)
-            table = _with_days(table, pd.Timestamp(book.book.epoch))
+            table = _with_days(table, book.epoch)
     except (UsageError, ImportError):
         raise
-    except Exception as error:  # openpyxl parses arbitrary XML
+    except Exception as error:  # libraries parse arbitrary content
         if isinstance(error, MemoryError):
             raise
         raise damaged(path, "an Excel workbook", error, "save") from error
@@ -111,7 +106,7 @@ def _with_days(table: pd.DataFrame, first: pd.Timestamp) -> pd.DataFrame:
 
 
 def _continued(
-    sheets: Mapping[str, Any], chosen: str, table: pd.DataFrame, path: Path, names: ColumnNames
+    sheets: Mapping[str, Sheet], chosen: str, table: pd.DataFrame, path: Path, names: ColumnNames
 ) -> tuple[tuple[str, pd.DataFrame], ...]:
     """Titles and tables of the sheets with about the columns of the `chosen` one, in their order, if their dates do not overlap;
     none otherwise, because they hold the same or different things then."""
@@ -138,8 +133,8 @@ def _continued(
     return tuple(made) if len(made) > 1 and apart and len(set(spans)) == len(spans) else ()
 
 
-def _has_row(sheet: Any, header: Sequence[str]) -> bool:
-    rows = ([_text(cell.value) for cell in row] for row in sheet.iter_rows(max_row=LOOK))
+def _has_row(sheet: Sheet, header: Sequence[str]) -> bool:
+    rows = ([_text(cell) for cell in row] for row in sheet.rows(0, LOOK))
     return any(_are_alike([cell for cell in row if cell], header) for row in rows)
 
 
@@ -176,42 +171,40 @@ def _together(table: pd.DataFrame, parts: Sequence[tuple[str, pd.DataFrame]]) ->
     return whole
 
 
-def _has_cells(sheet: Any) -> bool:
-    sheet.reset_dimensions()  # stored dimensions may be wrong
-    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+def _has_cells(sheet: Sheet) -> bool:
+    return any(cell is not None for row in sheet.rows(0, None) for cell in row)
 
 
-def _best(sheets: Mapping[str, Any]) -> str:
+def _best(sheets: Mapping[str, Sheet]) -> str:
     """Title of the sheet whose first rows have most rows of numbers with a date, or below dates; the first of equals."""
     return max(sheets, key=lambda title: _rows_of_table(sheets[title])) if len(sheets) > 1 else next(iter(sheets))
 
 
-def _rows_of_table(sheet: Any) -> int:
-    rows = [[cell.value for cell in row] for row in sheet.iter_rows(max_row=LOOK)]
+def _rows_of_table(sheet: Sheet) -> int:
+    rows = list(sheet.rows(0, LOOK))
     texts = [[_text(cell) for cell in row] for row in rows]
     below_dates = any(sum(map(is_year, row)) >= LEAST_YEARS for row in texts)
     count = 0
     for row, text in zip(rows, texts, strict=True):
-        numbers = sum(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in row)
+        numbers = sum(isinstance(cell, int | float) and not isinstance(cell, bool) and cell == cell for cell in row)
         dates = sum(isinstance(cell, datetime | date) or (isinstance(cell, str) and is_data(cell)) for cell in row)
         dates += bool(text and is_year(text[0]) and numbers > 1)
         count += numbers > 0 and (dates > 0 or below_dates)
     return count
 
 
-def _sheet_table(sheet: Any, path: Path, names: ColumnNames) -> pd.DataFrame:
+def _sheet_table(sheet: Sheet, path: Path, names: ColumnNames) -> pd.DataFrame:
     """The table in a sheet, without empty rows and columns; memory depends on the number of its cells, not their
     position."""
-    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, str](), 0, 0
-    for row in sheet.iter_rows(min_row=names.layout.skip_rows + 1):
-        cells = {column: cell for column, cell in enumerate(row) if cell.value is not None}
+    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, int](), 0, 0
+    for number, row in enumerate(sheet.rows(names.layout.skip_rows, None), names.layout.skip_rows + 1):
+        cells = {column: cell for column, cell in enumerate(row) if cell is not None}
         spanned, filled = spanned + len(row), filled + len(cells)
         if spanned > max(ROOM, MOST_EMPTY * filled):
             raise UsageError(f"File {path} has a sheet that is nearly empty; clear the cells far from its table.")
         if cells:
-            rows.append({column: _value(cell) for column, cell in cells.items()})
-            for column in cells.keys() - first.keys():
-                first[column] = cells[column].coordinate
+            rows.append(cells)
+            first.update(dict.fromkeys(cells.keys() - first.keys(), number))
     if not rows:
         raise UsageError(f"File {path} has no rows after the first {names.layout.skip_rows}; skip fewer.")
     used = sorted(first)
@@ -234,19 +227,16 @@ def _sheet_table(sheet: Any, path: Path, names: ColumnNames) -> pd.DataFrame:
     if not name:
         column = used[nameless[0]]
         raise UsageError(
-            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {first[column]}; "
+            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {_letters(column)}{first[column]}; "
             "name the column or clear the cell."
         )
     return with_first(made, name)
 
 
-def _value(cell: Any) -> object:
-    """Value of a cell: whole numbers as int, and NaN for a formula error."""
-    if cell.data_type == "e":
-        return np.nan
-    if cell.data_type != "n":
-        return cell.value
-    return int(cell.value) if cell.value == int(cell.value) else float(cell.value)
+def _letters(column: int) -> str:
+    """Letters of a column of a sheet, counted from 0: A to Z, AA, AB and so on."""
+    before, last = divmod(column, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + last)
 
 
 def _text(value: object) -> str:
@@ -270,4 +260,6 @@ def _column(cells: list[Any]) -> pd.Series:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl", layout=("sheet", "skip_rows")))
+LAYOUT = ("sheet", "skip_rows")
+register_format("excel", Format((".xlsx", ".xlsm"), _read, library="openpyxl", layout=LAYOUT))
+register_format("old_excel", Format((".xls",), _read, library="xlrd", layout=LAYOUT))
