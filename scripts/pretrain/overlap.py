@@ -72,12 +72,16 @@ def overlaps(series: Mapping[str, tuple[Array, int]], known: Mapping[str, Runs])
     everything = np.unique(np.concatenate(list(known.values())))
     found = {}
     for name, (values, season) in series.items():
-        own = runs(values, season)
-        own = own[everything[np.searchsorted(everything, own).clip(max=len(everything) - 1)] == own]
+        own = shared(runs(values, season), everything)
         if len(own):
-            shared = {scored: int(np.isin(own, of_scored).sum()) for scored, of_scored in known.items()}
-            found[name] = {scored: count for scored, count in shared.items() if count}
+            counts = {scored: len(shared(own, of_scored)) for scored, of_scored in known.items()}
+            found[name] = {scored: count for scored, count in counts.items() if count}
     return found
+
+
+def shared(own: Runs, known: Runs) -> Runs:
+    """Those of `own` runs that are among the `known` ones, which are sorted."""
+    return own[known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own]
 
 
 def runs_by_name(series: Iterable[tuple[str, Array, int]]) -> dict[str, Runs]:

