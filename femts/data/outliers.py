@@ -93,7 +93,8 @@ class Outliers:
         location: Array,
         season: int,
         growing: bool,
-    ) -> Outliers:
+        known: tuple[Outliers, Mask] | None = None,
+    ) -> tuple[Outliers, tuple[Numbers, Numbers]]:
         """Learn the usual distances from training rows.
 
         A column in which more than `SHARE` of the later rows would be odd has begun to vary in another way; it is not
@@ -106,6 +107,10 @@ class Outliers:
             location: as in `Outliers`.
             season: steps of one season.
             growing: whether distances grow with the level, as those of untransformed values may.
+            known: distances of the series, and for which of these, (S,), they are kept; see `like`.
+
+        Returns:
+            The distances, and row and column numbers of the training readings that are odd by them.
         """
         shape = location.shape
         made = cls(
@@ -116,16 +121,28 @@ class Outliers:
             location,
             season,
         )
-        begin = 0
+        begin, first, odd = 0, 0, list[tuple[Numbers, Numbers]]()
         for values, lengths in chunks:
             series = slice(begin, begin := begin + len(lengths))
-            made._learn(series, values, lengths, train[series], stop[series], growing)
-        return made
+            of = None if known is None else (known[0].take(np.arange(series.start, series.stop)), known[1][series])
+            row, column = made._learn(series, values, lengths, train[series], stop[series], growing, of)
+            odd.append((row + first, column))
+            first += len(values)
+        rows, columns = (np.concatenate(each) for each in zip(*odd, strict=True))
+        return made if known is None else made.like(*known), (rows, columns)
 
     def _learn(
-        self, series: slice, values: Array, lengths: Numbers, train: Numbers, stop: Numbers, growing: bool
-    ) -> None:
-        """Fill in the distances of consecutive `series`; see `fit`."""
+        self,
+        series: slice,
+        values: Array,
+        lengths: Numbers,
+        train: Numbers,
+        stop: Numbers,
+        growing: bool,
+        known: tuple[Outliers, Mask] | None,
+    ) -> tuple[Numbers, Numbers]:
+        """Fill in the distances of consecutive `series`, and return which of their training readings are odd, as
+        numbers of their rows and columns; see `fit`."""
         position = _positions(lengths)
         learned = (position < np.repeat(train, lengths))[:, None]
         seen = position < np.repeat(stop, lengths)
@@ -146,16 +163,18 @@ class Outliers:
         rough = self._roughness(np.where(learned & ~isolated, measured.before, np.nan), lengths)
         self.rough[series] = np.where(np.isinf(self.near[series, :, 1]), np.inf, _largest(rough, lengths))
         own = self.take(np.arange(series.start, series.stop))
-        later = own._judge(values, measured, lengths)[0] & ~learned
+        settled = own._judge(values, measured, lengths)[0]
+        later = settled & ~learned
         ends = np.concatenate([[0], np.cumsum(lengths)])
         counts = np.diff(np.concatenate([np.zeros((1, later.shape[1])), later.cumsum(0)])[ends], axis=0)
         changed = counts > np.maximum(TOLERATED, SHARE * (stop - train))[:, None]
         self.near[series][changed] = self.phase[series][changed] = np.inf
-
-    def settled(self, values: Array, lengths: Numbers) -> Mask:
-        """Readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,) that are odd by those before and
-        after them."""
-        return self._judge(values, self._measure(values, lengths), lengths)[0]
+        if known is not None:
+            own = self.take(np.arange(series.start, series.stop)).like(*known)
+            settled = own._judge(values, measured, lengths)[0]
+        elif changed.any():
+            settled &= ~np.repeat(changed, lengths, axis=0)
+        return np.nonzero(settled & learned)
 
     def find(self, values: Array, lengths: Numbers) -> Found | None:
         """Odd readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,); None without any."""
@@ -163,15 +182,14 @@ class Outliers:
         settled, recent = self._judge(values, measured, lengths)
         if self.keep:
             settled, recent = np.zeros_like(settled), np.zeros_like(recent)
-        distance, most = (
-            measured.before / self._growth(measured.middle, lengths),
-            np.repeat(self.rough, lengths, axis=0),
-        )
-        rough = [self._roughness(np.where(odd, np.nan, distance), lengths) for odd in (settled, recent)]
-        unlike = np.stack([np.fmax(each / (SLACK * most), 1.0) for each in rough])
-        if not settled.any() and not recent.any() and not (unlike > 1).any():
+        distance = measured.before / self._growth(measured.middle, lengths)
+        most = SLACK * np.repeat(self.rough, lengths, axis=0)
+        none = not settled.any() and not recent.any()
+        rough = (self._roughness(np.where(odd, np.nan, distance), lengths) for odd in (settled, recent)[none:])
+        unlike = np.stack([np.fmax(each / most, 1.0) for each in rough])
+        if none and not (unlike > 1).any():
             return None
-        return Found(settled, recent, unlike)
+        return Found(settled, recent, np.broadcast_to(unlike, (2, *values.shape)))
 
     def _roughness(self, distances: Array, lengths: Numbers) -> Array:
         """Mean of the last `span` distances (n, C) up to each row of a series, NaN if there are fewer."""
@@ -281,7 +299,7 @@ def usual_distances(before: Array, after: Array) -> tuple[tuple[float, float], M
     nearest = np.where(np.isnan(after), np.nan, np.fmin(before, after))
     ordered = np.sort(nearest[~np.isnan(nearest)])
     none = np.zeros(len(before), dtype=np.bool_)
-    if len(ordered) < FEWEST or np.median(ordered) == 0:
+    if len(ordered) < FEWEST or ordered[len(ordered) // 2] == 0:  # the median is 0 as well
         return (np.inf, np.inf), none
     last = len(ordered) - 1 - max(TOLERATED, int(SHARE * len(ordered)))
     while last + 1 < len(ordered) and ordered[last + 1] <= FACTOR * ordered[last]:

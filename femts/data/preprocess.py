@@ -92,38 +92,25 @@ class Preprocess:
         """
         made = cls._fit_values(data, units, reads, scaler)
         if data.drops_outliers:
-            made = made._with_outliers(data, units)
-            usual = made._usual(data)
-            if usual is not data:
-                made = cls._fit_values(usual, units, reads, scaler)._with_outliers(data, units)
+            made, odd = made._with_outliers(data, units)
+            if len(odd[0]):  # a few would determine mean and scale
+                usual = data.values.copy()
+                usual[odd] = np.nan
+                made = cls._fit_values(replace(data, values=usual), units, reads, scaler)
+                made, _ = made._with_outliers(data, units)
         return replace(made, closures=Closures.fit(data, data.part("train")))
 
-    def _with_outliers(self, data: Dataset, units: Preprocess | None) -> Preprocess:
-        """The same with the usual distances between readings; see `fit`."""
-        places = np.full(len(data), -1) if units is None else units.places(data.series)
+    def _with_outliers(self, data: Dataset, units: Preprocess | None) -> tuple[Preprocess, tuple[Numbers, Numbers]]:
+        """The same with the usual distances between readings, and the rows and columns of odd training readings; see
+        `fit`."""
         chunks = ((self.unfilled(data, *chunk)[0], data.lengths[chunk[0]]) for chunk in data.chunks())
         rows = data.split.train[:, 1], np.maximum(data.split.train[:, 1], data.split.val[:, 1])
-        scale = self.scaler.mean / self.scaler.scale
-        outliers = Outliers.fit(chunks, *rows, scale, data.season, growing=self.power is None)
+        scale, known = self.scaler.mean / self.scaler.scale, None
         if units is not None and units.outliers is not None:
-            outliers = outliers.like(units.outliers.take(places), places >= 0)
-        return replace(self, outliers=outliers)
-
-    def _usual(self, data: Dataset) -> Dataset:
-        """`data` with odd training readings missing, since a few would determine mean and scale; itself if there are
-        none."""
-        assert self.outliers is not None
-        values, train = data.values, data.part("train")
-        for series, rows in data.chunks():
-            settled = self.outliers.take(np.arange(len(data))[series]).settled(
-                self.unfilled(data, series, rows)[0], data.lengths[series]
-            )
-            learned = np.arange(rows.start, rows.stop) < np.repeat(train[series, 1], data.lengths[series])
-            odd = settled & learned[:, None]
-            if odd.any():
-                values = values.copy() if values is data.values else values
-                values[rows][odd] = np.nan
-        return data if values is data.values else replace(data, values=values)
+            places = units.places(data.series)
+            known = units.outliers.take(places), places >= 0
+        outliers, odd = Outliers.fit(chunks, *rows, scale, data.season, growing=self.power is None, known=known)
+        return replace(self, outliers=outliers), odd
 
     @classmethod
     def _fit_values(cls, data: Dataset, units: Preprocess | None, reads: Reads, scaler: str) -> Preprocess:

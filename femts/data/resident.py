@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from femts.data.limits import Limits
@@ -35,17 +38,55 @@ class Context(NamedTuple):
     of_members: Tensor | None = None
 
 
+class Factors(NamedTuple):
+    """Factors (N, T) of at least 1, nearly all of which are 1.
+
+    Attributes:
+        rows: (M,) int64, rows in which one is larger, in increasing order.
+        values: (M, T) float32, the factors of these rows.
+    """
+
+    rows: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, factors: NDArray[np.floating[Any]], first: int = 0) -> Factors:
+        """Keep those above 1 of `factors` (n, T) of the rows from `first` on."""
+        single = factors.astype(np.float32)
+        some = np.flatnonzero((single > 1).any(axis=1))
+        return cls(torch.from_numpy(first + some), torch.from_numpy(single[some]))
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Factors]) -> Factors:
+        """Those of consecutive rows as one."""
+        return cls(*(torch.cat(each) for each in zip(*pieces, strict=True)))
+
+    def most(self, rows: Tensor) -> Tensor:
+        """Largest factors (B, T) in the `rows` (B, n) of windows, each the row after the one before it or the same row."""
+        made = torch.ones(len(rows), self.values.shape[1])
+        if not rows.shape[1]:
+            return made
+        ends = torch.stack([rows[:, 0], rows[:, -1] + 1], dim=1).flatten()
+        begin, stop = torch.searchsorted(self.rows, ends).view(-1, 2).unbind(1)
+        some = begin < stop
+        if some.any():
+            places = torch.stack([begin[some], stop[some]], dim=1).flatten().numpy()
+            padded = np.pad(self.values.numpy(), ((0, 1), (0, 0)))  # ranges may end after the last row
+            made[some] = torch.from_numpy(np.maximum.reduceat(padded, places, axis=0)[::2])
+        return made
+
+
 class Odd(NamedTuple):
     """Readings far outside the usual range, as in `femts.data.outliers.Found`.
 
     Attributes:
         settled, recent: (N, C) bool, by the readings around them and, for the last rows of a look-back, by those before.
-        unlike: (2, N, T) float32, on the CPU, without settled and without recent ones.
+        unlike: of N rows and T targets, on the CPU, without settled and without recent ones.
     """
 
     settled: Tensor
     recent: Tensor
-    unlike: Tensor
+    unlike: tuple[Factors, Factors]
 
 
 class SeriesFacts(NamedTuple):

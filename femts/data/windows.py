@@ -19,7 +19,7 @@ from femts.data.limits import Limits
 from femts.data.outliers import NEAREST
 from femts.data.preprocess import Preprocess, fill_gaps
 from femts.data.raw import Raw
-from femts.data.resident import Context, Odd, ScaledSeries, SeriesFacts
+from femts.data.resident import Context, Factors, Odd, ScaledSeries, SeriesFacts
 from femts.errors import UsageError
 from femts.text import argument, quote
 
@@ -265,8 +265,8 @@ class Windows:
         readings say less.
         """
         late = max(0, self.seq_len - NEAREST)
-        settled, recent = odd.unlike[0][rows[:, :late]], odd.unlike[1][rows[:, late:]]
-        made, lacking = torch.cat([settled, recent], dim=1).amax(1, keepdim=True).double(), self.odd(index)
+        settled, recent = (each.most(some) for each, some in zip(odd.unlike, rows.tensor_split([late], 1), strict=True))
+        made, lacking = torch.maximum(settled, recent)[:, None].double(), self.odd(index)
         if lacking is not None:
             share = lacking[:, -self.recent_steps :, : self.n_targets].double().mean(1, keepdim=True).cpu()
             made = made / (1 - share).clamp(min=1 / self.recent_steps)
@@ -369,7 +369,7 @@ def _evenly(count: int, most: int) -> Tensor:
 
 
 def part_windows(
-    data: Dataset, preprocess: Preprocess, part: str, seq_len: int, pred_len: int, like: Windows | None = None
+    data: Dataset, preprocess: Preprocess, part: str, seq_len: int, pred_len: int, rows: ScaledSeries | None = None
 ) -> Windows:
     """Windows of a split (`train`, `val`, `test`) of all series that have rows in it.
 
@@ -381,15 +381,14 @@ def part_windows(
         part: split to forecast; look-backs of `val` and `test` reach into the rows before them.
         seq_len: look-back, steps.
         pred_len: horizon, steps.
-        like: windows of the same data and preprocessing for another split than `train`, or another length, whose values
-            are shared.
+        rows: result of `resident` for the same data and preprocessing; None computes them.
 
     Raises:
         UsageError: The split is unknown, or has no value to score.
     """
     counts = data.split.windows(part, seq_len, pred_len)
     counts[:, :3] += data.spans[:, :1]
-    rows = resident(data, preprocess) if like is None else like.resident
+    rows = resident(data, preprocess) if rows is None else rows
     rows = rows.learned(torch.from_numpy(data.spans[:, 0])) if part == "train" else rows
     windows = Windows(rows, seq_len, pred_len, torch.tensor(counts))
     some = torch.arange(len(windows)).split(64)
@@ -453,11 +452,8 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
     """Scaled rows of all series of `data` for windows, computed for some series at a time."""
     shape, targets = data.values.shape, data.n_targets
     scaled, offsets, outliers = np.empty(shape, dtype=np.float32), None, preprocess.outliers
-    odd = (
-        None
-        if outliers is None
-        else (np.zeros((2, *shape), dtype=np.bool_), np.ones((2, len(data.values), targets), dtype=np.float32))
-    )
+    odd = None if outliers is None else np.zeros((2, *shape), dtype=np.bool_)
+    unlike = tuple([Factors.of(np.ones((0, targets)))] for _ in ("settled", "recent"))
     raw = np.empty(shape) if preprocess.reads_raw else None
     known, phase = None, None
     if preprocess.known is not None:
@@ -475,8 +471,9 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         scaled[rows] = fill_gaps(made, first)
         found = None if outliers is None else outliers.take(np.arange(len(data))[series]).find(made, lengths)
         if found is not None and odd is not None:
-            odd[0][0, rows], odd[0][1, rows] = found.settled, found.recent
-            odd[1][:, rows] = found.unlike[..., :targets]
+            odd[0, rows], odd[1, rows] = found.settled, found.recent
+            for pieces, factors in zip(unlike, found.unlike, strict=True):
+                pieces.append(Factors.of(factors[:, :targets], rows.start))
         if taken is not None:
             offsets = np.empty(shape, dtype=np.float32) if offsets is None else offsets
             offsets[rows] = taken
@@ -506,7 +503,7 @@ def resident(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
         ),
         static,
         None if known is None else torch.from_numpy(known),
-        None if odd is None else _odd(*odd),
+        None if odd is None else _odd(odd, *map(Factors.joined, unlike)),
     )
 
 
@@ -520,11 +517,12 @@ def _shift(data: Dataset) -> Tensor | None:
     return torch.from_numpy(np.array(steps, dtype=np.int64)[codes] - first)
 
 
-def _odd(masks: NDArray[np.bool_], unlike: NDArray[np.float32]) -> Odd | None:
+def _odd(masks: NDArray[np.bool_], *unlike: Factors) -> Odd | None:
     """The readings in `masks` (2, N, C), settled and recent ones; None if nothing is unusual."""
-    if not masks.any() and not (unlike > 1).any():
+    if not masks.any() and not any(len(each.rows) for each in unlike):
         return None
-    return Odd(torch.from_numpy(masks[0]), torch.from_numpy(masks[1]), torch.from_numpy(unlike))
+    settled, recent = unlike
+    return Odd(torch.from_numpy(masks[0]), torch.from_numpy(masks[1]), (settled, recent))
 
 
 def training_rows(data: Dataset, windows: Windows, distance: int) -> tuple[Tensor, Tensor | None]:

@@ -53,7 +53,7 @@ def score_windows(
     if steps > forecaster.config.pred_len:
         check_whole(data, part, steps)
     check_windows(data, part, *lengths, forecaster.config.looks_within(data.season))
-    windows = part_windows(data, forecaster.preprocess, part, *lengths, like)
+    windows = part_windows(data, forecaster.preprocess, part, *lengths, None if like is None else like.resident)
     windows.known_steps = forecaster.config.known_steps(steps)
     return windows.to(forecaster.device)
 

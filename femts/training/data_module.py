@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
@@ -15,9 +16,10 @@ from femts.config.training import TrainingConfig
 from femts.data.dataset import Dataset
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
+from femts.data.resident import ScaledSeries
 from femts.data.schema import Reading
 from femts.data.splits import PARTS, check_room
-from femts.data.windows import Windows, check_windows, part_windows, training_rows
+from femts.data.windows import Windows, check_windows, part_windows, resident, training_rows
 from femts.errors import UsageError, suggest
 from femts.forecaster.run_folder import RunConfig
 from femts.models.base import ForecastModel
@@ -26,6 +28,19 @@ from femts.training.resolve import horizon
 
 # Candidates and look-backs are tried on the same data, and fitting thousands of series takes minutes.
 _FITTED = WeakKeyDictionary[Dataset, dict[Any, Preprocess]]()
+_SHARED = WeakKeyDictionary[Dataset, dict[Any, ScaledSeries]]()
+
+
+@contextmanager
+def sharing(folds: Sequence[Dataset]) -> Iterator[None]:
+    """Context in which several models are tried on `folds`, whose scaled rows are computed once for those that read them
+    alike and follow one another."""
+    _SHARED.update({fold: {} for fold in folds})
+    try:
+        yield
+    finally:
+        for fold in folds:
+            _SHARED.pop(fold, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +76,13 @@ class DataModule:
         if asked not in fitted:
             fitted[asked] = Preprocess.fit(data, *asked)
         preprocess = fitted[asked].reading(config.reads_raw)
-        like = None
-        for part in sorted(parts, key="train".__eq__):  # training windows lack odd readings, which others share
-            like = windows[part] = part_windows(data, preprocess, part, *lengths, like)
+        kept, key = _SHARED.get(data), (*asked, config.reads_raw)
+        rows = resident(data, preprocess) if kept is None or key not in kept else kept[key]
+        if kept is not None:  # of one model at a time, as the rows may be large
+            kept.clear()
+            kept[key] = rows
+        for part in parts:
+            windows[part] = part_windows(data, preprocess, part, *lengths, rows)
         return cls(data, preprocess, windows)
 
     def fit_closed_form(self, model: ForecastModel) -> None:

@@ -14,7 +14,7 @@ import femts
 from femts.data import effects_fit, even, pieces, resident, rows, scaler
 from femts.data.effects import DateTerms
 from femts.data.read import read_table
-from femts.data.resident import Odd, ScaledSeries
+from femts.data.resident import Factors, Odd, ScaledSeries
 from femts.data.rows import number_series
 from femts.data.scaler import Scaler
 from femts.data.windows import Windows
@@ -85,7 +85,8 @@ def test_odd_readings_are_left_out_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
     n, first = sum(LENGTHS), torch.tensor([0, *np.cumsum(LENGTHS)[:-1]])
     generator = torch.Generator().manual_seed(0)
     values, odd = torch.randn(n, 2, generator=generator), torch.rand(n, 2, generator=generator) < 0.3
-    series = ScaledSeries(values, odd=Odd(odd, odd, torch.ones(2, n, 2)))
+    none = Factors.of(np.ones((n, 2)))
+    series = ScaledSeries(values, odd=Odd(odd, odd, (none, none)))
     expected = np.where(odd, np.nan, values)
     for begin, stop in zip(first.tolist(), [*first.tolist()[1:], n], strict=True):
         expected[begin:stop] = pd.DataFrame(expected[begin:stop]).ffill().fillna(0.0)

@@ -42,7 +42,7 @@ def fitted(values: Array, season: int = 7) -> Outliers:
     mean, scale = np.nanmean(values[:TRAIN]), np.nanstd(values[:TRAIN])
     scaled, location = (values[:, None] - mean) / scale, np.array([[mean / scale]])
     rows = np.array([TRAIN]), np.array([STOP])
-    return Outliers.fit([(scaled, lengths)], *rows, location, season, growing=True)
+    return Outliers.fit([(scaled, lengths)], *rows, location, season, growing=True)[0]
 
 
 def found(values: Array, outliers: Outliers | None = None, season: int = 7, learned: Array | None = None) -> Found:
@@ -155,10 +155,10 @@ def test_series_are_judged_by_their_own_rows() -> None:
     values[[450, N + 450, 2 * N + 15]] = 300
     lengths = np.array([N, N, 20])
     rows = np.array([TRAIN, TRAIN, 14]), np.array([STOP, STOP, 16])
-    outliers = Outliers.fit([(values, lengths)], *rows, np.zeros((3, 1)), 7, growing=False)
+    outliers = Outliers.fit([(values, lengths)], *rows, np.zeros((3, 1)), 7, growing=False)[0]
     made = outliers.find(values, lengths)
     assert made is not None and places(made.settled) == [450]
-    two = Outliers.fit(
+    two, _ = Outliers.fit(
         [(values[:N], lengths[:1]), (values[N:], lengths[1:])], *rows, np.zeros((3, 1)), 7, growing=False
     )
     np.testing.assert_array_equal(two.near, outliers.near)

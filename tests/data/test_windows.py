@@ -75,7 +75,7 @@ def test_splits_use_training_scale_and_preceding_look_back() -> None:
     shared = part_windows(data, preprocess, "train", 48, 24)
     assert torch.equal(shared.rows, rows)
     for part in PARTS:
-        windows = part_windows(data, preprocess, part, 48, 24, like=shared)
+        windows = part_windows(data, preprocess, part, 48, 24, shared.resident)
         assert windows.rows is shared.rows
         first, stop = data.split.part(part)[0].tolist()
         first += 48 if part == "train" else 0

@@ -10,6 +10,7 @@ from functools import reduce
 from femts.data.dataset import Dataset
 from femts.data.describe import count
 from femts.text import Message, argument
+from femts.training.data_module import sharing
 from femts.training.request import FitRequest
 from femts.training.resolve import horizon
 from femts.training.select.candidates import RIDGE, ridges
@@ -36,15 +37,16 @@ def with_look_back(request: FitRequest, data: Dataset) -> FitRequest:
         return request
 
     folds = data.before_test(steps, origins_of(data, steps))
-    if request.limit is not None:  # without one, the choice must not depend on the speed of the machine
-        left = request.limit - (time.monotonic() - request.started)
-        in_reach = in_time(candidates, known, folds[0], CLOSED * left / (2 + request.refit))[0]
-        fitting = tuple(each for each in candidates if each.key in in_reach)
-        candidates = fitting or (min(candidates, key=lambda each: each.seq_len or 0),)
-    tried = list[CandidateResult]()
-    for candidate in candidates:
-        made = [try_candidate(candidate, known, fold, MANY_WINDOWS, None) for fold in folds]
-        tried.append(reduce(CandidateResult.then, made))
+    with sharing(folds):
+        if request.limit is not None:  # without one, the choice must not depend on the speed of the machine
+            left = request.limit - (time.monotonic() - request.started)
+            in_reach = in_time(candidates, known, folds[0], CLOSED * left / (2 + request.refit))[0]
+            fitting = tuple(each for each in candidates if each.key in in_reach)
+            candidates = fitting or (min(candidates, key=lambda each: each.seq_len or 0),)
+        tried = list[CandidateResult]()
+        for candidate in candidates:
+            made = [try_candidate(candidate, known, fold, MANY_WINDOWS, None) for fold in folds]
+            tried.append(reduce(CandidateResult.then, made))
     finite = [each for each in tried if math.isfinite(each.error)]
     if not finite:
         return request  # the training itself reports the reason

@@ -23,7 +23,7 @@ from femts.models.registry import model_card
 from femts.text import Message, argument, marked, quote
 from femts.training.checkpoint import Finished
 from femts.training.constants import GRACE, RESERVED
-from femts.training.data_module import DataModule
+from femts.training.data_module import DataModule, sharing
 from femts.training.evaluate import circumstances, scores_within
 from femts.training.fit import finished
 from femts.training.refit import held_out_intervals, refit
@@ -113,41 +113,44 @@ def _try_all(
         some = np.linspace(0, len(data) - 1, MOST_SERIES).astype(np.int64)
         folds, share = [each.take(some) for each in folds], MOST_SERIES / len(data)
         logger.info(f"to stay within the time limit, candidates are compared on {MOST_SERIES} of {len(data)} series")
-    planned = plan(candidates, request, folds, clock, share)
-    learners = [each for each in planned.candidates if each.learns and not each.reason]
-    for note in planned.notes:
-        logger.info(note)
-    tried, each_takes = dict[str, CandidateResult](), 0.0  # seconds of the first trial, which fits nothing
-    for number, fold in enumerate(folds):
-        left, last = (
-            clock.before_scores(request.refit, 0.0, (planned.prepared + each_takes) / share),
-            sum(each.seconds for each in tried.values()),
-        )
-        if number and left is not None and last / number > left:
-            logger.info(f"to stay within the time limit, candidates are compared at {number} of {len(folds)} origins")
-            for result in (result for result in tried.values() if not result.reason):
-                logger.info(_words(result, next(iter(tried.values())).error))
-            break
-        for each in planned.candidates:
-            before, trained = tried.get(each.key), _trained_for(tried.values())
-            left = clock.before_scores(request.refit, trained, (planned.prepared + each_takes) / share)
-            if before is not None and before.reason:
-                continue
-            if left is not None and each in learners:
-                shares = [SHARES.get(other.model, 1.0) for other in learners[learners.index(each) :]]
-                left = max(left * shares[0] / sum(shares), min(left, TRAINING_SECONDS))
-            reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
-            if reason:
-                made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
-            else:
-                place = None if folder is None else folder / each.key / str(number)
-                if left is not None and each.learns:
-                    each = replace(each, training={"max_time": f"{max(1.0, left):.1f}s"})
-                made = try_candidate(each, request, fold, planned.windows, place)
-            tried[each.key] = made if before is None else before.then(made)
-            each_takes = each_takes or made.seconds
-            if made.reason or number + 1 == len(folds):
-                logger.info(_words(tried[each.key], next(iter(tried.values())).error))
+    with sharing(folds):
+        planned = plan(candidates, request, folds, clock, share)
+        learners = [each for each in planned.candidates if each.learns and not each.reason]
+        for note in planned.notes:
+            logger.info(note)
+        tried, each_takes = dict[str, CandidateResult](), 0.0  # seconds of the first trial, which fits nothing
+        for number, fold in enumerate(folds):
+            left, last = (
+                clock.before_scores(request.refit, 0.0, (planned.prepared + each_takes) / share),
+                sum(each.seconds for each in tried.values()),
+            )
+            if number and left is not None and last / number > left:
+                logger.info(
+                    f"to stay within the time limit, candidates are compared at {number} of {len(folds)} origins"
+                )
+                for result in (result for result in tried.values() if not result.reason):
+                    logger.info(_words(result, next(iter(tried.values())).error))
+                break
+            for each in planned.candidates:
+                before, trained = tried.get(each.key), _trained_for(tried.values())
+                left = clock.before_scores(request.refit, trained, (planned.prepared + each_takes) / share)
+                if before is not None and before.reason:
+                    continue
+                if left is not None and each in learners:
+                    shares = [SHARES.get(other.model, 1.0) for other in learners[learners.index(each) :]]
+                    left = max(left * shares[0] / sum(shares), min(left, TRAINING_SECONDS))
+                reason = "" if number else each.reason or _too_late(each, left, each_takes, planned)
+                if reason:
+                    made = CandidateResult(each.model, reason=reason, look_back=each.seq_len, settings=each.settings)
+                else:
+                    place = None if folder is None else folder / each.key / str(number)
+                    if left is not None and each.learns:
+                        each = replace(each, training={"max_time": f"{max(1.0, left):.1f}s"})
+                    made = try_candidate(each, request, fold, planned.windows, place)
+                tried[each.key] = made if before is None else before.then(made)
+                each_takes = each_takes or made.seconds
+                if made.reason or number + 1 == len(folds):
+                    logger.info(_words(tried[each.key], next(iter(tried.values())).error))
     return tuple(tried.values()), planned
 
 

@@ -24,6 +24,7 @@ from femts.forecaster.scoring import score_windows
 from femts.logging import quiet_training
 from femts.models.base import Forecasts
 from femts.text import Message
+from femts.training.data_module import DataModule
 from femts.training.fit import fit
 from femts.training.request import FitRequest
 from femts.training.select.candidates import Candidate
@@ -153,7 +154,8 @@ def try_candidate(
         with memory_checked():
             trained = _trained(candidate, request, fold, most, folder)
             collected = _Collected()
-            windows = score_windows(trained, "val", None, fold).within_scale()
+            like = DataModule.of(fold, trained.config, ("val",)).windows["val"]
+            windows = score_windows(trained, "val", None, fold, like).within_scale()
             index = windows.subsample(most)
             limits = windows.limits(index)
             windows.resident = replace(windows.resident, limits=None)
