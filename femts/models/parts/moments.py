@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -28,12 +29,14 @@ class Moments:
         cross: products of look-back and forecast steps, (L, H).
         future: squares of forecast steps, (H,).
         counts: number of windows in which each forecast step is observed, (H,).
+        fewest: smallest `most` of `window_moments` that gives these moments, of all windows; None if they are of a sample.
     """
 
     past: Tensor
     cross: Tensor
     future: Tensor
     counts: Tensor
+    fewest: int | None = None
 
     def thinned(self, every: int) -> Moments:
         """Moments of every `every`-th forecast step."""
@@ -77,14 +80,19 @@ def window_moments(
     series = series.double()
     if observed is None or bool(observed.all()):
         return _means(*_all_windows(series, before, after))
-    real = observed.to(series.dtype)
-    parts = _parts(real)
-    if 3 * sum(_points(part) for part in parts) <= most:  # a gap costs as much as three windows
-        return _means(*_real_windows(series, real, parts, before, after))
+    real, (close, alone) = observed.to(series.dtype), _parts(observed)
+    fewest = 3 * (_points(close) + _points(alone))  # a gap costs as much as three windows
+    if fewest <= most:
+        parts = [close.to(series.dtype)] + ([-alone.to(series.dtype)] if alone.any() else [])
+        return replace(_means(*_real_windows(series, real, parts, before, after)), fewest=fewest)
     windows = series.unfold(0, before + after, 1)  # views, as are the windows of the weights
-    # covers each phase of each season
-    drawn = torch.randperm(len(windows), generator=torch.Generator().manual_seed(0))[:most]
-    return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), drawn, before))
+    return _means(*_some_windows(windows, real[before:].unfold(0, after, 1), _drawn(len(windows), most), before))
+
+
+@lru_cache(maxsize=8)
+def _drawn(windows: int, most: int) -> Tensor:
+    """Numbers of `most` of the windows, which cover each phase of each season."""
+    return torch.randperm(windows, generator=torch.Generator().manual_seed(0))[:most].clone()
 
 
 def _means(past: Tensor, cross: Tensor, future: Tensor, counts: Tensor) -> Moments:
@@ -126,22 +134,30 @@ def _all_windows(series: Tensor, before: int, after: int) -> _Sums:
     return whole[:, :before], whole[:, before:], future, torch.full_like(future, n)
 
 
-def _parts(real: Tensor) -> tuple[Tensor, Tensor]:
-    """Two masks whose sum is `real` (rows,): 1 except in long gaps, and -1 in each gap that is faster to sum value by
-    value than by its two ends."""
-    missing = 1 - real
-    alone = missing * (1 - F.pad(missing[1:], (0, 1))) * (1 - F.pad(missing[:-1], (1, 0)))
-    return real + alone, -alone
+def _parts(observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Two masks whose difference is `observed` (rows,): one that is true except in long gaps, and one that is true in each
+    gap that is faster to sum value by value than by its two ends."""
+    alone = ~observed
+    alone[1:] &= observed[:-1]
+    alone[:-1] &= observed[1:]
+    return observed | alone, alone
 
 
 def _points(weights: Tensor) -> int:
-    """Number of terms in sums weighted by `weights` (n,)."""
-    return min(int(weights.count_nonzero()), int(_changes(weights).count_nonzero()))
+    """Number of terms in sums weighted by `weights` (n,), numbers or a mask."""
+    return min(_terms(weights))
 
 
 def _is_sparse(weights: Tensor) -> bool:
     """Return whether summing over non-zero `weights` is at least as fast as summing over their changes."""
-    return bool(weights.count_nonzero() <= _changes(weights).count_nonzero())
+    values, changes = _terms(weights)
+    return values <= changes
+
+
+def _terms(weights: Tensor) -> tuple[int, int]:
+    """Numbers of non-zero `weights` (n,) and of their `_changes`."""
+    ends = int(weights[:1].count_nonzero() + weights[-1:].count_nonzero())
+    return int(weights.count_nonzero()), int((weights[1:] != weights[:-1]).count_nonzero()) + ends
 
 
 def _changes(weights: Tensor) -> Tensor:
@@ -195,11 +211,13 @@ def _products(series: Tensor, parts: Sequence[Tensor], steps: int) -> Tensor:
     Sums for later steps differ by the changes of the weights, which are few.
     """
     further = {number: part for number, part in enumerate(parts) if not _is_sparse(part)}
-    weights = sum((part for number, part in enumerate(parts) if number not in further), torch.zeros_like(parts[0]))
-    windows, products = F.pad(series, (0, steps)).unfold(0, steps, 1), series.new_zeros(steps, steps)
-    for some in weights.nonzero().flatten().split(CHUNK):
-        rows = windows[some]
-        products += (rows * weights[some, None]).T @ rows
+    products = series.new_zeros(steps, steps)
+    if len(further) < len(parts):
+        weights = sum((part for number, part in enumerate(parts) if number not in further), torch.zeros_like(parts[0]))
+        windows = F.pad(series, (0, steps)).unfold(0, steps, 1)
+        for some in weights.nonzero().flatten().split(CHUNK):
+            rows = windows[some]
+            products += (rows * weights[some, None]).T @ rows
     if further:
         whole, moved = (
             torch.empty_like(products),
