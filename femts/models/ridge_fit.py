@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -30,7 +30,8 @@ class TrainingRows:
     """`series` (rows, C) as windows with `before` steps of look-back and `after` steps of forecast; see
     `window_moments`.
 
-    Windows do not overlap the rows from the first entry of `left_out` (inclusive) to the second (exclusive).
+    Windows do not overlap the rows from the first entry of `left_out` (inclusive) to the second (exclusive). The moments of
+    whole pieces are `kept`, since the same series with later rows left out has these pieces, too.
     """
 
     series: Tensor
@@ -38,6 +39,7 @@ class TrainingRows:
     before: int
     after: int
     left_out: tuple[int, int] = (0, 0)
+    kept: dict[tuple[int, int], Moments] = field(default_factory=dict)
 
     @property
     def pieces(self) -> list[slice]:
@@ -59,11 +61,18 @@ class TrainingRows:
         """Moments of one channel."""
         pieces = self.pieces
         most = max(1, MOST_WINDOWS // self.series.shape[1] // len(pieces))
-        series, observed = self.series[:, channel], None if self.observed is None else self.observed[:, channel]
-        return pool(
-            window_moments(series[piece], self.before, self.after, None if observed is None else observed[piece], most)
-            for piece in pieces
-        )
+        return pool(self._of_piece(channel, piece, most) for piece in pieces)
+
+    def _of_piece(self, channel: int, piece: slice, most: int) -> Moments:
+        kept = self.kept.get((channel, piece.start))
+        whole = piece.stop - piece.start == ROWS_AT_ONCE + self.before + self.after - 1
+        if whole and kept is not None and kept.fewest is not None and kept.fewest <= most:
+            return kept
+        observed = None if self.observed is None else self.observed[piece, channel]
+        made = window_moments(self.series[piece, channel], self.before, self.after, observed, most)
+        if whole and piece.start % ROWS_AT_ONCE == 0 and made.fewest is not None:
+            self.kept[channel, piece.start] = made
+        return made
 
     def pooled(self) -> Moments:
         """Moments pooled over all channels."""
@@ -157,7 +166,7 @@ def _held_out(rows: TrainingRows) -> Iterator[tuple[TrainingRows, TrainingRows]]
         start = max(0, first - rows.before)
         left_out = (first if first >= least else 0, stop if n - stop >= least else n)
         observed = None if rows.observed is None else rows.observed[start:stop]
-        ahead = replace(rows, series=rows.series[start:stop], observed=observed)
+        ahead = replace(rows, series=rows.series[start:stop], observed=observed, kept={})
         if ahead.windows and left_out != (0, n):
             yield replace(rows, left_out=left_out), ahead
 

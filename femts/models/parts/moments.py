@@ -79,7 +79,7 @@ def window_moments(
     """
     series = series.double()
     if observed is None or bool(observed.all()):
-        return _means(*_all_windows(series, before, after))
+        return replace(_means(*_all_windows(series, before, after)), fewest=0)
     real, (close, alone) = observed.to(series.dtype), _parts(observed)
     fewest = 3 * (_points(close) + _points(alone))  # a gap costs as much as three windows
     if fewest <= most:
