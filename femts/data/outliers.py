@@ -373,7 +373,9 @@ def _merged(one: list[Array], other: list[Array]) -> list[Array]:
 
 def _smallest(one: list[Array], other: list[Array], rank: int) -> Array:
     """The value of this `rank`, from 1, in two ordered lists together, of which the first may be empty."""
-    pairs = ((one[: rank - k][-1:], other[:k][-1:]) for k in range(rank + 1) if rank - k <= len(one) and k <= len(other))
+    pairs = (
+        (one[: rank - k][-1:], other[:k][-1:]) for k in range(rank + 1) if rank - k <= len(one) and k <= len(other)
+    )
     return np.asarray(reduce(np.minimum, (reduce(np.maximum, above + below) for above, below in pairs)))
 
 
