@@ -149,3 +149,16 @@ def test_intervals_are_those_of_windows_made_anew(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("femts.training.fit.held_out_intervals", noting)
     trained(panel(), refit=True)
     assert len(shared) == 1 and shared[0] is not None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.7])
+def test_largest_factors_are_those_of_all_rows(share: float) -> None:
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((300, 2)) < share, 1 + rng.random((300, 2)), 1.0)
+    made = Factors.joined([Factors.of(dense[first : first + 70], first) for first in range(0, 300, 70)])
+    assert len(made.rows) == (dense > 1).any(axis=1).sum()
+    begin = torch.from_numpy(rng.integers(-20, 280, 50))
+    for steps in (0, 1, 5, 20):
+        rows = (begin[:, None] + torch.arange(steps)).clamp(0, 299)
+        expected = np.ones((50, 2)) if not steps else dense[rows.numpy()].max(axis=1)
+        np.testing.assert_array_equal(made.most(rows), expected.astype(np.float32))

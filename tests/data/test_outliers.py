@@ -192,3 +192,24 @@ def test_medians_are_those_of_pandas(rows: int, steps: int, gaps: float, monkeyp
     values = np.where(RNG.uniform(size=(rows, 2)) < gaps, np.nan, RNG.normal(size=(rows, 2)).round(1))
     expected = pd.DataFrame(values).rolling(steps, min_periods=(steps + 1) // 2).median()
     np.testing.assert_array_equal(outliers._medians(values, steps), expected.to_numpy())
+
+
+@pytest.mark.parametrize("kept", [(), (0, 2)])
+def test_odd_training_readings_are_those_of_the_rows_up_to_the_test(kept: tuple[int, ...]) -> None:
+    values = np.concatenate([WEEKLY, PROMOTIONS, TREND[:350], GAPS])[:, None]
+    values[[100, 299, 450, N + 10, N + 200, 2 * N + 250, 2 * N + 380], 0] = 300, 900, 900, 5000, 9000, 900, -900
+    lengths = np.array([N, N, 350, N])
+    train, stop = np.array([TRAIN, 200, 280, 20]), np.array([STOP, 450, 340, 20])
+    first, location, spread = np.cumsum(lengths) - lengths, np.zeros((4, 1)), {"season": 7, "growing": False}
+    series = [(values[a : a + n], lengths[k : k + 1]) for k, (a, n) in enumerate(zip(first, lengths, strict=True))]
+    chunks = [(np.concatenate([series[0][0], series[1][0]]), lengths[:2]), *series[2:]]
+    known = None
+    if kept:
+        others, _ = Outliers.fit([(values * 2, lengths)], train, stop, location, **spread)
+        known = others, np.isin(np.arange(4), kept)
+    outliers, (rows, columns) = Outliers.fit(chunks, train, stop, location, **spread, known=known)
+    expected = list[int]()
+    for number, (part, length) in enumerate(series):
+        made = outliers.take(np.array([number])).find(part[: stop[number]], np.minimum(length, stop[number]))
+        expected += [] if made is None else (first[number] + np.flatnonzero(made.settled[: train[number]])).tolist()
+    assert rows.tolist() == expected and not columns.any() and len(rows) > 1

@@ -12,7 +12,9 @@ from sklearn.linear_model import Ridge as ReferenceRidge
 
 from femts.data.batch import Batch
 from femts.errors import UsageError
+from femts.models import ridge_fit
 from femts.models.fem import SegmentForecaster
+from femts.models.parts.moments import Moments, window_moments
 from femts.models.registry import build_config, build_model
 from femts.models.ridge import LinearForecast
 from femts.models.ridge_fit import KINDS, TrainingRows, choose, maps, stacked
@@ -248,3 +250,25 @@ def test_invalid_settings_are_refused() -> None:
         for name in ("ridge", "fem_sm_ridge"):
             with pytest.raises(UsageError, match=sentence):
                 make(name, **settings)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.02, 0.5])
+def test_pieces_that_held_out_fits_share_are_summed_once(gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    series, calls = random_channels((0.8,), 4000), list[int]()
+    observed = torch.rand(4000, 1, generator=torch.Generator().manual_seed(1)) >= gaps
+    monkeypatch.setattr(ridge_fit, "ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(ridge_fit, "MOST_WINDOWS", 2000)
+
+    def counted(rows: torch.Tensor, *further: Any) -> Moments:
+        calls.append(len(rows))
+        return window_moments(rows, *further)
+
+    monkeypatch.setattr(ridge_fit, "window_moments", counted)
+    made = LinearForecast(12, 8, 4, 1)
+    made.fit(series, 0.3, observed)
+    shared = len(calls)
+    monkeypatch.setattr(ridge_fit.TrainingRows, "kept", property(lambda _: {}, lambda *_: None), raising=False)
+    alone = LinearForecast(12, 8, 4, 1)
+    alone.fit(series, 0.3, observed)
+    assert torch.equal(made.dense, alone.dense)
+    assert shared == len(calls) - shared if gaps == 0.5 else shared < 0.8 * (len(calls) - shared)

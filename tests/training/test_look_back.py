@@ -10,10 +10,13 @@ import pytest
 from logged import logged
 
 import femts
+from femts.data import windows
 from femts.data.dataset import Dataset
 from femts.data.preprocess import Preprocess
 from femts.data.protocols import default_look_back
+from femts.data.resident import ScaledSeries
 from femts.errors import UsageError
+from femts.training import data_module
 from femts.training.resolve import Lengths, look_back
 from femts.training.select import run
 from femts.training.select.candidates import Candidate, ridges
@@ -48,10 +51,19 @@ def test_look_backs_share_one_preprocessing(monkeypatch: pytest.MonkeyPatch) -> 
         fitted.append(data)
         return fit(data, *given)
 
+    scale, scaled = windows.resident, list[Dataset]()
+
+    def counted_scaling(data: Dataset, preprocess: Preprocess) -> ScaledSeries:
+        scaled.append(data)
+        return scale(data, preprocess)
+
     monkeypatch.setattr(Preprocess, "fit", counted)
+    for module in (data_module, windows):
+        monkeypatch.setattr(module, "resident", counted_scaling)
     panel = pd.concat([walk().assign(unique_id=name).rename(columns={"date": "ds"}) for name in "ab"])
-    femts.train(panel, "ridge", 6)
+    femts.train(panel, "ridge", 6, refit=False)
     assert len(fitted) == 2, "for the candidates, and for the training"
+    assert scaled == fitted and len({len(each.values) for each in fitted}) == 2
 
 
 def test_test_rows_do_not_affect_the_look_back() -> None:
