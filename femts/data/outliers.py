@@ -175,7 +175,8 @@ class Outliers:
             settled = own._judge(values, measured, lengths)[0]
         elif changed.any():
             settled &= ~np.repeat(changed, lengths, axis=0)
-        return np.nonzero(settled & learned)
+        row, column = np.nonzero(settled & learned)
+        return row, column
 
     def find(self, values: Array, lengths: Numbers) -> Found | None:
         """Odd readings in scaled `values` (n, C) of consecutive series of these `lengths` (S,); None without any."""

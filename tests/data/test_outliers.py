@@ -200,14 +200,14 @@ def test_odd_training_readings_are_those_of_the_rows_up_to_the_test(kept: tuple[
     values[[100, 299, 450, N + 10, N + 200, 2 * N + 250, 2 * N + 380], 0] = 300, 900, 900, 5000, 9000, 900, -900
     lengths = np.array([N, N, 350, N])
     train, stop = np.array([TRAIN, 200, 280, 20]), np.array([STOP, 450, 340, 20])
-    first, location, spread = np.cumsum(lengths) - lengths, np.zeros((4, 1)), {"season": 7, "growing": False}
+    first, further = np.cumsum(lengths) - lengths, (train, stop, np.zeros((4, 1)), 7, False)
     series = [(values[a : a + n], lengths[k : k + 1]) for k, (a, n) in enumerate(zip(first, lengths, strict=True))]
     chunks = [(np.concatenate([series[0][0], series[1][0]]), lengths[:2]), *series[2:]]
     known = None
     if kept:
-        others, _ = Outliers.fit([(values * 2, lengths)], train, stop, location, **spread)
+        others, _ = Outliers.fit([(values * 2, lengths)], *further)
         known = others, np.isin(np.arange(4), kept)
-    outliers, (rows, columns) = Outliers.fit(chunks, train, stop, location, **spread, known=known)
+    outliers, (rows, columns) = Outliers.fit(chunks, *further, known)
     expected = list[int]()
     for number, (part, length) in enumerate(series):
         made = outliers.take(np.array([number])).find(part[: stop[number]], np.minimum(length, stop[number]))
