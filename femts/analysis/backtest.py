@@ -222,8 +222,11 @@ def models_of(forecaster: Forecaster) -> list[Forecaster]:
 
 def uses_of(forecaster: Forecaster, data: Dataset, cutoffs: Sequence[Cutoff]) -> list[NDArray[np.int64]]:
     """What each of `models_of` used the rows after each cutoff for, (models, series) of `Use` for each."""
-    models = models_of(forecaster)
-    return [np.stack([use_of(model, data, each.series, each.rows) for model in models]) for each in cutoffs]
+    if not cutoffs:
+        return []
+    series, rows = np.concatenate([each.series for each in cutoffs]), np.concatenate([each.rows for each in cutoffs])
+    used = np.stack([use_of(model, data, series, rows) for model in models_of(forecaster)])  # dates are read once
+    return np.split(used, np.cumsum([len(each.series) for each in cutoffs])[:-1], axis=1)
 
 
 def first_unseen(uses: Sequence[NDArray[np.int64]]) -> int:
