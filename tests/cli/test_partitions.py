@@ -116,6 +116,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = os.pathsep.join(map(str, (folder, ROOT)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # other tests would leave it no time at its own, 15
         for node in ("first", "second"):
             cluster.add_node(num_cpus=1, object_store_memory=10**8, env_vars={"PYTHONPATH": path, "NODE": node})
         patch.setenv("RAY_ADDRESS", cluster.address)

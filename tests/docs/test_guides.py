@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from checkout import Checkout
+from forks import forked_cells
 from pages import ROOT, Reader, cells_in_this_process, compare, less
 
 from femts.cluster import connected
@@ -52,6 +55,10 @@ def test_guide_reproduces_its_output(guide: str, tmp_path: Path, monkeypatch: py
         if guide in TABLES:
             untouched.enter_context(cells_in_this_process())
         if guide == "many-machines":
+            untouched.enter_context(forked_cells())
+            ray = sys.modules["ray"]  # one worker, because each imports femts for seconds
+            untouched.enter_context(patch.object(ray, "init", partial(ray.init, num_cpus=1)))
+            monkeypatch.setenv("RAY_worker_niceness", "0")  # other tests would leave it no time at its own, 15
             untouched.enter_context(connected())  # once for both commands that use Ray
         steps = 100 if guide == "train" else 8  # enough for the verdict that it shows
         Reader(tmp_path, less(max_steps=steps), checkout).read(HOW_TO / f"{guide}.md")
