@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -79,11 +80,11 @@ def test_silent_training_and_commands_leave_no_temporary_files(place: Path) -> N
 
 def test_killed_training_leaves_files_only_in_its_run(place: Path) -> None:
     """Partial files in the run folder are removed on resume."""
-    process, run = _start(place, TRAIN), place / "work" / "new"
+    process, run = Forked(["-c", COMMANDS, TRAIN], place / "work", _environment(place)), place / "work" / "new"
     while process.poll() is None and not (run / "checkpoints" / "last.ckpt").exists():
         time.sleep(0.01)
-    process.kill()
-    process.communicate()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
     assert [left for left in _left(place) if not left.startswith("work/new/")] == []
     assert {path.name for path in (place / "work").iterdir()} == {"new", "run", "past.csv"}
     for folder in (run, run / "checkpoints"):

@@ -11,6 +11,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import forkserver, process, reduction
 from pathlib import Path
@@ -143,6 +144,7 @@ def _run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # the server has looked for its own
     for number, passed in enumerate([fcntl.fcntl(each, fcntl.F_DUPFD, 3) for each in (given, out, err)]):
         os.dup2(passed, number)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  # which `multiprocessing` closes
