@@ -115,7 +115,8 @@ def test_remedies_of_a_history_are_options_of_the_command_or_of_the_training(
     ]
     long = pd.concat(parts, ignore_index=True)
     run = tmp_path / "run"
-    femts.train(long, "boost", 7, seq_len=14, static_covariates="size", out=run, device="cpu")
+    few = {"model.rounds": 5}
+    femts.train(long, "boost", 7, seq_len=14, static_covariates="size", out=run, device="cpu", settings=few)
     femts.train(long.drop(columns="size"), "naive", 7, seq_len=14, out=tmp_path / "plain", device="cpu")
     tables = {
         ("run", "changes"): (

@@ -92,7 +92,7 @@ WHOLE: dict[str, Callable[[], pd.DataFrame]] = {
 @pytest.fixture(scope="module")
 def forecaster() -> Forecaster:
     data = femts.load_dataset(panel(), target="y", future_covariates="promo", static_covariates="size")
-    return femts.train(data, "boost", P, seq_len=L, device="cpu")
+    return femts.train(data, "boost", P, seq_len=L, device="cpu", settings={"model.rounds": 20})
 
 
 def read(path: Path, made: Forecaster, cells: int) -> pd.DataFrame:
