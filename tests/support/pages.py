@@ -119,7 +119,8 @@ class Reader:
         """Exit status and output, stderr included, of one line at the prompt."""
         command, *arguments = shlex.split(line)
         chosen = _option(arguments, "--model") == AUTO  # a page that shows how it chooses says for how long
-        if command == "femts" and arguments[0] == "train" and not chosen and self._cuts(self._model(arguments)):
+        trains = "train" in (arguments[:1] if command == "femts" else arguments if command == "torchrun" else [])
+        if trains and not chosen and self._cuts(self._model(arguments)):
             arguments += self.less.typed(self._model(arguments))
         if command == "pip":  # into the folder, where commands find it, and not into this environment
             command, arguments = "python", ["-m", "pip", "-q", *arguments, "--target", str(self.folder), *ALONE]
