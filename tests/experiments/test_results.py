@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pages import cells_in_this_process
-from small_grid import COMMAND, record, small_grid
+from small_grid import COMMAND, record, small_grid, two_columns
 
 import femts
 from femts.cli import main
@@ -23,6 +24,12 @@ from femts.experiments.runner import Engine, run_cells
 from femts.experiments.verify import SCOPE, verify_record
 
 CELL = Cell("synthetic", "ridge", 96, seq_len=192)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fewer_columns() -> Iterator[None]:
+    with two_columns():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from forks import Forked, forked_cells
 from logged import logged
 from orphans import marked, wait_for_workers
 from pages import cells_in_this_process
-from small_grid import COMMAND, SETTINGS, small_grid, without_times
+from small_grid import COMMAND, SETTINGS, small_grid, two_columns, without_times
 from small_tables import small_table
 
 import femts
@@ -67,7 +67,7 @@ def test_model_is_scored_recursively_at_longer_horizons(tmp_path: Path) -> None:
     small = {"training.max_epochs": "1", "training.batch_size": "512", "model.d_model": "8", "model.n_layers": "1"}
     settings, store = {**small, "model.n_heads": "1"}, Store(tmp_path)
     cell, longer = (Cell("synthetic", "sm", pred_len, seq_len=192, settings=settings) for pred_len in (96, 192))
-    with cells_in_this_process():
+    with cells_in_this_process(), two_columns():
         run_cells([cell, longer], store, TWO)
     record, rival = store.record(cell) or {}, store.record(longer) or {}
     assert list(record["rolled"]) == ["192", "336", "720"]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
+from femts.data.catalog import CATALOG
+from femts.data.synthetic import synthetic_frame
 from femts.experiments.cell import Cell
 from femts.experiments.grid import Grid, make_grid
 
@@ -62,3 +68,11 @@ def without_times(record: dict[str, Any]) -> dict[str, Any]:
     """The reproducible part of a record."""
     kept = {key: value for key, value in record.items() if key != "seconds"}
     return {**kept, "history": [{k: v for k, v in row.items() if k != "seconds"} for row in record["history"]]}
+
+
+@contextmanager
+def two_columns() -> Iterator[None]:
+    """Leave two of the six columns of `synthetic`, for cells of this process that score long horizons."""
+    made = replace(CATALOG["synthetic"], make=lambda: synthetic_frame().iloc[:, :3], channels=2)
+    with patch.dict(CATALOG, {"synthetic": made}):
+        yield

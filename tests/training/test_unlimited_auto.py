@@ -26,7 +26,7 @@ def test_clock_has_no_influence_without_a_limit(monkeypatch: pytest.MonkeyPatch,
     hours, rng = np.arange(900)[:, None], np.random.default_rng(0)
     values = 50 + 10 * np.sin(2 * np.pi * hours / 24 + np.arange(2)) + rng.normal(size=(900, 2))
     table = pd.DataFrame(values, columns=["a", "b"], index=pd.date_range("2024-01-01", periods=900, freq="h"))
-    monkeypatch.setattr(planning, "OF_SMALL", Allowance(fits=3.0, beside=6.0, training=0.6))
+    monkeypatch.setattr(planning, "OF_SMALL", Allowance(fits=3.0, beside=6.0, training=0.3))
     monkeypatch.setattr(constants, "FEWEST_STEPS", 2)
     kinds = ("seasonal_naive", "ridge", "dotm", "fem_zero", "boost", "nhits")  # one of each
     with few_candidates(*kinds):
