@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import pytest
 from checkout import Checkout
-from forks import forked_cells
 from pages import ROOT, Reader, cells_in_this_process, compare, less
 
 from femts.cluster import connected
@@ -55,7 +54,6 @@ def test_guide_reproduces_its_output(guide: str, tmp_path: Path, monkeypatch: py
         if guide in TABLES:
             untouched.enter_context(cells_in_this_process())
         if guide == "many-machines":
-            untouched.enter_context(forked_cells())
             ray = sys.modules["ray"]  # one worker, because each imports femts for seconds
             untouched.enter_context(patch.object(ray, "init", partial(ray.init, num_cpus=1)))
             monkeypatch.setenv("RAY_worker_niceness", "0")  # other tests would leave it no time at its own, 15
