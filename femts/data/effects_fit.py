@@ -94,7 +94,7 @@ def _fitted_alone(
     """Effects fitted to each of S series, by number: covariates (S, n, K), scaled values (S, n, C), stamps (S n,)."""
     columns = [np.ascontiguousarray(known[..., k]) for k in range(known.shape[-1])]
     count, length = known.shape[:2]
-    plain, waves = _plain((column.copy() for column in columns), count, dated, dates), dated.of(dates)
+    plain, waves = _plain(columns, count, dated, dates), dated.of(dates)
     before, kinds = _sampled(length - season), dict[tuple[int, ...], list[int]]()
     for place, each in enumerate(plain):
         kinds.setdefault(tuple(map(len, each.knots)), []).append(place)
@@ -118,14 +118,14 @@ def _sampled(count: int) -> NDArray[np.int64]:
 
 def _plain(columns: Iterable[Array], count: int, dated: DateTerms, dates: pd.Index | None) -> list[Effects]:
     """Terms for each of `count` series, not yet standardised and without weights; `columns` are the training rows of
-    each covariate, (count, n), which are reordered."""
-    found = [(_means(column), _knots(column)) for column in columns]  # one at a time, as they may be large
+    each covariate, (count, n)."""
+    found = [(_knots(column), _means(column)) for column in columns]  # one at a time, as they may be large
     waves, zone = 0, None
     if dated.any and dates is not None:
         waves, zone = len(dated.of(dates[:1])), zone_of(dates)
     made = list[Effects]()
     for place in range(count):
-        knots, mean = tuple(of[place] for _, of in found), np.array([of[place] for of, _ in found])
+        knots, mean = tuple(of[place] for of, _ in found), np.array([of[place] for _, of in found])
         terms = sum(1 + len(each) for each in knots) + waves
         further = np.ones(terms), np.zeros((terms, 0)), np.zeros(1), np.zeros(0), zone
         made.append(Effects(knots, mean, dated, *further))
@@ -133,15 +133,15 @@ def _plain(columns: Iterable[Array], count: int, dated: DateTerms, dates: pd.Ind
 
 
 def _knots(column: Array) -> list[tuple[float, ...]]:
-    """Knots for each series of a covariate (S, n), which is reordered; none if it has at most two values."""
+    """Knots for each series of a covariate (S, n); none if it has at most two values."""
     if np.isnan(column).any():
         return [_knots(each[None, ~np.isnan(each)])[0] for each in column]
     if not column.shape[1]:
         return [()] * len(column)
-    column.sort(axis=1)
-    several = (column[:, 1:] > column[:, :-1]).sum(axis=1) > 1
-    low, high = column[:, :1].copy(), column[:, -1:].copy()
-    places = np.quantile(column, KNOTS, axis=1, overwrite_input=True).T
+    ordered = np.sort(column, axis=1)
+    several = (ordered[:, 1:] > ordered[:, :-1]).sum(axis=1) > 1
+    low, high = ordered[:, :1].copy(), ordered[:, -1:].copy()
+    places = np.quantile(ordered, KNOTS, axis=1, overwrite_input=True).T
     inside = (low < places) & (places < high) & several[:, None]
     return [tuple(np.unique(each[within]).tolist()) for each, within in zip(places, inside, strict=True)]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ SLACK = 1.5  # roughness of a look-back, relative to the largest of the training
 STEPS = 13  # readings before with whose median a reading is compared
 NEAREST = 5  # the nearest of these, whose median follows a new level sooner, and readings after
 RECENT, MANY = 40, 10  # rows among which more than so many odd readings are another way to vary, not outliers
-CELLS = 2**16  # cells of windows at a time, which stay in the cache
+CELLS = 2**16  # cells that are sorted at a time, which stay in the cache
 SEASONS = 3  # seasons before with whose median a reading is compared
 
 
@@ -326,58 +325,20 @@ def _around(values: Array, lengths: Numbers) -> tuple[Array, tuple[Array, Array]
 
 
 def _medians(values: Array, steps: int) -> Array:
-    """Medians of the values (n, C) in the last `steps` rows up to each row, NaN if more than half of them are missing.
-
-    Windows with gaps are sorted one by one, others by minima and maxima of whole columns, which is faster.
-
-    Args:
-        values: (n, C), NaN where missing.
-        steps: 5 or 13, of which all but the last row are sorted as 4, or as 8 and 4.
-    """
-    made, nothing = np.empty(values.shape), np.full((steps - 1, values.shape[1]), np.nan)
-    padded, rows = np.concatenate([nothing, values]), max(1, CELLS // (steps * values.shape[1]))
-    eight = steps - 5  # rows before the last five
+    """Medians of the values (n, C) in the last `steps` rows up to each row, NaN if more than half of them are missing."""
+    made, before = np.empty(values.shape), np.full((steps - 1, values.shape[1]), np.nan)
+    padded, rows = np.concatenate([before, values]), max(1, CELLS // (steps * values.shape[1]))
     for first in range(0, len(values), rows):
-        block = padded[first : first + rows + steps - 1]
-        four, last = _ordered(block[eight:-1], 4), block[steps - 1 :]
-        before = _ordered(block[:-5], eight) if eight else list[Array]()
-        low, high = (_smallest(before, four, steps // 2 + more) for more in (0, 1))
-        medians = np.maximum(low, np.minimum(last, high))  # NaN if any of the values is
-        gaps = np.isnan(medians)
+        windows = sliding_window_view(padded[first : first + rows + steps - 1], steps, axis=0)
+        ordered = np.sort(windows)  # several times as fast as the medians of pandas; NaN is last
+        made[first : first + rows] = ordered[..., steps // 2]
+        gaps = np.isnan(ordered[..., -1])
         if gaps.any():
-            some = np.sort(sliding_window_view(block, steps, axis=0)[gaps])  # NaN is last
+            some = ordered[gaps]
             count = steps - np.isnan(some).sum(axis=1)
             low, high = (np.take_along_axis(some, (place // 2)[:, None], axis=1)[:, 0] for place in (count - 1, count))
-            medians[gaps] = np.where(2 * count > steps, (low + high) / 2, np.nan)
-        made[first : first + rows] = medians
+            made[first : first + rows][gaps] = np.where(2 * count > steps, (low + high) / 2, np.nan)
     return made
-
-
-def _ordered(values: Array, count: int) -> list[Array]:
-    """The `count` consecutive values from each row of `values` (n, C) on in increasing order, (n - count + 1, C) each, NaN
-    if one of them is; `count` is a power of 2."""
-    if count == 1:
-        return [values]
-    half = _ordered(values, count // 2)
-    return _merged([each[: -(count // 2)] for each in half], [each[count // 2 :] for each in half])
-
-
-def _merged(one: list[Array], other: list[Array]) -> list[Array]:
-    """Two ordered lists of 1, 2, 4 ... values as one, by the odd-even merge of Batcher ("Sorting networks and their
-    applications", AFIPS 1968)."""
-    if len(one) == 1:
-        return [np.minimum(one[0], other[0]), np.maximum(one[0], other[0])]
-    even, odd = _merged(one[::2], other[::2]), _merged(one[1::2], other[1::2])
-    pairs = zip(odd, even[1:], strict=False)
-    return [even[0], *(bound(*pair) for pair in pairs for bound in (np.minimum, np.maximum)), odd[-1]]
-
-
-def _smallest(one: list[Array], other: list[Array], rank: int) -> Array:
-    """The value of this `rank`, from 1, in two ordered lists together, of which the first may be empty."""
-    pairs = (
-        (one[: rank - k][-1:], other[:k][-1:]) for k in range(rank + 1) if rank - k <= len(one) and k <= len(other)
-    )
-    return np.asarray(reduce(np.minimum, (reduce(np.maximum, above + below) for above, below in pairs)))
 
 
 def _few(odd: Mask, lengths: Numbers) -> Mask:

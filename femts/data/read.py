@@ -193,8 +193,9 @@ def table_pieces(
     except ImportError as error:
         if found.library is None:
             raise
+        library = (error.name or found.library).partition(".")[0]  # a format may have several
         raise UsageError(
-            f"{path} needs {found.library}, which is not installed; run pip install {found.library}, or use CSV."
+            f"{path} needs {library}, which is not installed; run pip install {library}, or use CSV."
         ) from error
 
 

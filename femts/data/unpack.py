@@ -32,6 +32,7 @@ CELL = 24  # bytes that a cell takes during parsing, in addition to its text
 _ENDS, _MARKS = (b"\n", b"\r"), (b",", b";", b"\t", b"|")  # line ends and cell separators
 SMALL = 2**22  # bytes of a piece up to which the memory left is not asked for
 _CHUNK = 2**18  # bytes decompressed at a time
+_MARKUP = (b"<!doctype", b"<html", b"<table", b"<?xml")  # how pages begin, but not headers such as <DATE>,<OPEN>
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
 
@@ -83,7 +84,7 @@ class TextBytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """See `io.RawIOBase`; raises UsageError if the content is binary, damaged or too large."""
+        """See `io.RawIOBase`; raises UsageError if the content is binary, markup, damaged or too large."""
         while not self._left:
             chunk = self._read(len(buffer)) if self._ahead is None else self._ahead
             self._ahead = self._read(len(buffer)) if chunk else b""
@@ -117,6 +118,11 @@ class TextBytes(io.RawIOBase):
                     f"{place(self._path)} is compressed twice; decompress it and name the CSV file inside."
                 )
             _check_empty(chunk, self._path)
+            if chunk.lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower().startswith(_MARKUP):
+                raise UsageError(
+                    f"{place(self._path)} is a web page or XML, not a table; download the table itself, or open the file "
+                    "in a spreadsheet and save it as CSV."
+                )
             self.encoding = _encoding_of(chunk)
             if self.encoding != UTF8:
                 self._decoder = codecs.getincrementaldecoder(self.encoding)()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from femts.data.pieces import slices
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -45,14 +43,18 @@ class UsualValues:
     @classmethod
     def fit(cls, covariates: NDArray[Any], training: NDArray[np.int64]) -> UsualValues:
         """Take them from `covariates` (N, K), NaN where missing, in the rows `training` (S, 2) of each series."""
-        pieces = training[training[:, 1] > training[:, 0]]
+        pieces = [covariates[first:stop] for first, stop in training.tolist() if stop > first]
+        first, second = (_ends(each) for each in zip(*(np.array_split(one, 2) for one in pieces), strict=True))
+        grown = np.maximum(first[0] - second[0], second[1] - first[1])
+        low, high = np.fmin(first[0], second[0]), np.fmax(first[1], second[1])
         columns = (
-            np.concatenate([covariates[first:stop, k] for first, stop in pieces.tolist()], dtype=np.float64)
-            for k in range(covariates.shape[1])
+            np.concatenate([each[:, k] for each in pieces], dtype=np.float64) for k in range(covariates.shape[1])
         )
-        found = [_of_column(column, pieces[:, 1] - pieces[:, 0]) for column in columns]  # one at a time, to save memory
-        low, high, middle, step, grows = (np.array(each) for each in zip(*found, strict=True))
-        return cls(low, high, middle, step, grows.astype(np.bool_))
+        middle = np.array([_median(column) for column in columns], dtype=np.float64)
+        steps = [
+            np.fmax.reduce(np.abs(np.diff(each.astype(np.float64), axis=0)), axis=0, initial=0.0) for each in pieces
+        ]
+        return cls(low, high, middle, np.fmax.reduce(steps), grown > GROWN * (first[1] - first[0]))
 
     def odd(self, last: Array, ahead: Array) -> Mask:
         """Mask (S, K) of the covariates whose values `ahead` (S, steps, K) are perhaps in another unit, after the `last`
@@ -82,25 +84,11 @@ class UsualValues:
         return cls(low, high, middle, step, grows.astype(np.bool_))
 
 
-def _of_column(column: Array, lengths: NDArray[np.int64]) -> tuple[float, float, float, float, bool]:
-    """The attributes of `UsualValues` for one covariate, from its values (n,) in series of these `lengths`."""
-    stops = np.cumsum(lengths)
-    halves = np.stack([stops - lengths, stops - lengths // 2], axis=1).ravel()
-    some = np.stack([lengths > 0, lengths > 1], axis=1).ravel()  # a single row has no second half
-    low, high = (bound.reduceat(column, halves[some]) for bound in (np.fmin, np.fmax))
-    late = (np.arange(len(some)) % 2 == 1)[some]
-    (first, second), (top, later_top) = (
-        [bound.reduce(each[part], initial=np.nan) for part in (~late, late)]
-        for bound, each in ((np.fmin, low), (np.fmax, high))
-    )
-    step = 0.0
-    for rows in slices(len(column)):
-        change = np.abs(np.diff(column[rows.start : rows.stop + 1]))
-        ends = stops[(stops > rows.start) & (stops <= rows.start + len(change))]
-        change[ends - rows.start - 1] = np.nan  # from one series to the next
-        step = np.fmax.reduce(change, initial=step)
-    grows = np.maximum(first - second, later_top - top) > GROWN * (top - first)
-    return np.fmin(first, second), np.fmax(top, later_top), _median(column), step, grows
+def _ends(pieces: Sequence[Array]) -> Array:
+    """Smallest and largest of the values in pieces (n, K), (2, K), NaN for columns without any."""
+    bounds = (np.fmin, np.fmax)
+    made = [bound.reduce([bound.reduce(each, axis=0, initial=np.nan) for each in pieces]) for bound in bounds]
+    return np.stack(made, dtype=np.float64)
 
 
 def _median(column: Array) -> float:

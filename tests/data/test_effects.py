@@ -10,7 +10,7 @@ import pytest
 from small_tables import small_table
 
 from femts.data.effects import DateTerms, Effects
-from femts.data.effects_fit import KNOTS, _knots, fit_effects, fit_own
+from femts.data.effects_fit import fit_effects, fit_own
 from femts.data.loading import load_dataset
 from femts.data.preprocess import Preprocess
 
@@ -154,14 +154,3 @@ def test_effects_of_series_fitted_in_blocks_equal_those_fitted_one_by_one(
         assert own[number].knots == single.knots
         for name in ("mean", "scale", "weight", "offset", "explained"):
             np.testing.assert_allclose(getattr(own[number], name), getattr(single, name), rtol=1e-9, atol=1e-12)
-
-
-def test_knots_are_quantiles_inside_the_range_of_three_values_or_more() -> None:
-    rng = np.random.default_rng(0)
-    columns = rng.lognormal(size=(5, 99)).round(2), np.tile([0.0, 1.0, 0.0], (3, 9)), np.full((2, 9), 7.0)
-    missing = np.where(rng.random((4, 60)) < 0.2, np.nan, rng.integers(0, 4, (4, 60)) * 1.0)
-    for column in (*columns, missing):
-        for each, knots in zip(column, _knots(column.copy()), strict=True):
-            seen = each[~np.isnan(each)]
-            places = sorted({place for place in np.quantile(seen, KNOTS) if seen.min() < place < seen.max()})
-            assert list(knots) == (places if len(np.unique(seen)) > 2 else [])

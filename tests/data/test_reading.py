@@ -172,10 +172,11 @@ def test_excel_workbook_is_read(tmp_path: Path) -> None:
 
 
 def test_missing_optional_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("openpyxl", "pyarrow", "pyarrow.parquet"):
+    for module in ("openpyxl", "xlrd", "pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     for name, content, words in (
         ("mine.xlsx", zipped("xl/workbook.xml"), "needs openpyxl, which is not installed; run pip install openpyxl"),
+        ("mine.xls", b"\xd0\xcf\x11\xe0", "needs xlrd, which is not installed; run pip install xlrd"),
         ("mine.parquet", b"PAR1", "needs pyarrow, which is not installed; run pip install pyarrow"),
         (
             "mine.csv.zst",
@@ -216,6 +217,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "add a header row",
     ),
     "blanks": (lambda: b" \n\n", "is empty"),
+    "a page": (lambda: b"\xef\xbb\xbf\n<!DOCTYPE html>\n<html><table>", "is a web page or XML, not a table"),
     "a program": (lambda: b"\x7fELF\x00\x00", "is binary"),
     "neither UTF-8 nor Windows-1252": (lambda: b"date,\x81\xb0C\n", "not UTF-8 text"),
     "a long row": (

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from femts.data import pieces
 from femts.data.usual_values import UsualValues
 
 N, P = 730, 28
@@ -84,31 +83,3 @@ def test_one_series_of_a_panel() -> None:
     usual = UsualValues.fit(values, np.array([[0, n], [n, 2 * n]]))
     ahead = np.stack([summer[n:], 32 + 1.8 * summer[n:]])[..., None]
     assert usual.odd(values[[n - 1, 2 * n - 1]], ahead).tolist() == [[False], [True]]
-
-
-@pytest.mark.parametrize("gaps", [0.0, 0.4, 1.0])
-def test_those_of_many_series_are_found_one_by_one(gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "ROWS", 13)
-    rng, lengths = np.random.default_rng(0), np.array([40, 1, 0, 2, 13, 26, 7])
-    stops = np.cumsum(lengths + 3)
-    training = np.stack([stops - lengths - 3, stops - 3], axis=1)
-    values = rng.normal(size=(stops[-1], 2)).cumsum(axis=0)
-    values[rng.random(values.shape) < gaps] = np.nan
-    made = UsualValues.fit(values, training)
-    for k, column in enumerate(values.T):
-        series = [column[first:stop] for first, stop in training if stop > first]
-        halves = [[half[~np.isnan(half)] for half in np.array_split(each, 2)] for each in series]
-        every, (one, two) = (
-            np.concatenate([half for each in halves for half in each]),
-            (np.concatenate(each) for each in zip(*halves, strict=True)),
-        )
-        if not len(every):
-            assert (
-                np.isnan([made.low[k], made.high[k], made.middle[k]]).all() and made.step[k] == 0 and not made.grows[k]
-            )
-            continue
-        steps = np.abs(np.concatenate([np.diff(each) for each in series]))
-        assert (made.low[k], made.high[k], made.middle[k]) == (every.min(), every.max(), np.median(every))
-        assert made.step[k] == np.nanmax(steps)
-        beyond = max(one.min() - two.min(), two.max() - one.max())
-        assert made.grows[k] == (beyond > 0.25 * (one.max() - one.min()))

@@ -196,7 +196,7 @@ def _rows_of_table(sheet: Sheet) -> int:
 def _sheet_table(sheet: Sheet, path: Path, names: ColumnNames) -> pd.DataFrame:
     """The table in a sheet, without empty rows and columns; memory depends on the number of its cells, not their
     position."""
-    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, int](), 0, 0
+    rows, first, spanned, filled = list[dict[int, Any]](), dict[int, int](), 0, 0  # `first` rows of columns
     for number, row in enumerate(sheet.rows(names.layout.skip_rows, None), names.layout.skip_rows + 1):
         cells = {column: cell for column, cell in enumerate(row) if cell is not None}
         spanned, filled = spanned + len(row), filled + len(cells)
@@ -227,8 +227,8 @@ def _sheet_table(sheet: Sheet, path: Path, names: ColumnNames) -> pd.DataFrame:
     if not name:
         column = used[nameless[0]]
         raise UsageError(
-            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell {_letters(column)}{first[column]}; "
-            "name the column or clear the cell."
+            f"File {path} has no name for column {column - used[0] + 1}, which contains the cell "
+            f"{_letters(column)}{first[column]}; name the column or clear the cell."
         )
     return with_first(made, name)
 
@@ -260,6 +260,4 @@ def _column(cells: list[Any]) -> pd.Series:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-LAYOUT = ("sheet", "skip_rows")
-register_format("excel", Format((".xlsx", ".xlsm"), _read, library="openpyxl", layout=LAYOUT))
-register_format("old_excel", Format((".xls",), _read, library="xlrd", layout=LAYOUT))
+register_format("excel", Format((".xlsx", ".xlsm", ".xls"), _read, library="openpyxl", layout=("sheet", "skip_rows")))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from femts.data.unpack import check_file, check_room
 from femts.errors import UsageError
 
 UNPACKED = 3  # bytes of cells per byte of a workbook's XML
+OLD_ROOM = 8  # and per byte of an old workbook
 OLD, NEW = b"\xd0\xcf\x11\xe0", b"PK"  # how workbooks before 2007 begin, and later ones
 LOCKED = "EncryptedPackage".encode("utf-16-le")  # a part of later ones that have a password, which begin like old ones
 
@@ -29,9 +29,8 @@ class Sheet:
 
     Attributes:
         title: its name.
-        rows: iterates over the cells of rows, from the row after as many as are given and as far as the number of rows
-            that is given, if any. A cell is None if it is empty, and NaN if it has the error of a formula; whole
-            numbers are int.
+        rows: iterates over its rows after the first `skip` up to row `last` (None: all), each with the values of its
+            cells: None if empty, NaN for the error of a formula, and int for whole numbers.
     """
 
     title: str
@@ -52,29 +51,53 @@ def open_book(path: Path) -> Iterator[Book]:
 
     Raises:
         UsageError: There is no such file, it has a password, or it would not fit in memory.
+        ImportError: The library that reads it is not installed.
         Exception: It cannot be read. Both libraries parse arbitrary content, so this may be any.
     """
     if check_file(path).startswith(OLD):
-        if LOCKED in path.read_bytes():
-            raise UsageError(f"File {path} is password-protected; save it without a password.")
-        # xlrd prints to standard output what it finds odd.
-        with pd.ExcelFile(path, engine="xlrd", engine_kwargs={"logfile": io.StringIO()}) as file:
-            epoch = pd.Timestamp("1904-01-01" if file.book.datemode else "1899-12-30")
-            read = [Sheet(sheet.name, partial(_old_rows, sheet, file.book.datemode)) for sheet in file.book.sheets()]
-            yield Book(tuple(read), epoch)
+        with _old_book(path) as book:
+            yield book
         return
+    import openpyxl  # noqa: F401  # pandas would not say which module is missing
+
     with zipfile.ZipFile(path) as archive:
         check_room(
             UNPACKED * sum(each.file_size for each in archive.infolist() if each.filename.endswith(".xml")), path
         )
     with pd.ExcelFile(path, engine="openpyxl") as file:
-        read = [Sheet(sheet.title, partial(_rows, sheet)) for sheet in file.book.worksheets]
         for sheet in file.book.worksheets:
             sheet.reset_dimensions()  # stored dimensions may be wrong
-        yield Book(tuple(read), pd.Timestamp(file.book.epoch))
+        sheets = (Sheet(sheet.title, partial(_rows, sheet)) for sheet in file.book.worksheets)
+        yield Book(tuple(sheets), pd.Timestamp(file.book.epoch))
 
 
-def _rows(sheet: Any, skip: int = 0, last: int | None = None) -> Iterator[list[Any]]:
+@contextmanager
+def _old_book(path: Path) -> Iterator[Book]:
+    content = path.read_bytes()
+    if LOCKED in content:
+        raise UsageError(f"File {path} is password-protected; save it without a password.")
+    check_room(OLD_ROOM * len(content), path)
+    import xlrd
+
+    values: dict[int, Callable[[Any], object]] = {
+        xlrd.XL_CELL_DATE: lambda value: xlrd.xldate_as_datetime(value, book.datemode),
+        xlrd.XL_CELL_NUMBER: _number,
+        xlrd.XL_CELL_ERROR: lambda _: np.nan,
+        xlrd.XL_CELL_BOOLEAN: bool,
+    }
+
+    def rows(sheet: Any, skip: int, last: int | None) -> Iterator[list[Any]]:
+        for row in range(sheet.nrows)[skip:last]:
+            cells = zip(sheet.row_types(row), sheet.row_values(row), strict=True)
+            yield [values[kind](value) if kind in values else value or None for kind, value in cells]
+
+    # xlrd prints what it finds odd to standard output.
+    with xlrd.open_workbook(file_contents=content, logfile=io.StringIO()) as book:
+        sheets = (Sheet(sheet.name, partial(rows, sheet)) for sheet in book.sheets())
+        yield Book(tuple(sheets), pd.Timestamp("1904-01-01" if book.datemode else "1899-12-30"))
+
+
+def _rows(sheet: Any, skip: int, last: int | None) -> Iterator[list[Any]]:
     for row in sheet.iter_rows(min_row=skip + 1, max_row=last):
         yield [_value(cell) for cell in row]
 
@@ -83,24 +106,6 @@ def _value(cell: Any) -> object:
     if cell.data_type == "e":
         return np.nan
     return _number(cell.value) if cell.data_type == "n" and cell.value is not None else cell.value
-
-
-def _old_rows(sheet: Any, datemode: int, skip: int = 0, last: int | None = None) -> Iterator[list[Any]]:
-    for number in islice(range(sheet.nrows), skip, last):
-        yield [_old_value(cell, datemode) for cell in sheet.row(number)]
-
-
-def _old_value(cell: Any, datemode: int) -> object:
-    from xlrd import XL_CELL_BOOLEAN, XL_CELL_DATE, XL_CELL_ERROR, XL_CELL_NUMBER
-    from xlrd.xldate import xldate_as_datetime
-
-    if cell.ctype == XL_CELL_DATE:
-        return xldate_as_datetime(cell.value, datemode)
-    if cell.ctype == XL_CELL_NUMBER:
-        return _number(cell.value)
-    if cell.ctype == XL_CELL_ERROR:
-        return np.nan
-    return bool(cell.value) if cell.ctype == XL_CELL_BOOLEAN else cell.value or None
 
 
 def _number(value: float) -> int | float:
