@@ -70,7 +70,8 @@ RULES_OF_TASKS: tuple[tuple[str, Mapping[str, Any], Sequence[str]], ...] = (
     ("the better of the two", {}, ()),
     ("without `fem_zero_tuned`", {}, ("fem_zero_tuned",)),
     *((f"the better one, power {power:g}", {"STEEPEST": power}, ()) for power in (4.0, 16.0, 32.0)),
-    *((f"the better one, prior {prior:g}", {"PRIOR": prior}, ()) for prior in (1.0, 2.0, 8.0)),
+    *((f"the better one, prior {prior:g}", {"PRIOR": prior}, ()) for prior in (1.0, 2.0, 8.0, 16.0, 32.0)),
+    *((f"the better one, prior of the median {prior:g}", {"ROBUST": prior}, ()) for prior in (1.0, 4.0, 16.0, 64.0)),
 )
 
 
@@ -147,7 +148,9 @@ def tables_of_tasks(lists: Sequence[Path]) -> Iterator[Table]:
             cutoffs = rolling_cutoffs(data.lengths, task.windows, task.horizon, task.horizon)
             before = training_rows_at(data, next(each for each in cutoffs if len(each.series)))
             before = replace(before, schema=replace(before.schema, outliers="keep"))  # as in published scores
-            yield Table(f"{task.name}-{data.name}", before, task.horizon, min(WINDOWS, task.windows), task.time_limit)
+            table = Table(f"{task.name}-{data.name}", before, task.horizon, min(WINDOWS, task.windows), task.time_limit)
+            if len(rolling_cutoffs(before.lengths, table.windows, task.horizon, task.horizon)[0].series):
+                yield table
 
 
 def trials(table: Table) -> Tried:

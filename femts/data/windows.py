@@ -199,16 +199,19 @@ class Windows:
             windows = copy.copy(self)
             windows.lacks_odd = True
             return windows.within_scale()
-        values, observed = self.rows[:, : self.n_targets], self.resident.observed
-        far = values.abs() > FAR
-        if not far.any():
-            return self
-        seen = torch.ones_like(far) if observed is None else observed[:, : self.n_targets]
         first, stop, begin, count = self.spans.unbind(1)
         after = torch.minimum(begin + self.seq_len + count - 1 + self.pred_len, stop)
         begin = torch.maximum(begin + self.seq_len, first)
-        after = torch.where(count > 0, after, begin)
-        beyond, whole = (_counts(each, begin, after) for each in (far & seen, seen))
+        lengths = torch.where(count > 0, after - begin, 0)
+        series = torch.repeat_interleave(lengths)
+        rows = torch.arange(len(series), device=series.device) + (begin - lengths.cumsum(0) + lengths)[series]
+        far = self.rows[rows, : self.n_targets].abs() > FAR
+        if not far.any():
+            return self
+        observed = self.resident.observed
+        seen = torch.ones_like(far) if observed is None else observed[rows, : self.n_targets]
+        none = torch.zeros((len(lengths), self.n_targets), dtype=torch.int64, device=series.device)
+        beyond, whole = (none.index_add(0, series, each.long()) for each in (far & seen, seen))
         near = 2 * beyond <= whole
         there = whole > 0 if self.counted is None else (whole > 0) & self.counted
         if near.all() or not (near & there).any():
@@ -433,14 +436,6 @@ def check_whole(data: Dataset, part: str, pred_len: int) -> None:
         remedy = f"the longest that fits is {rows}" if rows else "provide more rows"
         text = f"A forecast of {counted(pred_len, 'step')} does not fit the {counted(rows, f'{part} row')} of '{quote(data.name)}'; {remedy}."
         raise UsageError(text, argument="pred_len", value=pred_len, remedy={"pred_len": rows} if rows else None)
-
-
-def _counts(mask: Tensor, begin: Tensor, after: Tensor) -> Tensor:
-    """Number of true values in the rows `begin` (S,) up to `after` (S,) of `mask` (N, T), (S, T)."""
-    padded = np.pad(mask.cpu().numpy(), ((0, 1), (0, 0)))  # sums may begin after the last row
-    places = torch.stack([begin.clamp(max=len(mask)), after], dim=1).flatten().cpu().numpy()
-    sums = torch.from_numpy(np.add.reduceat(padded, places, axis=0, dtype=np.int64)[::2]).to(mask.device)
-    return sums * (begin < after)[:, None]  # an empty range would be its first row
 
 
 def _any_scored(windows: Windows, index: Tensor, counted: bool = False) -> bool:
